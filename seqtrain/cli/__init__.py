@@ -1,0 +1,1 @@
+"""The command line: a thin verb a file over `workflows`; free of torch until a verb runs."""

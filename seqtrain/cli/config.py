@@ -1,0 +1,32 @@
+"""`seqtrain config CONFIG`: the resolved config, or the schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import Overrides
+
+
+def config(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="YAML file of the run.")
+    ] = None,
+    overrides: Overrides = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of a config instead.")
+    ] = False,
+) -> None:
+    """Print CONFIG with every key, and which of them were defaulted."""
+    import json
+
+    from seqtrain.config import config_schema, load_config, render_config
+    from seqtrain.errors import ConfigError
+
+    if schema:
+        print(json.dumps(config_schema(), indent=2))
+    elif config is None:
+        raise ConfigError("seqtrain config: CONFIG is missing; give a YAML file, or --schema")
+    else:
+        print(render_config(load_config(config, overrides or []), defaulted=True), end="")

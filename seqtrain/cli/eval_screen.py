@@ -1,0 +1,89 @@
+"""Scores as tables: the figures, the classes, the confusions, accuracy by length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from seqtrain.cli.console import plain, small_table, stdout_console
+from seqtrain.training.metrics import Scores
+
+SHOWN_CONFUSIONS = 10
+LARGEST_MATRIX = 12
+
+
+def show_scores(scores: Scores) -> None:
+    """Print the tables on stdout."""
+    console = stdout_console()
+    for table in score_tables(scores, "scores"):
+        console.print(table)
+
+
+def score_tables(scores: Scores, title: str) -> Iterator[Table]:
+    """Yield the tables of one split's scores."""
+    yield _figures(scores, title)
+    yield _classes(scores)
+    if len(scores.labels) <= LARGEST_MATRIX:
+        yield _matrix(scores)
+    else:
+        yield _confusions(scores)
+    yield _lengths(scores)
+
+
+def _figures(scores: Scores, title: str) -> Table:
+    table = small_table(title, "examples", "accuracy", "macro F1", "weighted F1", "loss")
+    table.add_row(
+        "",
+        f"{scores.num_examples:,}",
+        f"{scores.accuracy:.2%}",
+        f"{scores.macro_f1:.2%}",
+        f"{scores.weighted_f1:.2%}",
+        f"{scores.loss:.4f}",
+    )
+    return table
+
+
+def _classes(scores: Scores) -> Table:
+    table = small_table("class", "precision", "recall", "F1", "examples")
+    for label, row in scores.per_class.items():
+        table.add_row(
+            plain(label),
+            *(f"{row[name]:.2%}" for name in ("precision", "recall", "f1")),
+            f"{row['support']:,}",
+        )
+    return table
+
+
+def _matrix(scores: Scores) -> Table:
+    table = small_table("true \\ predicted")
+    for label in scores.labels:
+        table.add_column(plain(label), justify="right")
+    for label, row in zip(scores.labels, scores.confusion_matrix, strict=True):
+        table.add_row(plain(label), *(f"{count:,}" if count else "·" for count in row))
+    return table
+
+
+def _confusions(scores: Scores) -> Table:
+    """The most frequent mistakes, where the matrix is too wide to read."""
+    table = small_table("most frequent mistakes: true", "predicted", "examples")
+    mistakes = [
+        (count, scores.labels[i], scores.labels[j])
+        for i, row in enumerate(scores.confusion_matrix)
+        for j, count in enumerate(row)
+        if i != j and count
+    ]
+    for count, true, predicted in sorted(mistakes, key=lambda m: -m[0])[:SHOWN_CONFUSIONS]:
+        table.add_row(plain(true), plain(predicted), f"{count:,}")
+    return table
+
+
+def _lengths(scores: Scores) -> Table:
+    table = small_table("length", "examples", "accuracy")
+    for group in scores.by_length:
+        table.add_row(
+            f"{group['min']:,} to {group['max']:,}",
+            f"{group['num_examples']:,}",
+            f"{group['accuracy']:.2%}",
+        )
+    return table

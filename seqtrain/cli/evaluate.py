@@ -1,0 +1,48 @@
+"""`seqtrain eval [RUN]`: score a run, as tables or as JSON."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import Device
+
+
+class Split(str, Enum):
+    """The splits of a run's config."""
+
+    test = "test"
+    validation = "validation"
+    train = "train"
+
+
+def evaluate(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="Run directory or model folder; default: the newest."),
+    ] = None,
+    split: Annotated[Split, typer.Option(help="Which split of the run's config.")] = Split.test,
+    data: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A labelled file to score on instead.")
+    ] = None,
+    device: Device = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Score a run's best model on its test split, another split, or another file."""
+    import json
+    from dataclasses import asdict
+
+    from seqtrain.cli.console import note, warn
+    from seqtrain.cli.eval_screen import show_scores
+    from seqtrain.workflows.evaluate import evaluate as run_evaluation
+
+    result = run_evaluation(run, split=split.value, data=data, device=device or "auto")
+    note(f"run: {result.run}, data: {result.data}")
+    for warning in result.warnings:
+        warn(warning)
+    if as_json:
+        print(json.dumps(asdict(result.scores), ensure_ascii=False, allow_nan=False))
+    else:
+        show_scores(result.scores)

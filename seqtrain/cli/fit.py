@@ -1,0 +1,55 @@
+"""`seqtrain fit CONFIG`: train, and print the run directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import ConfigFile, Device, Overrides
+
+
+def fit(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    device: Device = None,
+    run_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Run directory; default: runs/<config name>-<time>."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint of --run-dir.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+    ] = False,
+) -> None:
+    """Train a classifier as CONFIG says; the last line of output is its run directory."""
+    from pathlib import Path
+
+    from seqtrain.config import load_config
+
+    changes = [*(overrides or []), *([f"training.device={device}"] if device else [])]
+    settings = load_config(config, changes)
+
+    from seqtrain.cli.fit_screen import FitScreen
+    from seqtrain.workflows.fit import fit as run_fit
+
+    with FitScreen(quiet=quiet) as screen:
+        run = run_fit(
+            settings,
+            run_dir=run_dir,
+            resume=resume,
+            force=force,
+            cache=not no_cache,
+            name=Path(config).stem,
+            beside=Path(config).parent,
+            listener=screen,
+        )
+    print(run.path)

@@ -1,0 +1,190 @@
+"""What `fit` shows on stderr: the data, a bar an epoch, a table of epochs, the scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from rich.table import Table
+from tqdm import tqdm
+
+from seqtrain.cli.console import note, small_table, stderr_console, warn
+from seqtrain.cli.eval_screen import score_tables
+from seqtrain.data.summary import SplitSummary
+from seqtrain.training.loop import EpochEvent, StepEvent
+from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent
+
+LOSS_SMOOTHING = 0.98
+
+
+class FitScreen:
+    """A listener of `fit`; enter it so that bars are closed however the run ends.
+
+    Args:
+        quiet: show warnings alone.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.console = stderr_console()
+        self.bar: tqdm[Any] | None = None
+        self.loss = 0.0
+        self.tokens = 0
+        self.epochs: list[EpochEvent] = []
+
+    def __enter__(self) -> FitScreen:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close_bar()
+        if error is not None and self.epochs and not self.quiet:
+            self.console.print(self._epoch_table())
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, DataEvent):
+            self._show_data(event)
+        elif self.quiet:
+            return
+        elif isinstance(event, StartEvent):
+            resumed = f", going on after step {event.resumed_at:,}" if event.resumed_at else ""
+            note(
+                f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
+                f"({event.engine_reason}){resumed}"
+            )
+            note(f"run directory: {event.run}")
+        elif isinstance(event, StepEvent):
+            self._advance(event)
+        elif isinstance(event, EpochEvent):
+            self._close_bar()
+            self.epochs.append(event)
+            if not sys.stderr.isatty():
+                self.console.print(epoch_summary(event), soft_wrap=True)
+        else:
+            self._show_end(event)
+
+    def _show_data(self, event: DataEvent) -> None:
+        if not self.quiet:
+            self.console.print(data_table(event))
+            without, within = event.padding
+            self.console.print(
+                f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
+                soft_wrap=True,
+            )
+            note(
+                f"read in {event.seconds:.1f} s"
+                + (" from the cache" if event.data.from_cache else "")
+            )
+        for line in event.warnings:
+            warn(line)
+
+    def _advance(self, event: StepEvent) -> None:
+        if self.bar is None:
+            self.loss, self.tokens = event.loss, 0
+            self.bar = tqdm(
+                total=event.num_batches,
+                initial=event.batch - 1,
+                desc=f"epoch {event.epoch}",
+                unit="batch",
+                file=sys.stderr,
+                disable=not sys.stderr.isatty(),
+                leave=False,
+                dynamic_ncols=True,
+            )
+        self.loss = LOSS_SMOOTHING * self.loss + (1 - LOSS_SMOOTHING) * event.loss
+        self.tokens += event.tokens
+        seconds = self.bar.format_dict["elapsed"] or 1e-9
+        self.bar.set_postfix_str(
+            f"loss {self.loss:.4f}, {self.tokens / seconds:,.0f} tokens/s", refresh=False
+        )
+        self.bar.update()
+
+    def _close_bar(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+    def _show_end(self, run: Run) -> None:
+        if self.epochs:
+            self.console.print(self._epoch_table())
+        why = ", stopped early" if run.stopped_early else ""
+        self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
+        if run.test is not None:
+            for table in score_tables(run.test, "test"):
+                self.console.print(table)
+
+    def _epoch_table(self) -> Table:
+        titles = (
+            "train loss",
+            "accuracy",
+            "val. loss",
+            "accuracy",
+            "macro F1",
+            "lr",
+            "tokens/s",
+            "s",
+        )
+        table = small_table("epoch", *titles)
+        for event in self.epochs:
+            scores = event.validation
+            table.add_row(
+                f"{event.epoch}{' *' if event.is_best else ''}",
+                f"{event.train_loss:.4f}",
+                f"{event.train_accuracy:.2%}",
+                f"{scores.loss:.4f}" if scores else "-",
+                f"{scores.accuracy:.2%}" if scores else "-",
+                f"{scores.macro_f1:.2%}" if scores else "-",
+                f"{event.lr:.1e}",
+                f"{event.tokens / event.seconds:,.0f}",
+                f"{event.seconds:.1f}",
+            )
+        return table
+
+
+def epoch_summary(event: EpochEvent) -> str:
+    """Return one line on an epoch, for a log."""
+    validation = event.validation
+    return (
+        f"epoch {event.epoch}: train loss {event.train_loss:.4f}, "
+        f"accuracy {event.train_accuracy:.2%}"
+        + (
+            f"; validation loss {validation.loss:.4f}, accuracy {validation.accuracy:.2%}"
+            if validation
+            else ""
+        )
+        + f"; {event.tokens / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
+        + (" *" if event.is_best else "")
+    )
+
+
+def data_table(event: DataEvent) -> Table:
+    """Return the figures of the splits, one column each."""
+    vocabulary = event.data.preprocessing.vocabulary
+    classes = f"{len(event.data.preprocessing.labels)} classes"
+    table = small_table(f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes)
+    rows: dict[str, Callable[[SplitSummary], str]] = {
+        "rows": lambda s: f"{s.rows:,}",
+        "tokens" if vocabulary else "steps": lambda s: f"{s.steps:,}",
+        "length: shortest": lambda s: f"{s.length_quantiles[0]:,}",
+        "length: 5 %": lambda s: f"{s.length_quantiles[1]:,}",
+        "length: median": lambda s: f"{s.length_quantiles[2]:,}",
+        "length: 95 %": lambda s: f"{s.length_quantiles[3]:,}",
+        "length: longest": lambda s: f"{s.length_quantiles[4]:,}",
+        "unknown tokens": lambda s: f"{s.unknown:.2%}",
+        "also in train": lambda s: f"{s.repeats:,}",
+        "always the largest class": lambda s: f"{s.majority:.2%}",
+    }
+    if not vocabulary:
+        del rows["unknown tokens"]
+    for name in event.summaries:
+        table.add_column(name, justify="right")
+    for title, figure in rows.items():
+        table.add_row(title, *(figure(summary) for summary in event.summaries.values()))
+    return table

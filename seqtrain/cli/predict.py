@@ -1,0 +1,59 @@
+"""`seqtrain predict INPUT`: one output row an input row, in input order."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import Device
+
+
+class Format(str, Enum):
+    """How predictions are written."""
+
+    tsv = "tsv"
+    csv = "csv"
+    jsonl = "jsonl"
+
+
+def predict(
+    source: Annotated[
+        str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
+    ],
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Run directory or model folder; default: the newest."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where to write; default: standard output.")
+    ] = None,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.tsv,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing --output file.")
+    ] = False,
+    device: Device = None,
+) -> None:
+    """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    from seqtrain.cli.console import note, warn
+    from seqtrain.cli.prediction_rows import open_output, write_predictions
+    from seqtrain.workflows.classifier import load
+    from seqtrain.workflows.predict import predict as run_prediction
+
+    classifier = load(run, device=device or "auto")
+    if run is None:
+        note(f"run: {classifier.path}")
+    with open_output(output, source, force=force) as file:
+        rows, unknown = write_predictions(
+            run_prediction(source, classifier=classifier),
+            file,
+            labels=classifier.labels,
+            format=format.value,
+            top_k=top_k,
+        )
+    if unknown:
+        warn(f"{unknown} of {rows} sequences hold no token that the model knows")

@@ -1,0 +1,27 @@
+"""Typed configuration: strict YAML in, all problems told together. Imports errors only."""
+
+from seqtrain.config.formats import FIXED_COLUMNS, resolve_format
+from seqtrain.config.loading import config_from_mapping, load_config, parse_config
+from seqtrain.config.render import config_schema, render_config
+from seqtrain.config.schema import (
+    BatchingConfig,
+    Config,
+    DataConfig,
+    ModelConfig,
+    TrainingConfig,
+)
+
+__all__ = [
+    "FIXED_COLUMNS",
+    "BatchingConfig",
+    "Config",
+    "DataConfig",
+    "ModelConfig",
+    "TrainingConfig",
+    "config_from_mapping",
+    "config_schema",
+    "load_config",
+    "parse_config",
+    "render_config",
+    "resolve_format",
+]

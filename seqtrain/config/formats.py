@@ -1,0 +1,43 @@
+"""Which format a data file has, by its name, and what each format asks of the configuration."""
+
+from __future__ import annotations
+
+import os
+
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".ft": "fasttext",
+    ".fasttext": "fasttext",
+    ".txt": "txt",
+    ".ts": "ts",
+    ".npz": "npz",
+}
+"""Format of each file ending; .gz after it changes nothing."""
+
+FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
+"""Formats that fix where sequence and label stand, so that no column is named."""
+
+FEATURE_FORMATS = ("jsonl", "npz", "ts")
+"""Formats that can hold feature vectors."""
+
+
+def resolve_format(path: str, format: str) -> str | None:
+    """Tell the format of a data file.
+
+    Args:
+        path: the file, or for txt also a folder.
+        format: a format, or auto to go by the ending of the path (lower or upper case, .gz or not).
+
+    Returns:
+        The format, or None if it is auto and the ending names none.
+    """
+    if format != "auto":
+        return format
+    name = path.lower()
+    known = ENDINGS.get(os.path.splitext(name.removesuffix(".gz"))[1])
+    if known is None and os.path.isdir(path):
+        return "txt"
+    return known

@@ -1,0 +1,63 @@
+"""Rules that join several keys of the data section: format, kind of sequence, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from seqtrain.config.expectation import one_of
+from seqtrain.config.formats import ENDINGS, FEATURE_FORMATS, FIXED_COLUMNS, resolve_format
+from seqtrain.config.problems import show
+
+
+def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check the keys of the data section against one another.
+
+    Args:
+        data: its valid values, defaults included; keys whose values are wrong are left out.
+
+    Yields:
+        The key to complain about, and the text of the problem.
+    """
+    formats: dict[str, str] = {}
+    for key in ("train", "validation", "test"):
+        path = data.get(key)
+        if not isinstance(path, str) or "format" not in data:
+            continue
+        format = resolve_format(path, data["format"])
+        if format is None:
+            endings = one_of(list(ENDINGS))
+            yield key, f"found {show(path)}; expected an ending {endings}, or set data.format"
+        else:
+            formats.setdefault(format, key)
+    for format, key in formats.items():
+        if "kind" in data:
+            yield from _kind_faults(data["kind"], format, key)
+    yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
+
+
+def _kind_faults(kind: str, format: str, key: str) -> Iterator[tuple[str, str]]:
+    """Check that a format can hold the kind of sequence."""
+    if kind == "features" and format not in FEATURE_FORMATS:
+        yield (
+            "kind",
+            f"found features, but data.{key} is {format}; expected {one_of(FEATURE_FORMATS)}",
+        )
+    if kind != "features" and format == "ts":
+        yield (
+            "kind",
+            f"found {kind}, but data.{key} is ts, which holds features; write kind: features",
+        )
+
+
+def _column_faults(data: Mapping[str, Any], formats: list[str]) -> Iterator[tuple[str, str]]:
+    """Check that sequence and label are named where a format has columns, and differ."""
+    for key in ("sequence", "label"):
+        if formats and key in data and data[key] is None:
+            yield key, f"missing; expected a column name or index (format {formats[0]} needs it)"
+    sequence, label = data.get("sequence"), data.get("label")
+    if label is not None and label in (sequence if isinstance(sequence, list) else [sequence]):
+        yield (
+            "label",
+            f"found {show(label)}, a column of data.sequence too; expected another column",
+        )

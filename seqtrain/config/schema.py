@@ -1,0 +1,157 @@
+"""Every key of a configuration: its type, default, range and meaning. The only list of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+def _wanted(words: str, **limits: Any) -> Any:
+    """Limits of a type, and the words in which messages name it (kept as JSON Schema comment)."""
+    return Field(json_schema_extra={"$comment": words}, **limits)
+
+
+NO_NUL = r"^[^\x00]+$"
+PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Width = Annotated[int, Field(ge=1, le=65536)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
+HeldOut = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]
+Path = Annotated[str, _wanted("a file path", pattern=NO_NUL)]
+Column = (
+    Annotated[str, _wanted("a column name", pattern=NO_NUL)]
+    | Annotated[int, _wanted("a column index from 0", ge=0, le=2**31 - 1)]
+)
+Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
+Label = Annotated[str, Field(min_length=1)]
+ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
+CudaIndex = Annotated[str, _wanted("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
+Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
+
+
+class Section(BaseModel):
+    """A frozen group of keys; unknown keys and loose types are errors."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class DataConfig(Section):
+    """Which files hold the sequences, and how a sequence becomes ids."""
+
+    train: Path
+    """File of labelled sequences to learn from (for format txt also a folder)."""
+    validation: Path | HeldOut | None = None
+    """File, or a fraction of train held out by a seeded, stratified split; null: none."""
+    test: Path | None = None
+    """File scored once at the end, at the best epoch; null: none."""
+    format: Format = "auto"
+    """File format; auto goes by the file name, also under .gz."""
+    header: Literal["auto"] | bool = "auto"
+    """csv, tsv: whether the first row names the columns; auto: true where a column is named."""
+    quoting: Literal["auto", "standard", "none"] = "auto"
+    """csv, tsv: standard reads "…" as one field; auto: standard for csv, none for tsv."""
+    kind: Literal["text", "tokens", "features"] = "text"
+    """text; tokens (symbols, already split); features (one vector of floats a step)."""
+    sequence: Column | Columns | None = None
+    """Column of the sequence: a name or an index from 0; a list is joined by a space."""
+    label: Column | None = None
+    """Column of the label: a name or an index from 0."""
+    tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
+    """text: word (runs of letters and digits, or single marks), whitespace, char, byte, bpe."""
+    lowercase: bool = True
+    """text: lower-case before splitting."""
+    min_count: PositiveInt = 1
+    """Occurrences in train that a token needs to enter the vocabulary."""
+    max_vocab_size: Annotated[int, Field(ge=3, le=2**31 - 1)] = 30000
+    """Largest vocabulary, <pad> and <unk> included; the most frequent tokens stay."""
+    max_length: PositiveInt | None = None
+    """Longest sequence in steps; longer ones are cut by overlong; null: no limit."""
+    overlong: Literal["head", "tail", "middle", "error"] = "head"
+    """Which part of an overlong sequence is kept, or error."""
+    empty: Literal["error", "drop", "unk"] = "error"
+    """A sequence of no steps: error, drop the row, or read it as one <unk> (features: zeros)."""
+    missing: Literal["error", "mask"] = "error"
+    """features: a missing value is an error, or 0 with an indicator channel beside it."""
+
+
+class BatchingConfig(Section):
+    """How sequences are grouped into batches."""
+
+    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    """Sequences a batch, where max_tokens is null."""
+    max_tokens: PositiveInt | None = None
+    """Steps a batch, padding counted (rows times the longest); null: batch_size rules."""
+    bucketing: bool = True
+    """Put sequences of like length together; false: random batches."""
+
+
+class ModelConfig(Section):
+    """The network: input, recurrent encoder, pooling, head."""
+
+    embedding_dim: Width = 128
+    """Size of the vector a token (or a feature vector) is mapped to."""
+    rnn: Literal["gru", "lstm", "rnn"] = "gru"
+    """Recurrent cell."""
+    hidden_size: Width = 128
+    """Size of the hidden state of each layer and direction."""
+    num_layers: Annotated[int, Field(ge=1, le=64)] = 1
+    """Recurrent layers, one above the other."""
+    bidirectional: bool = False
+    """Also read each sequence backward and join both states."""
+    pooling: Literal["last", "mean", "max", "attention"] = "last"
+    """What the head sees: last valid state, or mean, max, attention over valid steps."""
+    initial_state: Literal["zeros"] = "zeros"
+    """State before the first step."""
+    unroll: Literal["packed"] = "packed"
+    """How the encoder runs over sequences of unequal length."""
+    engine: Literal["auto", "fused", "torch"] = "auto"
+    """Who computes the recurrence: fused (GRU, cost linear in length), torch; auto chooses."""
+    dropout: Fraction = 0.0
+    """Fraction of units dropped before the head and between layers."""
+    embedding_dropout: Fraction = 0.0
+    """Fraction of input units dropped after the embedding."""
+
+
+class TrainingConfig(Section):
+    """The optimization and when it stops."""
+
+    max_epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 10
+    """Passes over train at most."""
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    """Update rule; sgd has momentum 0.9."""
+    lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.001
+    """Peak learning rate."""
+    weight_decay: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 0.0
+    """Decay of weight matrices (biases never): decoupled in adamw, an L2 term in adam and sgd."""
+    schedule: Literal["constant", "linear", "cosine", "plateau"] = "constant"
+    """Learning rate after warm-up; plateau: halved after each epoch without a better monitor."""
+    warmup: Fraction = 0.0
+    """Fraction of all steps over which the learning rate rises from 0."""
+    max_grad_norm: Positive | None = 1.0
+    """Gradients are scaled down to this norm; null: no clipping."""
+    patience: PositiveInt | None = 3
+    """Epochs without a better monitored value before stopping; null: never stop early."""
+    monitor: Literal["accuracy", "macro_f1", "weighted_f1", "loss"] = "accuracy"
+    """Validation metric that chooses the best epoch (of train where there is no validation)."""
+    class_weights: Literal["balanced"] | ClassWeights | None = None
+    """Weight of each class in the loss: balanced (inverse frequency), {label: weight}, or null."""
+    label_smoothing: Fraction = 0.0
+    """Probability mass of the target spread over all classes."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """bfloat16 runs matrix products under autocast."""
+    device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
+    """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
+
+
+class Config(Section):
+    """One run of training, whole."""
+
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """Seed of the split, the initial weights, the batch order and dropout."""
+    data: DataConfig
+    batching: BatchingConfig = BatchingConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()

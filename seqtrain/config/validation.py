@@ -1,0 +1,133 @@
+"""Checks a document against the schema and tells everything wrong with it, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from seqtrain.config.document import Document
+from seqtrain.config.expectation import SECTIONS, expected, hint, unknown_key
+from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, clean, raise_if_any, show
+from seqtrain.config.rules import data_faults
+from seqtrain.config.schema import Config
+
+_UNKNOWN = ("extra_forbidden", "invalid_key")
+
+
+def validate(document: Document, top: Place) -> Config:
+    """Turn a document into a configuration.
+
+    Args:
+        document: plain values and where they stand; its value is a dict.
+        top: the place named where no key stands to point at.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        ConfigError: with every problem of the document, of its values and between them.
+    """
+    values = dict(document.value)
+    for name in SECTIONS:
+        if values.get(name) is None:
+            values[name] = {}
+    config, errors = _check(values)
+    refused = _refused(document)
+    wrong = {path: kind for path, kind in errors.items() if kind == "unknown" or not refused(path)}
+    problems = [*document.faults, *document.refused.values()]
+    ordered = sorted(wrong, key=lambda path: _place(document, path, wrong[path], top).order)
+    for number, path in enumerate(ordered):
+        text = _text(document, values, path, wrong[path]) if number < SHOWN_PROBLEMS else ""
+        problems.append(Problem(_place(document, path, wrong[path], top), path, text))
+    problems += _rule_problems(document, values["data"], set(errors), top)
+    raise_if_any(problems)
+    assert config is not None, "a configuration with no problem is valid"
+    return config
+
+
+def _check(values: dict[str, Any]) -> tuple[Config | None, dict[Keys, str]]:
+    """Validate against the schema; return the configuration, or the kind of error of each key."""
+    try:
+        return Config.model_validate(values), {}
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+    errors = {_path(detail, values): _kind(detail) for detail in details}
+    inner = {path[:end] for path in errors for end in range(len(path))}
+    return None, {path: kind for path, kind in errors.items() if path not in inner}
+
+
+def _path(detail: ErrorDetails, values: Any) -> Keys:
+    """Follow the location of an error through the values, past the names of the types tried."""
+    if detail["type"] in (*_UNKNOWN, "missing"):
+        return detail["loc"]
+    path: list[str | int] = []
+    for step in detail["loc"]:
+        inside = isinstance(values, dict) and step in values
+        inside = inside or (isinstance(values, list) and isinstance(step, int))
+        if inside:
+            path.append(step)
+            values = values[step]
+    return tuple(path)
+
+
+def _kind(detail: ErrorDetails) -> str:
+    """Name the kind of an error: unknown, missing, key (of a mapping) or value."""
+    if detail["loc"][-1] == "[key]":
+        return "key"
+    kind = detail["type"]
+    return "unknown" if kind in _UNKNOWN else kind if kind == "missing" else "value"
+
+
+def _refused(document: Document) -> Callable[[Keys], bool]:
+    """Return a test whether a value, what holds it or a part of it was refused already."""
+    above = {path[:end] for path in document.refused for end in range(len(path) + 1)}
+
+    def test(path: Keys) -> bool:
+        return path in above or any(path[:end] in document.refused for end in range(len(path)))
+
+    return test
+
+
+def _place(document: Document, path: Keys, kind: str, top: Place) -> Place:
+    """Find where to point: the value, the key if that is unknown, or the nearest key above."""
+    entry = document.entries.get(path)
+    if entry is not None:
+        return entry.key if kind == "unknown" else entry.value
+    above = (document.entries.get(path[:end]) for end in range(len(path) - 1, 0, -1))
+    return next((entry.key for entry in above if entry is not None), top)
+
+
+def _text(document: Document, values: Any, path: Keys, kind: str) -> str:
+    """Say what is wrong with the value at a key."""
+    if kind == "unknown":
+        return unknown_key(path)
+    if kind == "missing":
+        return f"missing; expected {expected(path)}"
+    if kind == "key":
+        return f"found key {show(path[-1])}; expected text as key"
+    for step in path:
+        values = values[step]
+    entry = document.entries.get(path)
+    written = entry.written if entry and not isinstance(values, str) else None
+    found = clean(written, 40) if written else show(values)
+    return f"found {found}; expected {expected(path)}{hint(path, values, written)}"
+
+
+def _rule_problems(
+    document: Document, data: Any, wrong: set[Keys], top: Place
+) -> Iterator[Problem]:
+    """Check the data section's keys against one another, as far as each is valid itself."""
+    if not isinstance(data, dict):
+        return
+    fields = SECTIONS["data"].model_fields
+    given = {name: data.get(name, field.default) for name, field in fields.items()}
+    faulty = {path[:2] for path in (*wrong, *document.refused)}
+    valid = {name: value for name, value in given.items() if ("data", name) not in faulty}
+    if () in faulty or ("data",) in faulty:
+        return
+    for key, text in data_faults(valid):
+        path = ("data", key)
+        yield Problem(_place(document, path, "value", top), path, text)

@@ -1,0 +1,1 @@
+"""Room of the data: readers, preprocessing, stores and batches."""

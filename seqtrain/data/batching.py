@@ -1,0 +1,86 @@
+"""The batch plan: which rows go together, as a pure function of lengths, seed and epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.store import Ints
+
+POOL_BATCHES = 50
+"""Batches a pool: rows are sorted by length within a pool, so that epochs still differ."""
+
+
+def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
+    """Return the batches of one epoch of training, each an array of row numbers.
+
+    Rows are shuffled, sorted by length within pools (where bucketing), cut into batches, and the
+    batches shuffled. In epoch 0 the batch with most padded steps comes first: memory runs out
+    there or never. Draws on a generator of its own.
+
+    Args:
+        lengths: steps of each row.
+        batching: batch_size or max_tokens, and bucketing.
+        seed: seed of the run.
+        epoch: number of the epoch, from 0.
+
+    Shape:
+        lengths: (B,).
+
+    Returns:
+        Arrays that hold every row exactly once together.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    order = generator.permutation(len(lengths))
+    if batching.bucketing:
+        order = _sort_within_pools(order, lengths, _pool_size(lengths, batching))
+    batches = _cut(order, lengths, batching)
+    generator.shuffle(batches)
+    if epoch == 0 and batches:
+        largest = max(
+            range(len(batches)), key=lambda i: len(batches[i]) * lengths[batches[i]].max()
+        )
+        batches.insert(0, batches.pop(largest))
+    return batches
+
+
+def plan_in_order_of_length(lengths: Ints, batching: BatchingConfig) -> list[Ints]:
+    """Return batches that hold every row once, longest first: evaluation and prediction.
+
+    Args:
+        lengths: steps of each row, (B,).
+        batching: batch_size or max_tokens.
+    """
+    return _cut(np.argsort(-lengths, kind="stable"), lengths, batching)
+
+
+def padding_fraction(batches: list[Ints], lengths: Ints) -> float:
+    """Return the share of padding in the padded form of these batches, in [0, 1)."""
+    padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
+    return 1.0 - int(lengths.sum()) / padded if padded else 0.0
+
+
+def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:
+    if batching.max_tokens is None:
+        return POOL_BATCHES * batching.batch_size
+    return max(1, round(POOL_BATCHES * batching.max_tokens / max(1.0, float(lengths.mean()))))
+
+
+def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
+    """Longest first within each pool; the shuffle decides between equal lengths."""
+    pools = np.arange(len(order)) // pool_size
+    return order[np.lexsort((-lengths[order], pools))]
+
+
+def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
+    """Cut the ordered rows by count, or by padded steps (a longer row is a batch alone)."""
+    if batching.max_tokens is None:
+        return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
+    batches, start = [], 0
+    while start < len(order):
+        window = lengths[order[start : start + batching.max_tokens]]
+        padded_steps = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)
+        size = max(1, int(np.searchsorted(padded_steps, batching.max_tokens, side="right")))
+        batches.append(order[start : start + size])
+        start += size
+    return batches

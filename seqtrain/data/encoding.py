@@ -1,0 +1,197 @@
+"""From examples to a store: split, cut, look up. Fit and predict share it, so they can't differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from seqtrain.data.examples import Example, RowProblems, shorten
+from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, StoreBuilder
+from seqtrain.data.vocabulary import UNK
+
+SHOWN_LABELS = 5
+
+
+@dataclass(frozen=True)
+class LengthPolicy:
+    """What happens to sequences that are too long or empty; the keys are the config's.
+
+    Attributes:
+        max_length: steps at most, or None.
+        overlong: head, tail, middle (the part kept) or error.
+        empty: error, drop or unk.
+    """
+
+    max_length: int | None
+    overlong: str
+    empty: str
+
+    def cut(self, steps: Any) -> Any:
+        """Return the part of an overlong sequence that is kept."""
+        limit, length = self.max_length or len(steps), len(steps)
+        start = {"head": 0, "tail": length - limit, "middle": (length - limit) // 2}[self.overlong]
+        return steps[start : start + limit]
+
+
+@dataclass
+class EncodingReport:
+    """What encoding one split did to its rows, for the screen and the metrics.
+
+    Attributes:
+        rows: rows kept.
+        truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
+        unknown_labels: rows whose label train doesn't have.
+        unknown_label_rows: the first of them, as `FILE:LINE: …` lines.
+    """
+
+    rows: int = 0
+    truncated: int = 0
+    dropped: int = 0
+    filled: int = 0
+    unknown_labels: int = 0
+    unknown_label_rows: list[str] = field(default_factory=list)
+
+
+class Encoder:
+    """Turns examples into flat ids or feature vectors, one by one.
+
+    Args:
+        kind: text, tokens or features.
+        policy: what happens to overlong and empty sequences.
+        tokenize: splits a text (kind text).
+        index: id of each token; its `__missing__` decides about new ones (text, tokens).
+        label_index: class index of each label; the same.
+        channels: width of a feature vector (features); 0 until the first row where unknown.
+        missing: error or mask, for missing feature values.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        policy: LengthPolicy,
+        tokenize: Callable[[str], Sequence[str]] | None,
+        index: Mapping[str, int],
+        label_index: Mapping[str, int],
+        channels: int = 0,
+        missing: str = "error",
+    ) -> None:
+        self.kind = kind
+        self.policy = policy
+        self.tokenize = tokenize
+        self.index = index
+        self.label_index = label_index
+        self.channels = channels
+        self.missing = missing
+
+    def encode(
+        self, examples: Iterable[Example], source: str, *, stop_at_first: bool = False
+    ) -> tuple[SequenceStore, EncodingReport]:
+        """Encode all examples of one file.
+
+        Args:
+            examples: in file order.
+            source: the file's name, for messages.
+            stop_at_first: raise at the first bad row instead of gathering five.
+
+        Returns:
+            The store, and what was done to the rows.
+
+        Raises:
+            DataError: rows that can't be used, by line.
+        """
+        report = EncodingReport()
+        problems = RowProblems(source, stop_at_first=stop_at_first)
+        builder: StoreBuilder | None = None
+        for example, steps in self._steps(examples, problems, report):
+            if builder is None:
+                self.channels = steps.shape[1] if self.kind == "features" else 0
+                builder = StoreBuilder(self.channels)
+            label = self._label(example, source, report)
+            if self.kind == "features":
+                builder.add_features(steps, label, example.line)
+            else:
+                builder.add_ids(steps, label, example.line)
+            report.rows += 1
+        problems.raise_if_any()
+        return (builder or StoreBuilder(self.channels)).build(), report
+
+    def _steps(
+        self, examples: Iterable[Example], problems: RowProblems, report: EncodingReport
+    ) -> Iterator[tuple[Example, Any]]:
+        """Yield each usable example with its ids or vectors, policies applied."""
+        policy, features = self.policy, self.kind == "features"
+        limit = policy.max_length or 2**62
+        tokenize, lookup = self.tokenize, self.index.__getitem__
+        for example in examples:
+            steps: Any = example.sequence
+            if features:
+                problem = self._check_features(steps)
+                if problem:
+                    problems.add(example.line, problem)
+                    continue
+            elif tokenize is not None:
+                steps = tokenize(steps)
+            if len(steps) > limit:
+                if policy.overlong == "error":
+                    problems.add(
+                        example.line,
+                        f"{len(steps)} steps; data.max_length allows {limit} "
+                        "(data.overlong: head, tail or middle cuts)",
+                    )
+                    continue
+                steps = policy.cut(steps)
+                report.truncated += 1
+            if not len(steps):
+                if policy.empty == "unk":
+                    report.filled += 1
+                    yield example, self._blank() if features else [UNK]
+                elif policy.empty == "drop":
+                    report.dropped += 1
+                else:
+                    problems.add(
+                        example.line,
+                        "the sequence is empty; data.empty: drop leaves such rows out, "
+                        "unk reads them as one <unk>",
+                    )
+                continue
+            yield example, steps if features else map(lookup, steps)
+
+    def _check_features(self, vectors: Any) -> str | None:
+        """Say what is wrong with one series, or None."""
+        if self.missing == "error" and np.isnan(vectors).any():
+            step = int(np.flatnonzero(np.isnan(vectors).any(axis=1))[0])
+            return f"missing value at step {step}; data.missing: mask accepts them"
+        if self.channels and len(vectors) and vectors.shape[1] != self.channels:
+            return f"{vectors.shape[1]} channels; expected {self.channels}"
+        if not self.channels and len(vectors):
+            self.channels = vectors.shape[1]
+        return None
+
+    def _blank(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return np.full((1, max(1, self.channels)), np.nan, dtype=np.float32)
+
+    def _label(self, example: Example, source: str, report: EncodingReport) -> int:
+        if example.label is None:
+            return UNKNOWN_LABEL
+        label = self.label_index[example.label]
+        if label == UNKNOWN_LABEL:
+            report.unknown_labels += 1
+            if report.unknown_labels <= SHOWN_LABELS:
+                report.unknown_label_rows.append(
+                    f"{source}:{example.line}: label {shorten(example.label)} doesn't occur in "
+                    "train; it counts as wrong"
+                )
+        return label
+
+
+def unknown_shares(store: SequenceStore) -> list[float]:
+    """Return the share of each sequence's steps that are <unk>, in [0, 1]; 0 for features."""
+    if store.values.ndim != 1 or not len(store):
+        return [0.0] * len(store)
+    counts = np.add.reduceat(store.values == UNK, store.offsets[:-1], dtype=np.int64)
+    shares: list[float] = (counts / store.lengths).tolist()
+    return shares

@@ -1,0 +1,89 @@
+"""What a reader yields, and how it complains. Room `data`: imports errors and config only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.errors import DataError
+
+Features: TypeAlias = npt.NDArray[np.float32]
+Sequence: TypeAlias = str | list[str] | Features
+"""A sequence as read: text, symbols already split, or feature vectors of shape (T, C)."""
+
+SHOWN_PROBLEMS = 5
+MESSAGE_LIMIT = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One labelled (or, for prediction, unlabelled) sequence and where it was read.
+
+    Attributes:
+        sequence: text, list of symbols, or feature vectors of shape (T, C), NaN where missing
+            (an empty sequence of features read from JSON has shape (0, 0)).
+        label: the label as written, or None where the input has none.
+        line: line of the file on which the row begins, from 1 (npz: row, from 1).
+        file: the file inside the folder that was read, or None where the input is one file.
+    """
+
+    sequence: Sequence
+    label: str | None
+    line: int
+    file: str | None = None
+
+
+class BadRow(ValueError):
+    """One row can't be used; caught where rows are read and given to `RowProblems`."""
+
+
+class RowProblems:
+    """Gathers the complaints about one input's rows; raises them together, or the first at once.
+
+    Args:
+        name: name of the input, as the user gave it.
+        stop_at_first: raise at the first complaint (prediction: rows before it were used).
+
+    Attributes:
+        file: the file that lines are counted in: the input, or the one of its folder now read.
+    """
+
+    def __init__(self, name: str, *, stop_at_first: bool = False) -> None:
+        self.name = name
+        self.file = name
+        self.stop_at_first = stop_at_first
+        self.count = 0
+        self.shown: list[str] = []
+
+    def add(self, line: int, problem: str) -> None:
+        """Note that the row that begins on `line` can't be used."""
+        if self.stop_at_first:
+            self.fail(line, problem)
+        self.count += 1
+        if len(self.shown) < SHOWN_PROBLEMS:
+            self.shown.append(f"{self.file}:{line}: {problem}")
+
+    def fail(self, line: int, problem: str) -> NoReturn:
+        """Raise all complaints and this one, after which the rest of the file can't be read."""
+        self.count += 1
+        raise DataError(*self.shown, f"{self.file}:{line}: {problem}", *self._total(shown_now=1))
+
+    def raise_if_any(self) -> None:
+        """Raise what was gathered as one DataError: the first five and the total."""
+        if self.count:
+            raise DataError(*self.shown, *self._total())
+
+    def _total(self, shown_now: int = 0) -> list[str]:
+        """Return the line that counts the rows not shown, if any."""
+        more = self.count - len(self.shown) - shown_now
+        return [f"{self.name}: {self.count} rows can't be used ({more} not shown)"] if more else []
+
+
+def shorten(text: str) -> str:
+    """Quote a piece of the user's data for a message: control characters escaped, cut to 80."""
+    head = text[: MESSAGE_LIMIT + 1]
+    quoted = f"'{head}'" if head.isprintable() else ascii(head)
+    return quoted if len(quoted) <= MESSAGE_LIMIT else quoted[: MESSAGE_LIMIT - 2] + "…'"

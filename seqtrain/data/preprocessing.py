@@ -1,0 +1,128 @@
+"""What turns a user's rows into a model's input. Fitted on train alone; saved with the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy
+from seqtrain.data.examples import Example, Features
+from seqtrain.data.readers import ReadOptions
+from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
+from seqtrain.data.tokenizers import Tokenize, make_tokenizer
+from seqtrain.data.vocabulary import UNK, FixedIndex, Vocabulary
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Reading, tokenizing, lookup and scaling, as fitted on train.
+
+    Attributes:
+        reading: how rows are read from a file.
+        tokenizer, lowercase, bpe_model: how a text is split.
+        lengths: what happens to overlong and empty sequences.
+        missing: error or mask, for missing feature values.
+        labels: label of each class index, in sorted order.
+        vocabulary: tokens by id (text, tokens).
+        mean, std: of each channel in train (features).
+    """
+
+    reading: ReadOptions
+    tokenizer: str
+    lowercase: bool
+    bpe_model: str | None
+    lengths: LengthPolicy
+    missing: str
+    labels: tuple[str, ...] = ()
+    vocabulary: Vocabulary | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Return text, tokens or features."""
+        return self.reading.kind
+
+    @property
+    def input_size(self) -> int:
+        """Return the size of the vocabulary, or the width of the model's input vectors."""
+        if self.vocabulary is not None:
+            return len(self.vocabulary)
+        return len(self.mean) * (2 if self.missing == "mask" else 1)
+
+    @cached_property
+    def tokenize(self) -> Tokenize | None:
+        """The function that splits a text, or None where sequences come split."""
+        if self.kind != "text":
+            return None
+        return make_tokenizer(self.tokenizer, lowercase=self.lowercase, bpe_model=self.bpe_model)
+
+    def encode(
+        self, examples: Iterable[Example], source: str, *, stop_at_first: bool = False
+    ) -> tuple[SequenceStore, EncodingReport]:
+        """Encode examples as the model expects them.
+
+        Args:
+            examples: sequences as read; labels may be None.
+            source: name for messages, such as the file's.
+            stop_at_first: raise at the first bad row.
+
+        Raises:
+            DataError: rows that can't be used, by line.
+        """
+        known = {label: i for i, label in enumerate(self.labels)}
+        tokens = self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK)
+        encoder = self.encoder(tokens, FixedIndex(known, UNKNOWN_LABEL))
+        store, report = encoder.encode(examples, source, stop_at_first=stop_at_first)
+        if self.kind == "features":
+            store = replace(store, values=self.scale(store.values))
+        return store, report
+
+    def encoder(self, index: dict[str, int], label_index: dict[str, int]) -> Encoder:
+        """Return an encoder of these rules that looks ids up in the given indexes."""
+        return Encoder(
+            kind=self.kind,
+            policy=self.lengths,
+            tokenize=self.tokenize,
+            index=index,
+            label_index=label_index,
+            channels=len(self.mean),
+            missing=self.missing,
+        )
+
+    def scale(self, values: Features) -> Features:
+        """Standardise each channel; under mask, missing values become 0 and are indicated."""
+        mean, std = (np.array(statistic, dtype=np.float32) for statistic in (self.mean, self.std))
+        scaled: Features = (values - mean) / std
+        if self.missing != "mask":
+            return scaled
+        absent = np.isnan(scaled)
+        return np.concatenate((np.where(absent, 0, scaled), absent), axis=1, dtype=np.float32)
+
+    def for_prediction(self) -> Preprocessing:
+        """Return the same, with no row left out: every row gets an answer."""
+        if self.lengths.empty != "drop":
+            return self
+        return replace(self, lengths=replace(self.lengths, empty="unk"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all but the vocabulary as JSON values; `from_json` reads them back."""
+        values = asdict(replace(self, vocabulary=None))
+        del values["vocabulary"]
+        return values
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], tokens: Sequence[str] | None) -> Preprocessing:
+        """Build from `to_json`'s values and the vocabulary's tokens."""
+        fields: dict[str, Any] = {
+            **values,
+            **{name: tuple(values[name]) for name in ("labels", "mean", "std")},
+            "reading": ReadOptions(**values["reading"]),
+            "lengths": LengthPolicy(**values["lengths"]),
+            "vocabulary": None if tokens is None else Vocabulary(tuple(tokens)),
+        }
+        return cls(**fields)

@@ -1,0 +1,94 @@
+"""Reads files of labelled sequences: one file a format, all behind `read_examples`.
+
+Bytes → files.py (open, gzip) → lines.py (numbered lines, UTF-8) → the format → rows.py (examples).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+
+from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.readers.delimited import read_delimited
+from seqtrain.data.readers.fasttext import read_fasttext
+from seqtrain.data.readers.files import display_name, open_input
+from seqtrain.data.readers.jsonl import read_jsonl
+from seqtrain.data.readers.lines import read_plain
+from seqtrain.data.readers.npz import read_npz
+from seqtrain.data.readers.options import Column, ReadOptions
+from seqtrain.data.readers.timeseries import read_ts
+from seqtrain.data.readers.txt import read_folder, read_txt
+from seqtrain.errors import DataError
+
+__all__ = ["Column", "ReadOptions", "read_examples"]
+
+Reader: TypeAlias = Callable[[BinaryIO, ReadOptions, RowProblems, bool], Iterator[Example]]
+
+READERS: dict[str, Reader] = {
+    "csv": read_delimited,
+    "tsv": read_delimited,
+    "jsonl": read_jsonl,
+    "fasttext": read_fasttext,
+    "txt": read_txt,
+    "ts": read_ts,
+    "npz": read_npz,
+    "lines": read_plain,
+}
+
+
+def read_examples(
+    path: str, options: ReadOptions, *, labelled: bool = True, stop_at_first: bool = False
+) -> Iterator[Example]:
+    """Yield the examples of a file in its order; memory stays flat, npz excepted.
+
+    Args:
+        path: a file (decompressed where its name ends in .gz); a folder for format txt; and
+            without `labelled` also `-` for standard input, or a named pipe.
+        options: how to read it.
+        labelled: every row must have its label; else (prediction) labels may be absent.
+        stop_at_first: raise at the first bad row, after the rows before it were yielded.
+
+    Yields:
+        The rows that can be used.
+
+    Raises:
+        DataError: for a file that can't be read, a labelled file without rows, and at the end
+            for all bad rows together: the first five with their lines, and the total.
+    """
+    problems = RowProblems(display_name(path), stop_at_first=stop_at_first)
+    rows = 0
+    for example in _same_width(_read(path, options, problems, labelled), problems):
+        rows += 1
+        yield example
+    problems.raise_if_any()
+    if labelled and not rows:
+        raise DataError(f"{problems.name}: no rows")
+
+
+def _read(
+    path: str, options: ReadOptions, problems: RowProblems, labelled: bool
+) -> Iterator[Example]:
+    """Open the input and hand it to the reader of its format."""
+    if options.format == "txt" and os.path.isdir(path):
+        yield from read_folder(path, options, problems)
+        return
+    seekable_only = options.format == "npz"
+    with open_input(path, pipes=not labelled and not seekable_only) as stream:
+        yield from READERS[options.format](stream, options, problems, labelled)
+
+
+def _same_width(examples: Iterator[Example], problems: RowProblems) -> Iterator[Example]:
+    """Pass on the examples whose feature vectors are as wide as the first one's."""
+    width: int | None = None
+    for example in examples:
+        if isinstance(example.sequence, np.ndarray) and len(example.sequence):
+            found = example.sequence.shape[1]
+            width = width or found
+            if found != width:
+                problems.file = example.file or problems.name
+                problems.add(example.line, f"{found} values a step, but earlier rows have {width}")
+                continue
+        yield example

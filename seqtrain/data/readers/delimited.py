@@ -1,0 +1,174 @@
+"""Formats csv and tsv: rows of fields, quoted as RFC 4180 has it or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import BinaryIO, NoReturn, TypeAlias
+
+from seqtrain.data.examples import Example, RowProblems, Sequence, shorten
+from seqtrain.data.readers.lines import LINE_LIMIT, read_lines, without_end
+from seqtrain.data.readers.options import Column, ReadOptions, missing_name
+from seqtrain.data.readers.rows import checked_label, parse_rows, without_blank_rows
+from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.errors import DataError
+
+Lines: TypeAlias = Iterator[tuple[int, str]]
+Record: TypeAlias = tuple[int, list[str]]
+
+_INSIDE_QUOTES = re.compile(r'(?:[^"]+|"")*')
+
+
+def read_delimited(
+    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
+) -> Iterator[Example]:
+    """Read rows parted by commas (csv) or tabs (tsv).
+
+    A blank line is an empty sequence in a file of one column, is dropped at the end of any other
+    file and is a bad row elsewhere.
+
+    Args:
+        stream: the file's bytes.
+        options: columns, header, quoting and kind.
+        problems: where rows are complained about.
+        labelled: whether the label's column must be there.
+    """
+    columns = options.sequence_columns()
+    label_column = options.label_column(labelled)
+    records = _read_records(stream, options, problems)
+    first = next(records, None)
+    if first is None:
+        return
+    names = _header(first, options, [*columns, label_column], problems)
+    if names is None:
+        records = chain([first], records)
+    line, width = first[0], len(first[1])
+    where = [_position(column, names, width, line, problems) for column in columns]
+    label_at: int | None = None
+    if label_column is not None and (labelled or _is_present(label_column, names, width)):
+        label_at = _position(label_column, names, width, line, problems)
+
+    def parse(fields: list[str]) -> tuple[Sequence, str | None]:
+        text = " ".join([fields[at] for at in where])
+        label = None if label_at is None else checked_label(fields[label_at], labelled)
+        return sequence_from_text(text, options.kind), label
+
+    yield from parse_rows(_even_rows(records, width, problems), parse, problems)
+
+
+def _read_records(
+    stream: BinaryIO, options: ReadOptions, problems: RowProblems
+) -> Iterator[Record]:
+    """Yield the fields of each row and the line where it begins."""
+    delimiter = "\t" if options.format == "tsv" else ","
+    quoting = options.quoting
+    if quoting == "auto":
+        quoting = "standard" if options.format == "csv" else "none"
+    if quoting == "standard":
+        yield from _quoted_records(
+            read_lines(stream, problems, keep_ends=True), delimiter, problems
+        )
+    else:
+        for line, text in read_lines(stream, problems):
+            yield line, text.split(delimiter)
+
+
+def _quoted_records(lines: Lines, delimiter: str, problems: RowProblems) -> Iterator[Record]:
+    """Split lines into fields where a field in quotes may hold delimiters and line ends."""
+    for first, text in lines:
+        if '"' not in text:
+            yield first, without_end(text).split(delimiter)
+            continue
+        fields: list[str] = []
+        line, at, end = first, 0, len(without_end(text))
+        while at <= end:
+            if text.startswith('"', at):
+                opened = line
+                field, line, text, at = _quoted_field(line, text, at + 1, lines, problems)
+                end = len(without_end(text))
+                if at < end and text[at] != delimiter:
+                    _fail_behind_quote(opened, line, text[at:end], problems)
+            else:
+                stop = text.find(delimiter, at, end)
+                stop = end if stop < 0 else stop
+                field, at = text[at:stop], stop
+            fields.append(field)
+            at += 1
+        yield first, fields
+
+
+def _quoted_field(
+    opened: int, text: str, at: int, lines: Lines, problems: RowProblems
+) -> tuple[str, int, str, int]:
+    """Read on from behind an opening quote; return field, and line, text and place behind it."""
+    parts: list[str] = []
+    size, line = 0, opened
+    while True:
+        match = _INSIDE_QUOTES.match(text, at)
+        end = match.end() if match else at
+        parts.append(text[at:end])
+        if end < len(text):
+            return "".join(parts).replace('""', '"'), line, text, end + 1
+        size += end - at
+        line, text = next(lines, (line, ""))
+        at = 0
+        if not text:
+            problems.fail(opened, "the quote that opens on this line is never closed")
+        if size > LINE_LIMIT:
+            problems.fail(opened, f"the quoted field is longer than {LINE_LIMIT} characters")
+
+
+def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems) -> NoReturn:
+    """Complain about text behind a closing quote, under the line where the quote opens."""
+    where = "" if line == opened else f" on line {line}"
+    problems.fail(
+        opened,
+        f"the quoted field that opens here ends{where} before {shorten(rest)}; "
+        'write "" for a quote inside it',
+    )
+
+
+def _header(
+    first: Record, options: ReadOptions, columns: list[Column | None], problems: RowProblems
+) -> list[str] | None:
+    """Return the columns' names where the first row holds them."""
+    named = [column for column in columns if isinstance(column, str)]
+    if options.header is False and named:
+        raise DataError(
+            f"data.header: false, but column {shorten(named[0])} is named; give its index from 0"
+        )
+    if options.header is False or (options.header == "auto" and not named):
+        return None
+    line, names = first
+    for name in names:
+        if name and names.count(name) > 1:
+            problems.fail(line, f"column {shorten(name)} occurs twice in the header")
+    return names
+
+
+def _is_present(column: Column, names: list[str] | None, width: int) -> bool:
+    """Tell whether the file has the column."""
+    return column < width if isinstance(column, int) else column in (names or ())
+
+
+def _position(
+    column: Column, names: list[str] | None, width: int, line: int, problems: RowProblems
+) -> int:
+    """Return the index of a column, which must be there."""
+    if not _is_present(column, names, width):
+        if isinstance(column, int):
+            problems.fail(line, f"no column {column}; the row has {width}, counted from 0")
+        problems.fail(line, missing_name("column", column, names or ()))
+    return column if isinstance(column, int) else (names or []).index(column)
+
+
+def _even_rows(records: Iterator[Record], width: int, problems: RowProblems) -> Iterator[Record]:
+    """Pass on the rows that have as many fields as the first."""
+    if width > 1:
+        records = without_blank_rows(records, lambda fields: fields == [""], problems)
+    for line, fields in records:
+        if len(fields) == width:
+            yield line, fields
+        else:
+            problems.add(line, f"expected {width} fields as in the first row, found {len(fields)}")

@@ -1,0 +1,104 @@
+"""Opens what the user named: files, gzip files, standard input; refuses all else without a hang."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
+
+from seqtrain.errors import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_BUFFER = 1 << 18
+BOMB_RATIO = 1000
+BOMB_FREE_BYTES = 100_000_000
+
+
+def display_name(path: str) -> str:
+    """Return how messages name an input: on one line and printable, whatever its name holds."""
+    if path == "-":
+        return "stdin"
+    return path if path.isprintable() else ascii(path)[1:-1]
+
+
+def file_problem(path: str, error: OSError | ValueError) -> DataError:
+    """Word the operating system's refusal of a path."""
+    name = display_name(path)
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{name}: no such file (looked for {display_name(os.path.abspath(path))})")
+    return DataError(f"{name}: {getattr(error, 'strerror', None) or error}")
+
+
+@contextmanager
+def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes, decompressed where its name ends in .gz.
+
+    Args:
+        path: a file, or `-` for standard input.
+        pipes: whether standard input and named pipes are welcome (they can be read once only).
+
+    Yields:
+        A buffered stream of bytes.
+
+    Raises:
+        DataError: for what is missing, unreadable, no file, or named .gz without being gzip.
+    """
+    if path == "-":
+        if not pipes or sys.stdin is None:
+            raise DataError("stdin: can't be read here; give a file")
+        yield sys.stdin.buffer
+        return
+    with _open_file(path, pipes) as stream:
+        if not path.lower().endswith(".gz"):
+            yield stream
+            return
+        if not stream.seekable():
+            raise DataError(f"{display_name(path)}: a pipe of gzip data; decompress it first")
+        if stream.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
+            raise DataError(f"{display_name(path)}: named .gz, but the data are not gzip")
+        stream.seek(0)
+        yield io.BufferedReader(_Inflated(stream), GZIP_BUFFER)
+
+
+def _open_file(path: str, pipes: bool) -> BinaryIO:
+    """Open a regular file, or a named pipe where these are welcome."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
+            return open(path, "rb")
+    except (OSError, ValueError) as error:
+        raise file_problem(path, error) from None
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+    kind = kinds.get(stat.S_IFMT(mode), "a device or socket")
+    raise DataError(f"{display_name(path)}: is {kind}; expected a regular file")
+
+
+class _Inflated(io.RawIOBase):
+    """The bytes inside a gzip file; damage and bombs are OSErrors that say how far it came."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._unpacked = gzip.GzipFile(fileobj=packed, mode="rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = cast("memoryview[int]", memoryview(buffer))
+        try:
+            data = self._unpacked.read1(len(view))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            came = f"after {self._unpacked.tell()} bytes of content"
+            state = "are cut off" if isinstance(error, EOFError) else "are damaged"
+            raise OSError(f"the gzip data {state} {came}; copy the file again") from None
+        size = self._unpacked.tell()
+        if size > BOMB_FREE_BYTES and size > BOMB_RATIO * self._packed.tell():
+            raise OSError(f"the gzip data expand more than {BOMB_RATIO} times; refused as a bomb")
+        view[: len(data)] = data
+        return len(data)

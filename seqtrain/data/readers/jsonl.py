@@ -1,0 +1,92 @@
+"""Format jsonl: one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import BinaryIO
+
+from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
+from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.readers.options import Column, ReadOptions, missing_name
+from seqtrain.data.readers.rows import (
+    checked_label,
+    is_blank_line,
+    parse_rows,
+    without_blank_rows,
+)
+from seqtrain.data.readers.sequences import sequence_from_json
+from seqtrain.data.readers.strict_json import json_type, parse_json
+from seqtrain.errors import DataError
+
+
+def read_jsonl(
+    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
+) -> Iterator[Example]:
+    """Read a file of JSON objects; a label is a string, an integer, true or false.
+
+    Args:
+        stream: the file's bytes.
+        options: names of the fields, and kind.
+        problems: where rows are complained about.
+        labelled: whether the label's field must be there.
+    """
+    names = [_field_name("sequence", column) for column in options.sequence_columns()]
+    label_column = options.label_column(labelled)
+    label_name = None if label_column is None else _field_name("label", label_column)
+
+    def parse(text: str) -> tuple[Sequence, str | None]:
+        row = parse_json(text)
+        if not isinstance(row, dict):
+            raise BadRow(f"expected a JSON object, found {json_type(row)}")
+        parts = [_sequence(row, name, options.kind) for name in names]
+        label = None
+        if label_name is not None and (labelled or label_name in row):
+            label = _label(_field(row, label_name), label_name, labelled)
+        return parts[0] if len(parts) == 1 else _joined(parts), label
+
+    rows = without_blank_rows(read_lines(stream, problems), is_blank_line, problems)
+    return parse_rows(rows, parse, problems)
+
+
+def _field_name(key: str, column: Column) -> str:
+    """Refuse an index: the fields of an object have no order."""
+    if isinstance(column, int):
+        raise DataError(f"data.{key}: {column} is an index; format jsonl needs a field's name")
+    return column
+
+
+def _field(row: dict[str, object], name: str) -> object:
+    """Return a field that must be there."""
+    if name not in row:
+        raise BadRow(missing_name("field", name, row))
+    return row[name]
+
+
+def _sequence(row: dict[str, object], name: str, kind: str) -> Sequence:
+    """Read one field as a sequence."""
+    value = _field(row, name)
+    try:
+        return sequence_from_json(value, kind)
+    except BadRow as bad:
+        raise BadRow(f"{name}: {bad}") from None
+
+
+def _joined(parts: list[Sequence]) -> Sequence:
+    """Join texts by a space, lists of symbols end to end."""
+    texts = [part for part in parts if isinstance(part, str)]
+    return " ".join(texts) if texts else list(chain.from_iterable(map(list, parts)))
+
+
+def _label(value: object, name: str, labelled: bool) -> str | None:
+    """Read a label; integers and truth values as JSON writes them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return checked_label(value, labelled)
+    if value is None and not labelled:
+        return None
+    what = "a number with a fraction" if isinstance(value, float) else json_type(value)
+    raise BadRow(f"{name}: expected a string, an integer, true or false, found {what}")

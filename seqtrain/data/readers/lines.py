@@ -1,0 +1,122 @@
+"""Turns bytes to numbered lines of text, strictly UTF-8; and the prediction format `lines`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.readers.options import ReadOptions
+from seqtrain.data.readers.rows import parse_rows
+from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.errors import DataError
+
+LINE_LIMIT = 1 << 28
+"""Bytes a line may have (256 MiB), and characters a quoted field."""
+
+HEAD_BYTES = 4096
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = "UTF-16 text; save it as UTF-8"
+MAGIC = {
+    b"\x1f\x8b": "gzip data; name it NAME.gz",
+    b"PK\x03\x04": "a zip archive (or npz, xlsx)",
+    b"BZh91AY": "bzip2 data",
+    b"\xfd7zXZ\0": "xz data",
+    b"\x28\xb5\x2f\xfd": "zstandard data",
+    b"PAR1\x15": "a parquet file",
+    b"\x93NUMPY": "a numpy array",
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF-": "a PDF",
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
+}
+
+
+def read_lines(
+    stream: BinaryIO, problems: RowProblems, *, keep_ends: bool = False
+) -> Iterator[tuple[int, str]]:
+    r"""Yield each line with its number from 1; lines end with `\n` or `\r\n` and nothing else.
+
+    Args:
+        stream: buffered bytes; a byte order mark at their start is dropped.
+        problems: where damage is reported.
+        keep_ends: leave the line ends in the text.
+
+    Raises:
+        DataError: for data that are no UTF-8 text, hold a NUL, or can't be read to the end, and
+            for a line over `LINE_LIMIT`.
+    """
+    number = 1
+    try:
+        raw = _first_line(stream, problems)
+        while raw:
+            if len(raw) > LINE_LIMIT:
+                problems.fail(number, f"the line is longer than {LINE_LIMIT} bytes")
+            text = _decode(raw, number, problems)
+            yield number, text if keep_ends else without_end(text)
+            number += 1
+            raw = stream.readline(LINE_LIMIT + 1)
+    except OSError as error:
+        problems.fail(number, error.strerror or str(error))
+
+
+def without_end(text: str) -> str:
+    r"""Drop the line end, `\n` or `\r\n`."""
+    if text.endswith("\r\n"):
+        return text[:-2]
+    return text[:-1] if text.endswith("\n") else text
+
+
+def _first_line(stream: BinaryIO, problems: RowProblems) -> bytes:
+    """Read the first line, once its first bytes show that this is text."""
+    head = stream.readline(HEAD_BYTES)
+    for magic, found in MAGIC.items():
+        if head.startswith(magic):
+            problems.fail(1, f"expected UTF-8 text, found {found}")
+    if b"\0\0" in (head[0:4:2], head[1:4:2]) and head[:4] != b"\0\0\0\0":
+        problems.fail(1, f"expected UTF-8 text, found {UTF_16}")
+    _refuse_nul(head, 1, problems)
+    if not head.endswith(b"\n"):
+        head += stream.readline(LINE_LIMIT)
+    return head.removeprefix(BYTE_ORDER_MARK)
+
+
+def _refuse_nul(raw: bytes, number: int, problems: RowProblems) -> None:
+    """Complain about a NUL byte, which no text holds."""
+    if b"\0" in raw:
+        at = raw.index(b"\0") + 1
+        problems.fail(number, f"byte {at} is NUL; expected UTF-8 text, found binary data")
+
+
+def _decode(raw: bytes, number: int, problems: RowProblems) -> str:
+    """Decode one line; never replaces a byte."""
+    if b"\0" in raw:
+        _refuse_nul(raw, number, problems)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        at = error.start
+        problems.fail(
+            number, f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8"
+        )
+
+
+def read_plain(
+    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
+) -> Iterator[Example]:
+    """Read unlabelled input, every line a sequence; an empty line is an empty sequence.
+
+    Args:
+        stream: the file's bytes.
+        options: kind text takes the line as it is, tokens splits it at blanks, features reads a
+            JSON list of vectors.
+        problems: where rows are complained about.
+        labelled: must be False, as this format is prediction's own.
+    """
+    if labelled:
+        raise DataError("format lines holds no labels; it is for prediction alone")
+
+    def parse(text: str) -> tuple[Sequence, None]:
+        return sequence_from_text(text, options.kind), None
+
+    return parse_rows(read_lines(stream, problems), parse, problems)

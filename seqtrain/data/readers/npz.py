@@ -1,0 +1,145 @@
+"""Format npz: numpy arrays of all sequences end to end.
+
+`values` (N,) or (N, C); either `offsets` (B+1,), the borders of the sequences, or `lengths` (B,);
+and `labels` (B,), integers or strings. Kind features takes numbers of any type; kind tokens takes
+integers of shape (N,), each the symbol that spells it; kind text is refused.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.readers.files import BOMB_FREE_BYTES, BOMB_RATIO
+from seqtrain.data.readers.options import ReadOptions
+from seqtrain.data.readers.rows import checked_label, parse_rows
+from seqtrain.data.readers.sequences import features_from_array
+from seqtrain.errors import DataError
+
+Array = npt.NDArray[Any]
+NAMES = ("values", "offsets", "lengths", "labels")
+
+
+def read_npz(
+    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
+) -> Iterator[Example]:
+    """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1.
+
+    Args:
+        stream: the file's bytes, seekable.
+        options: the kind, features or tokens.
+        problems: where rows are complained about.
+        labelled: whether `labels` must be there.
+    """
+    name = problems.name
+    if options.kind == "text":
+        raise DataError("data.kind: text, but format npz holds numbers (features or tokens)")
+    arrays = _load(stream, name)
+    values = _values(arrays, options.kind, name)
+    offsets = _offsets(arrays, len(values), name)
+    labels = _labels(arrays, len(offsets) - 1, labelled, name)
+
+    def parse(row: int) -> tuple[Sequence, str | None]:
+        piece = values[offsets[row] : offsets[row + 1]]
+        label = None if labels is None else checked_label(labels[row], labelled)
+        if options.kind == "tokens":
+            return [str(symbol) for symbol in piece.tolist()], label
+        return features_from_array(piece), label
+
+    yield from parse_rows(((row + 1, row) for row in range(len(offsets) - 1)), parse, problems)
+
+
+def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
+    """Load the arrays we know; objects, which would be unpickled, are refused by numpy."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            packed = sum(entry.compress_size for entry in archive.infolist())
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > BOMB_FREE_BYTES and size > BOMB_RATIO * packed:
+            raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as loaded:
+            return {key: np.asarray(loaded[key]) for key in NAMES if key in loaded.files}
+    except MemoryError:
+        raise DataError(f"{name}: the arrays do not fit into memory") from None
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
+
+
+def _values(arrays: dict[str, Array], kind: str, name: str) -> Array:
+    """Return the values of all sequences: (N, C) for features, (N,) for tokens."""
+    values = _array(arrays, "values", name)
+    if kind == "tokens":
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise DataError(f"{name}: values: expected integers (N,), found {_shown(values)}")
+        return values
+    if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
+        raise DataError(f"{name}: values: expected numbers (N,) or (N, C), found {_shown(values)}")
+    return values if values.ndim == 2 else values[:, None]
+
+
+def _offsets(arrays: dict[str, Array], total: int, name: str) -> list[int]:
+    """Return the borders of the sequences, B + 1 of them."""
+    if ("offsets" in arrays) == ("lengths" in arrays):
+        raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
+    key = "offsets" if "offsets" in arrays else "lengths"
+    array = arrays[key]
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DataError(f"{name}: {key}: expected integers (B,), found {_shown(array)}")
+    offsets: list[int] = array.tolist()
+    if key == "lengths":
+        if min(offsets, default=0) < 0:
+            raise DataError(f"{name}: lengths: {min(offsets)} is negative")
+        offsets = [0, *np.cumsum(array.astype(object)).tolist()]
+    if not offsets or offsets[0] != 0 or offsets[-1] != total:
+        borders = f"{offsets[0]} to {offsets[-1]}" if offsets else "nothing"
+        raise DataError(f"{name}: {key}: expected to cover 0 to {total}, the values; {borders}")
+    for row, (start, end) in enumerate(pairwise(offsets), start=1):
+        if end < start:
+            raise DataError(f"{name}: offsets: row {row} ends at {end}, before its start {start}")
+    return offsets
+
+
+def _labels(arrays: dict[str, Array], rows: int, labelled: bool, name: str) -> list[str] | None:
+    """Return the labels as text, or None where prediction's input has none."""
+    if not labelled and "labels" not in arrays:
+        return None
+    labels = _array(arrays, "labels", name)
+    if labels.shape != (rows,) or labels.dtype.kind not in "iuU":
+        found = _shown(labels)
+        raise DataError(f"{name}: labels: expected integers or strings ({rows},), found {found}")
+    try:
+        texts = [str(label) for label in labels.tolist()]
+        "".join(texts).encode()
+    except ValueError:
+        raise DataError(f"{name}: labels: a string holds what is no character") from None
+    return texts
+
+
+def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
+    """Return an array that must be there."""
+    if key not in arrays:
+        raise DataError(f"{name}: no array {key}; found {', '.join(arrays) or 'none known'}")
+    return arrays[key]
+
+
+def _shown(array: Array) -> str:
+    """Describe an array for a message."""
+    return f"{array.dtype} {array.shape}"

@@ -1,0 +1,66 @@
+"""How files are read: the part of the configuration that travels with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal, TypeAlias
+
+from seqtrain.data.examples import shorten
+from seqtrain.errors import DataError
+
+Column: TypeAlias = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How rows are read; saved with the model, so that predict reads as fit did.
+
+    Attributes:
+        format: csv, tsv, jsonl, fasttext, txt, ts, npz, or (prediction) lines: a sequence a line.
+        kind: text, tokens or features.
+        header: csv, tsv: whether the first row names the columns; auto: where one is named.
+        quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
+        sequence: column of the sequence, a name or an index from 0; several are joined.
+        label: column of the label.
+    """
+
+    format: str
+    kind: str = "text"
+    header: Literal["auto"] | bool = "auto"
+    quoting: str = "auto"
+    sequence: Column | list[Column] | None = None
+    label: Column | None = None
+
+    def sequence_columns(self) -> list[Column]:
+        """Return the columns of the sequence as a list.
+
+        Raises:
+            DataError: where none is given, or several for features, which can't be joined.
+        """
+        if self.sequence is None:
+            raise DataError(f"data.sequence: missing; format {self.format} needs a column")
+        if not isinstance(self.sequence, list):
+            return [self.sequence]
+        if self.kind == "features" and len(self.sequence) > 1:
+            raise DataError("data.sequence: several columns of features can't be joined; give one")
+        return self.sequence
+
+    def label_column(self, labelled: bool) -> Column | None:
+        """Return the column of the label, which only prediction (not `labelled`) may lack.
+
+        Raises:
+            DataError: where none is given and one is needed.
+        """
+        if labelled and self.label is None:
+            raise DataError(f"data.label: missing; format {self.format} needs a column")
+        return self.label
+
+
+def missing_name(what: str, name: str, present: Iterable[str]) -> str:
+    """Word the complaint that a column or field is absent: those present, and the nearest."""
+    names = list(present)
+    near = get_close_matches(name, names, n=1)
+    hint = f"; did you mean {shorten(near[0])}?" if near else ""
+    return f"no {what} {shorten(name)}; found {shorten(', '.join(names))}{hint}"

@@ -1,0 +1,116 @@
+"""Format txt: lines of `label<TAB>text`, or a folder whose names are the labels."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
+from seqtrain.data.readers.files import display_name, file_problem, open_input
+from seqtrain.data.readers.lines import read_lines, without_end
+from seqtrain.data.readers.options import ReadOptions
+from seqtrain.data.readers.rows import (
+    checked_label,
+    is_blank_line,
+    parse_rows,
+    without_blank_rows,
+)
+from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.errors import DataError
+
+
+def read_txt(
+    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
+) -> Iterator[Example]:
+    """Read lines of label, tab, text; in prediction a line without a tab is text alone.
+
+    Args:
+        stream: the file's bytes.
+        options: kind of the text.
+        problems: where rows are complained about.
+        labelled: whether each line must have its label.
+    """
+
+    def parse(line: str) -> tuple[Sequence, str | None]:
+        label, tab, text = line.partition("\t")
+        if tab:
+            return sequence_from_text(text, options.kind), checked_label(label, labelled)
+        if labelled:
+            raise BadRow("no tab; expected label<TAB>text")
+        return sequence_from_text(line, options.kind), None
+
+    rows = read_lines(stream, problems)
+    if labelled:
+        rows = without_blank_rows(rows, is_blank_line, problems)
+    return parse_rows(rows, parse, problems)
+
+
+def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
+    """Read a folder, in the order of its names; names that begin with a dot are left out.
+
+    Args:
+        path: holds either a sub-folder a class, with one file an example, or one file
+            `<class>.txt` (or `.txt.gz`) a class, with one example a line.
+        options: kind of the text.
+        problems: where rows are complained about, under the name of the file that holds them.
+
+    Raises:
+        DataError: where the folder holds neither, or both.
+    """
+    entries = _entries(path)
+    classes = [name for name, mode in entries if stat.S_ISDIR(mode)]
+    files = [name for name, mode in entries if not stat.S_ISDIR(mode) and _stem(name)]
+    name = display_name(path)
+    if not classes and not files:
+        raise DataError(f"{name}: no rows; expected a sub-folder or a file <class>.txt a class")
+    if classes and files:
+        raise DataError(
+            f"{name}: holds both sub-folders and .txt files ({display_name(files[0])}); "
+            "expected one kind"
+        )
+    for label in classes:
+        folder = os.path.join(path, label)
+        for file, _ in _entries(folder):
+            yield from _read_file(os.path.join(folder, file), label, _whole, options, problems)
+    for file in files:
+        yield from _read_file(os.path.join(path, file), _stem(file), read_lines, options, problems)
+
+
+def _entries(path: str) -> list[tuple[str, int]]:
+    """List a folder's names in order, with the mode of each."""
+    try:
+        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+        return [(name, os.stat(os.path.join(path, name)).st_mode) for name in names]
+    except OSError as error:
+        raise file_problem(error.filename or path, error) from None
+
+
+def _stem(name: str) -> str:
+    """Return the class a `<class>.txt` file is named after, or nothing for other files."""
+    name = name.removesuffix(".gz")
+    return name.removesuffix(".txt") if name.endswith(".txt") else ""
+
+
+def _whole(stream: BinaryIO, problems: RowProblems) -> Iterator[tuple[int, str]]:
+    """Yield a whole file as one row, without its last line end."""
+    text = "".join(text for _, text in read_lines(stream, problems, keep_ends=True))
+    yield 1, without_end(text)
+
+
+def _read_file(
+    path: str,
+    label: str,
+    read_rows: Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]],
+    options: ReadOptions,
+    problems: RowProblems,
+) -> Iterator[Example]:
+    """Read one file of a class."""
+
+    def parse(text: str) -> tuple[Sequence, str]:
+        return sequence_from_text(text, options.kind), label
+
+    problems.file = display_name(path)
+    with open_input(path, pipes=False) as stream:
+        yield from parse_rows(read_rows(stream, problems), parse, problems, problems.file)

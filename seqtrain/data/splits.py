@@ -1,0 +1,44 @@
+"""Parting train and validation, and finding rows that stand in both."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from seqtrain.data.store import Ints, SequenceStore
+
+
+def stratified_split(labels: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
+    """Hold out a fraction of every class; each class keeps at least one row in train.
+
+    Args:
+        labels: class of each row, (B,).
+        fraction: share to hold out, between 0 and 1.
+        seed: decides which rows.
+
+    Returns:
+        Rows of train and rows held out, each ascending.
+    """
+    generator = np.random.default_rng(seed)
+    held_out = np.zeros(len(labels), dtype=bool)
+    carry = 0.0
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        exact = len(rows) * fraction + carry
+        count = min(round(exact), len(rows) - 1)
+        carry = exact - count
+        held_out[rows[:count]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def fingerprints(store: SequenceStore) -> set[int]:
+    """Return a 64-bit hash of each sequence; equal sequences have equal hashes, in this process."""
+    ends = store.offsets.tolist()
+    return {hash(store.values[start:stop].tobytes()) for start, stop in pairwise(ends)}
+
+
+def count_repeats(store: SequenceStore, known: set[int]) -> int:
+    """Return how many sequences of a store have a fingerprint among the known ones."""
+    ends = store.offsets.tolist()
+    return sum(hash(store.values[start:stop].tobytes()) in known for start, stop in pairwise(ends))

@@ -1,0 +1,112 @@
+"""Sequences in memory: a flat array of steps, one of offsets, one of labels; nothing is padded."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+UNKNOWN_LABEL = -1
+"""Class index of a label that train doesn't have, or of a row without a label."""
+
+
+@dataclass(frozen=True)
+class SequenceStore:
+    """Sequences of unequal length, side by side. A map-style torch Dataset.
+
+    Attributes:
+        values: steps of all sequences: ids, or feature vectors.
+        offsets: where each sequence begins in values; the last entry is the number of steps.
+        labels: class index of each sequence, -1 where unknown.
+        lines: line of its file on which each sequence was read, from 1.
+
+    Shape:
+        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines: (B,).
+
+    Raises:
+        ValueError: offsets don't rise from 0 to N, or a sequence has no steps.
+    """
+
+    values: npt.NDArray[Any]
+    offsets: Ints
+    labels: Ints
+    lines: Ints
+
+    def __post_init__(self) -> None:
+        offsets, rows = self.offsets, len(self.labels)
+        if offsets.shape != (rows + 1,) or len(self.lines) != rows:
+            raise ValueError(f"{rows} labels need {rows + 1} offsets, found {offsets.shape}")
+        if offsets[0] != 0 or offsets[-1] != len(self.values):
+            raise ValueError(
+                f"offsets go from {offsets[0]} to {offsets[-1]}, expected 0 to {len(self.values)}"
+            )
+        short = np.flatnonzero(self.lengths < 1)
+        if len(short):
+            row = int(short[0])
+            raise ValueError(f"row {row} has length {self.lengths[row]}, expected at least 1")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> Ints:
+        """Steps of each sequence, (B,)."""
+        return np.diff(self.offsets)
+
+    def __getitem__(self, row: int) -> tuple[npt.NDArray[Any], int]:
+        """Return one sequence, (T,) or (T, C), and its class index."""
+        start, stop = self.offsets[row], self.offsets[row + 1]
+        return self.values[start:stop], int(self.labels[row])
+
+    def __getitems__(self, rows: Ints) -> SequenceStore:
+        """Return the sequences of these rows, in this order, as a store of their own."""
+        rows = np.asarray(rows)
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return SequenceStore(self.values[steps], offsets, self.labels[rows], self.lines[rows])
+
+
+class StoreBuilder:
+    """Grows a SequenceStore row by row, in flat memory.
+
+    Args:
+        channels: width of a feature vector; 0 for ids.
+    """
+
+    def __init__(self, channels: int = 0) -> None:
+        self.channels = channels
+        self._values = array("f" if channels else "i")
+        self._offsets = array("q", [0])
+        self._labels = array("q")
+        self._lines = array("q")
+
+    def add_ids(self, ids: Iterable[int], label: int, line: int) -> None:
+        """Append a sequence of ids."""
+        self._values.extend(ids)
+        self._finish(label, line)
+
+    def add_features(self, features: npt.NDArray[np.float32], label: int, line: int) -> None:
+        """Append a sequence of feature vectors (T, C)."""
+        self._values.frombytes(np.ascontiguousarray(features, dtype=np.float32).tobytes())
+        self._finish(label, line)
+
+    def _finish(self, label: int, line: int) -> None:
+        self._offsets.append(len(self._values) // (self.channels or 1))
+        self._labels.append(label)
+        self._lines.append(line)
+
+    def build(self) -> SequenceStore:
+        """Return what was added; the builder's memory is shared, so add no more afterwards."""
+        values: npt.NDArray[Any]
+        if self.channels:
+            values = np.frombuffer(self._values, dtype=np.float32).reshape(-1, self.channels)
+        else:
+            values = np.frombuffer(self._values, dtype=np.int32)
+        columns = (np.frombuffer(a, dtype=np.int64) for a in (self._labels, self._lines))
+        return SequenceStore(values, np.frombuffer(self._offsets, dtype=np.int64), *columns)

@@ -1,0 +1,119 @@
+"""What a data set looks like before training: sizes, lengths, padding, repeats; and warnings."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batching import padding_fraction, plan_epoch
+from seqtrain.data.examples import shorten
+from seqtrain.data.preparation import PreparedData
+from seqtrain.data.splits import count_repeats, fingerprints
+from seqtrain.data.vocabulary import UNK
+
+QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+
+
+@dataclass(frozen=True)
+class SplitSummary:
+    """Figures of one split.
+
+    Attributes:
+        rows: sequences.
+        steps: steps of all sequences.
+        length_quantiles: steps at least, at 5 %, at the median, at 95 %, and at most.
+        unknown: share of steps that are <unk>, in [0, 1].
+        repeats: sequences that stand in train too (0 for train).
+        majority: share of rows that the class most frequent in train has here: the accuracy of
+            always answering it.
+    """
+
+    rows: int
+    steps: int
+    length_quantiles: tuple[int, ...]
+    unknown: float
+    repeats: int
+    majority: float
+
+
+def summarize(data: PreparedData) -> dict[str, SplitSummary]:
+    """Return the figures of every split, by name."""
+    train = data.splits["train"]
+    majority = int(np.bincount(train.labels).argmax())
+    known = fingerprints(train) if len(data.splits) > 1 else set()
+    return {
+        name: SplitSummary(
+            rows=len(store),
+            steps=len(store.values),
+            length_quantiles=tuple(
+                int(q) for q in np.quantile(store.lengths, QUANTILES, method="nearest")
+            ),
+            unknown=float(np.mean(store.values == UNK)) if store.values.ndim == 1 else 0.0,
+            repeats=0 if name == "train" else count_repeats(store, known),
+            majority=float(np.mean(store.labels == majority)),
+        )
+        for name, store in data.splits.items()
+    }
+
+
+def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> tuple[float, float]:
+    """Return the share of padding of train in random batches and in buckets, each in [0, 1)."""
+    lengths = data.splits["train"].lengths
+    shares = [
+        padding_fraction(
+            plan_epoch(lengths, batching.model_copy(update={"bucketing": on}), seed=seed, epoch=0),
+            lengths,
+        )
+        for on in (False, True)
+    ]
+    return shares[0], shares[1]
+
+
+def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str]:
+    """Return what a user should know before trusting a score, a line each."""
+    lines = []
+    for name, report in data.reports.items():
+        if report.truncated:
+            lines.append(f"{name}: {report.truncated} sequences were cut at data.max_length")
+        if report.dropped:
+            lines.append(f"{name}: {report.dropped} empty sequences were left out")
+        if report.filled:
+            lines.append(f"{name}: {report.filled} empty sequences are read as one <unk>")
+        repeats = summaries[name].repeats
+        if repeats:
+            share = repeats / summaries[name].rows
+            lines.append(f"{name}: {repeats} sequences ({share:.1%}) also stand in train")
+    return lines + _label_warnings(data)
+
+
+def _label_warnings(data: PreparedData) -> list[str]:
+    """Look-alike labels, classes of one row, and labels that train lacks."""
+    warnings = []
+    names = data.preprocessing.labels
+    by_form: dict[str, list[str]] = {}
+    for name in names:
+        by_form.setdefault(_plain_form(name), []).append(name)
+    for alike in by_form.values():
+        if len(alike) > 1:
+            warnings.append(
+                "labels that look alike are different classes: "
+                + ", ".join(ascii(name) for name in alike)
+            )
+    counts = Counter(data.splits["train"].labels.tolist())
+    single = [shorten(names[label]) for label, count in sorted(counts.items()) if count == 1]
+    if single:
+        warnings.append(f"classes with one row in train: {', '.join(single[:5])}")
+    for report in data.reports.values():
+        warnings += report.unknown_label_rows
+        more = report.unknown_labels - len(report.unknown_label_rows)
+        if more > 0:
+            warnings.append(f"… and {more} more rows with labels that train lacks")
+    return warnings
+
+
+def _plain_form(label: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())

@@ -1,0 +1,83 @@
+"""Tokens and their ids: <pad> is 0, <unk> is 1, then the tokens of train, most frequent first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+PAD, UNK = 0, 1
+SPECIAL = ("<pad>", "<unk>")
+
+
+class GrowingIndex(dict[str, int]):
+    """Ids by first appearance; a new token gets the next id."""
+
+    def __missing__(self, token: str) -> int:
+        self[token] = new = len(self)
+        return new
+
+
+class FixedIndex(dict[str, int]):
+    """Ids of known tokens (or labels); anything else gets the default."""
+
+    def __init__(self, known: Mapping[str, int], default: int) -> None:
+        super().__init__(known)
+        self.default = default
+
+    def __missing__(self, token: str) -> int:
+        return self.default
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The tokens a model knows.
+
+    Attributes:
+        tokens: the token of each id; ids 0 and 1 are <pad> and <unk>.
+    """
+
+    tokens: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @cached_property
+    def index(self) -> FixedIndex:
+        """Token to id. A token spelled like <pad> in the data is unknown, never padding."""
+        return FixedIndex({token: i for i, token in enumerate(self.tokens) if i != PAD}, UNK)
+
+
+def provisional_index() -> GrowingIndex:
+    """Return an index for reading train before its vocabulary is known; ids 0 and 1 are taken."""
+    return GrowingIndex(zip(SPECIAL, (PAD, UNK), strict=True))
+
+
+def fit_vocabulary(
+    tokens: Sequence[str], counts: npt.NDArray[np.int64], *, min_count: int, max_size: int
+) -> tuple[Vocabulary, npt.NDArray[np.int32]]:
+    """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
+
+    Args:
+        tokens: tokens by provisional id.
+        counts: occurrences of each in train.
+        min_count: occurrences that a token needs.
+        max_size: largest vocabulary, <pad> and <unk> included.
+
+    Shape:
+        counts: (V,) for V provisional tokens.
+
+    Returns:
+        The vocabulary, and an array (V,) that maps provisional ids to final ones.
+    """
+    candidates = [
+        i for i in np.flatnonzero(counts >= min_count).tolist() if tokens[i] not in SPECIAL
+    ]
+    candidates.sort(key=lambda i: (-counts[i], tokens[i]))
+    kept = candidates[: max_size - len(SPECIAL)]
+    final_ids = np.full(len(tokens), UNK, dtype=np.int32)
+    final_ids[kept] = np.arange(len(SPECIAL), len(SPECIAL) + len(kept), dtype=np.int32)
+    return Vocabulary(SPECIAL + tuple(tokens[i] for i in kept)), final_ids

@@ -1,0 +1,62 @@
+"""The errors a user can meet, with their exit codes. First room: imports nothing of ours.
+
+SeqtrainError
+├── ConfigError      2  the configuration, an option or a device
+├── DataError        2  an input file or a row of it
+├── CheckpointError  2  a run directory or a model folder
+├── RunError         3  the run itself: non-finite loss, memory, disk
+└── Interrupted  128+n  a signal asked to stop; a checkpoint is saved
+"""
+
+from __future__ import annotations
+
+
+class SeqtrainError(Exception):
+    """Base of all errors meant for the user: one line a problem, no traceback.
+
+    Args:
+        problems: each one line that says where, what was found, and what is allowed.
+    """
+
+    exit_code = 1
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class ConfigError(SeqtrainError):
+    """The configuration, a command-line option or the device asked for is wrong."""
+
+    exit_code = 2
+
+
+class DataError(SeqtrainError):
+    """An input file is missing, unreadable, or has rows that can't be used."""
+
+    exit_code = 2
+
+
+class CheckpointError(SeqtrainError):
+    """A run directory or model folder is missing, damaged, or doesn't fit."""
+
+    exit_code = 2
+
+
+class RunError(SeqtrainError):
+    """Training or prediction failed while running; what was saved stays valid."""
+
+    exit_code = 3
+
+
+class Interrupted(SeqtrainError):
+    """A signal stopped the run; a checkpoint is saved.
+
+    Args:
+        signal_number: which signal.
+        problem: one line that says how to go on.
+    """
+
+    def __init__(self, signal_number: int, problem: str) -> None:
+        super().__init__(problem)
+        self.exit_code = 128 + signal_number

@@ -1,0 +1,1 @@
+"""The network: input, recurrent encoder, pooling, head. Third room, `model`."""

@@ -1,0 +1,73 @@
+"""The classifier: input → recurrent encoder → pooling → head.
+
+B batch, N steps of all sequences, E embedding, H state (both directions), C classes, F features.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.data.vocabulary import PAD
+from seqtrain.model.encoder import choose_engine, encode, make_encoder
+from seqtrain.model.initialization import initialize
+from seqtrain.model.pooling import StepPooling, last_valid_state
+
+
+class SequenceClassifier(nn.Module):
+    """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
+
+    Args:
+        config: the config's model section.
+        input_size: size of the vocabulary, or width F of a feature vector.
+        num_classes: C.
+        features: whether steps are feature vectors, mapped to E linearly, instead of ids.
+    """
+
+    def __init__(
+        self, config: ModelConfig, *, input_size: int, num_classes: int, features: bool
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding: nn.Embedding | nn.Linear
+        if features:
+            self.embedding = nn.Linear(input_size, config.embedding_dim)
+        else:
+            self.embedding = nn.Embedding(input_size, config.embedding_dim, padding_idx=PAD)
+        self.embedding_dropout = nn.Dropout(config.embedding_dropout)
+        self.encoder = make_encoder(config)
+        width = config.hidden_size * (2 if config.bidirectional else 1)
+        if config.pooling != "last":
+            self.pooling = StepPooling(config.pooling, width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(width, num_classes)
+
+    def initialize(self) -> None:
+        """Draw the initial weights, from torch's global generator."""
+        initialize(self.embedding, self.encoder, self.head)
+
+    def forward(self, packed: PackedSequence) -> Tensor:
+        """Classify packed sequences.
+
+        Args:
+            packed: ids or feature vectors, longest sequence first, as `collate` packs them.
+
+        Shape:
+            packed.data: (N,) int64, or (N, F) float32. Returns: logits (B, C), row by packed row.
+        """
+        engine, _ = choose_engine(self.config, packed.data.device)
+        outputs, h_n = encode(
+            self.encoder,
+            self.embedding,
+            packed,
+            dropout=self.embedding_dropout,
+            engine=engine,
+            need_outputs=self.config.pooling != "last",
+        )
+        if outputs is None:
+            pooled = last_valid_state(h_n, bidirectional=self.config.bidirectional)
+        else:
+            pooled = self.pooling(outputs, packed.batch_sizes)
+        logits: Tensor = self.head(self.dropout(pooled))
+        return logits

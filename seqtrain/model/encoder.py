@@ -1,0 +1,73 @@
+"""The recurrent encoder over packed input, and which engine computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.model.fused import DistinctInputs, fused_gru
+
+CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
+
+
+def make_encoder(config: ModelConfig) -> nn.RNNBase:
+    """Return torch's recurrent module of this shape; it holds the weights for every engine."""
+    return CELLS[config.rnn](
+        config.embedding_dim,
+        config.hidden_size,
+        num_layers=config.num_layers,
+        bidirectional=config.bidirectional,
+        dropout=config.dropout if config.num_layers > 1 else 0.0,
+        batch_first=True,
+    )
+
+
+def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
+    """Return which engine computes the recurrence on a device, and why."""
+    if config.engine != "auto":
+        return config.engine, "model.engine"
+    if config.rnn != "gru":
+        return "torch", f"fused has no {config.rnn}"
+    if device.type != "cpu":
+        return "torch", f"cuDNN or its like on {device.type}"
+    return "fused", "its cost grows with the tokens, torch's with the square of the length"
+
+
+def encode(
+    encoder: nn.RNNBase,
+    embedding: nn.Module,
+    packed: PackedSequence,
+    *,
+    dropout: nn.Dropout,
+    engine: str,
+    need_outputs: bool,
+) -> tuple[Tensor | None, Tensor]:
+    """Embed packed steps and run the encoder over them.
+
+    Args:
+        encoder: torch's module with the weights.
+        embedding: from ids, or from feature vectors.
+        packed: ids or feature vectors, longest sequence first.
+        dropout: applied to the embedded steps.
+        engine: fused or torch.
+        need_outputs: whether the states of all steps are wanted too.
+
+    Shape:
+        packed.data: (N,) or (N, F). Returns: outputs (N, H) of the top layer, packed (None where
+        not wanted), and h_n (layers * directions, B, hidden).
+    """
+    sizes = packed.batch_sizes
+    if engine == "fused" and isinstance(encoder, nn.GRU):
+        dropping = dropout.training and dropout.p > 0
+        if isinstance(embedding, nn.Embedding) and not dropping:
+            distinct, index = torch.unique(packed.data, return_inverse=True)
+            inputs = DistinctInputs(embedding(distinct), index, sizes)
+            return fused_gru(inputs, encoder, need_outputs=need_outputs)
+        vectors = PackedSequence(dropout(embedding(packed.data)), sizes)
+        return fused_gru(vectors, encoder, need_outputs=need_outputs)
+    outputs, state = encoder(PackedSequence(dropout(embedding(packed.data)), sizes))
+    return outputs.data if need_outputs else None, state[0] if encoder.mode == "LSTM" else state

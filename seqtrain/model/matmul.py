@@ -1,0 +1,99 @@
+"""Matrix products of the fused GRU: float32 on the CPU through oneDNN where that is faster.
+
+torch's own float32 products on the CPU go through MKL, which leaves AVX-512 unused on AMD:
+oneDNN takes half the time there. It compiles code for every new shape, which takes longer than
+the product, so long inputs are cut into pieces of few different lengths.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+PIECE = 512
+"""Rows of a piece of a long product."""
+
+GRAIN = 64
+"""A piece shorter than PIECE has a multiple of GRAIN rows, or fewer than GRAIN."""
+
+MIN_WORK = 1 << 20
+"""Multiplications below which oneDNN's start-up costs more than its speed gains."""
+
+
+class _Linear(Protocol):
+    def __call__(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, *post: str | list[float]
+    ) -> Tensor: ...
+
+
+def _find_onednn() -> _Linear | None:
+    """Return oneDNN's linear product, or None where this torch has none that works."""
+    x, weight, bias = torch.ones(2, 3), torch.arange(12.0).view(4, 3), torch.ones(4)
+    try:
+        linear: _Linear = torch.ops.mkldnn._linear_pointwise.default
+        works = torch.equal(linear(x, weight, bias, "none", [], ""), x @ weight.T + bias)
+    except (AttributeError, RuntimeError):
+        return None
+    return linear if works else None
+
+
+_onednn = _find_onednn()
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Multiply rows by a transposed weight, for numbers of rows that come again and again.
+
+    Args:
+        x: the rows.
+        weight: as in torch.nn.Linear.
+        bias: added to every row of the product.
+
+    Shape:
+        x (M, K), weight (L, K), bias (L,) -> (M, L).
+
+    Returns:
+        x @ weight.T + bias.
+    """
+    if (
+        _onednn is not None
+        and x.dtype == torch.float32
+        and x.device.type == "cpu"
+        and len(x) * weight.numel() >= MIN_WORK
+    ):
+        return _onednn(x, weight, bias, "none", [], "")
+    return functional.linear(x, weight, bias)
+
+
+def long_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Multiply any number of rows by a transposed weight; arguments as for `product`."""
+    if x.device.type != "cpu":
+        return functional.linear(x, weight, bias)
+    return torch.cat([product(piece, weight, bias) for piece in x.split(_pieces(len(x)))])
+
+
+def outer_product(x: Tensor, y: Tensor) -> Tensor:
+    """Sum the outer products of the rows of two matrices.
+
+    Shape:
+        x (M, K), y (M, L) -> (K, L).
+
+    Returns:
+        x.T @ y.
+    """
+    if x.device.type != "cpu":
+        return x.T @ y
+    pieces = _pieces(len(x))
+    total = x.new_zeros(y.shape[1], x.shape[1])
+    for left, right in zip(y.split(pieces), x.split(pieces), strict=True):
+        total += product(left.T, right.T)
+    return total.T
+
+
+def _pieces(rows: int) -> list[int]:
+    """Cut a number of rows into few different lengths."""
+    whole, rest = divmod(rows, PIECE)
+    pieces = [PIECE] * whole + [rest - rest % GRAIN, rest % GRAIN]
+    return [piece for piece in pieces if piece]

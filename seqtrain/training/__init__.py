@@ -1,0 +1,1 @@
+"""Training: loss, optimization, metrics and exact state. Touches no file, prints nothing."""

@@ -1,0 +1,45 @@
+"""Logits of a whole store, batched by length, in the order of its rows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.collate import collate
+from seqtrain.data.store import SequenceStore
+from seqtrain.model.classifier import SequenceClassifier
+
+EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
+
+
+@torch.inference_mode()
+def predict_logits(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    batching: BatchingConfig = EVALUATION_BATCHING,
+) -> Tensor:
+    """Return the logits of every sequence; the one place where rows return to input order.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        device: where to compute.
+        batching: how many go together.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
+    was_training = model.training
+    model.eval()
+    logits = torch.empty(len(store), model.head.out_features)
+    try:
+        for rows in plan_in_order_of_length(store.lengths, batching):
+            batch = collate(store.__getitems__(rows)).to(device)
+            sorted_logits = model(batch.packed)
+            logits[torch.from_numpy(rows)] = sorted_logits[batch.unsorted_indices].float().cpu()
+    finally:
+        model.train(was_training)
+    return logits

@@ -1,0 +1,1 @@
+"""Workflows: the verbs as plain functions that join data, model, training and runs."""

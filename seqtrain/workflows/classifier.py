@@ -1,0 +1,179 @@
+"""A loaded classifier: sequences in, predictions out, in input order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqtrain.data.encoding import unknown_shares
+from seqtrain.data.examples import Example
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.store import SequenceStore
+from seqtrain.errors import DataError
+from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.runs.run_directory import find, model_folder
+from seqtrain.training.devices import select_device
+from seqtrain.training.inference import predict_logits
+
+CHUNK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer for one sequence.
+
+    Attributes:
+        label: the most probable label.
+        probability: of it, in [0, 1].
+        probabilities: of every label, most probable first.
+        unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    unknown: float
+
+
+class Classifier:
+    """A trained model, ready to predict.
+
+    Args:
+        model: network and preprocessing.
+        device: where to compute.
+        path: where the model was read.
+    """
+
+    def __init__(self, model: Model, device: torch.device, path: Path) -> None:
+        self.path = path
+        self.network = model.network.to(device)
+        self.preprocessing: Preprocessing = model.preprocessing
+        self.device = device
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order of the class indices."""
+        return self.preprocessing.labels
+
+    def predict(self, sequences: Iterable[Any]) -> list[Prediction]:
+        """Classify sequences.
+
+        Args:
+            sequences: strings (kind text), lists of symbols (tokens), or arrays of shape
+                (T, C) (features).
+
+        Returns:
+            One prediction a sequence, in their order.
+
+        Raises:
+            DataError: a sequence is empty or of another kind; its number from 1 is named.
+        """
+        examples = [
+            Example(self._checked(sequence, number), None, number)
+            for number, sequence in enumerate(sequences, start=1)
+        ]
+        return list(self.predict_examples(examples, "sequences"))
+
+    def predict_examples(
+        self, examples: Iterable[Example], source: str, *, chunk_rows: int = CHUNK_ROWS
+    ) -> Iterator[Prediction]:
+        """Classify examples as they come, chunk by chunk; each chunk is batched by length.
+
+        Yields:
+            One prediction an example, in their order.
+
+        Raises:
+            DataError: a row can't be read; the predictions of the rows before it come first.
+        """
+        for chunk, fault in chunks(examples, chunk_rows):
+            store, encoding_fault = self._encode(chunk, source)
+            yield from self._predictions(self.logits(store), unknown_shares(store))
+            if encoding_fault or fault:
+                raise encoding_fault or fault  # type: ignore[misc]  # one of them is not None
+
+    def logits(self, store: SequenceStore) -> Tensor:
+        """Return logits (B, C) of encoded sequences, in their order, on the CPU."""
+        return predict_logits(self.network, store, self.device)
+
+    def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
+        probabilities = torch.softmax(logits.double(), dim=1)
+        order = probabilities.argsort(dim=1, descending=True, stable=True)
+        rows = zip(probabilities.tolist(), order.tolist(), unknown, strict=True)
+        for row, ranks, share in rows:
+            ranked = {self.labels[i]: row[i] for i in ranks}
+            yield Prediction(self.labels[ranks[0]], row[ranks[0]], ranked, share)
+
+    def _encode(self, chunk: list[Example], source: str) -> tuple[SequenceStore, DataError | None]:
+        """Encode a chunk; where a row is bad, the rows before it and the complaint."""
+        encode = self.preprocessing.for_prediction().encode
+        try:
+            return encode(chunk, source, stop_at_first=True)[0], None
+        except DataError:
+            for good in range(len(chunk)):
+                try:
+                    encode(chunk[good : good + 1], source, stop_at_first=True)
+                except DataError as fault:
+                    return encode(chunk[:good], source)[0], fault
+            raise
+
+    def _checked(self, sequence: Any, number: int) -> Any:
+        """Accept what the kind expects; say what was found otherwise."""
+        kind = self.preprocessing.kind
+        if kind == "features":
+            vectors = np.asarray(sequence, dtype=np.float32)
+            if vectors.ndim == 1 and len(self.preprocessing.mean) == 1:
+                vectors = vectors[:, None]
+            if vectors.ndim == 2:
+                return vectors
+        elif kind == "tokens" and not isinstance(sequence, str):
+            return [str(symbol) for symbol in sequence]
+        elif kind == "text" and isinstance(sequence, str):
+            return sequence
+        expected = {
+            "features": "an array of shape (T, C)",
+            "tokens": "a list of symbols",
+            "text": "a string",
+        }[kind]
+        raise DataError(
+            f"sequence {number}: found {type(sequence).__name__}; this model expects {expected}"
+        )
+
+
+def chunks(
+    examples: Iterable[Example], rows: int
+) -> Iterator[tuple[list[Example], DataError | None]]:
+    """Part examples into lists; where reading fails, the last list comes with the complaint."""
+    iterator = iter(examples)
+    while True:
+        chunk: list[Example] = []
+        try:
+            chunk.extend(islice(iterator, rows))
+        except DataError as fault:
+            yield chunk, fault
+            return
+        if not chunk:
+            return
+        yield chunk, None
+
+
+def load(run: Any = None, *, device: str = "auto") -> Classifier:
+    """Load the classifier of a run.
+
+    Args:
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError: there is no whole model there.
+        ConfigError: there is no such device.
+    """
+    chosen = select_device(device)
+    path = find(None if run is None else Path(getattr(run, "path", run))).path
+    return Classifier(load_model(model_folder(path)), chosen, path)

@@ -1,0 +1,45 @@
+"""What a run ran on: versions, device, threads, memory, and the data files' digests."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+import seqtrain
+from seqtrain.data.preparation import PreparedData
+
+
+def environment(data: PreparedData, device: torch.device) -> dict[str, Any]:
+    """Return versions, device, threads, and the digest of each data file."""
+    return {
+        "seqtrain": seqtrain.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cpu_count": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": str(device),
+        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "data": data.digests,
+    }
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """Return the most memory the process held so far, in bytes (on CUDA: on the device)."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

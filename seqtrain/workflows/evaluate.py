@@ -1,0 +1,122 @@
+"""Scoring a run on one of its splits, or on another labelled file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqtrain.config import load_config, resolve_format
+from seqtrain.data.cache import default_folder
+from seqtrain.data.digests import digest
+from seqtrain.data.preparation import prepare
+from seqtrain.data.readers import read_examples
+from seqtrain.data.store import SequenceStore
+from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.runs.files import parse_json
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, find
+from seqtrain.training.metrics import Scores, score
+from seqtrain.workflows.classifier import Classifier, load
+
+SPLITS = ("test", "validation", "train")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was scored, and how it went.
+
+    Attributes:
+        run: the run or model folder.
+        data: the file that was read.
+        scores: the metrics.
+        warnings: rows with labels that the model doesn't know, by line.
+    """
+
+    run: Path
+    data: str
+    scores: Scores
+    warnings: list[str]
+
+
+def evaluate(
+    run: Any = None, *, split: str = "test", data: str | None = None, device: str = "auto"
+) -> Evaluation:
+    """Score a run's best model.
+
+    Args:
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        split: test, validation or train, as the run's config names them.
+        data: a labelled file to score on instead.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError: there is no whole model there.
+        ConfigError: the run has no such split, or there is no such device.
+        DataError: the file is missing or has rows that can't be used.
+    """
+    path = find(None if run is None else Path(getattr(run, "path", run))).path
+    classifier = load(path, device=device)
+    if data is not None:
+        source = data
+        store, warnings = _read(classifier, data)
+    else:
+        source, store, warnings = _split(path, classifier, split)
+    if not len(store):
+        raise DataError(f"{source}: no rows to score")
+    return Evaluation(path, source, score_store(classifier, store), warnings)
+
+
+def score_store(classifier: Classifier, store: SequenceStore) -> Scores:
+    """Score a classifier on encoded, labelled sequences."""
+    return score(
+        classifier.logits(store),
+        torch.tensor(store.labels),
+        torch.tensor(store.lengths),
+        classifier.labels,
+    )
+
+
+def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
+    """Read a labelled file as the model reads its rows."""
+    preprocessing = classifier.preprocessing
+    options = replace(
+        preprocessing.reading, format=resolve_format(path, "auto") or preprocessing.reading.format
+    )
+    store, report = preprocessing.encode(read_examples(path, options), path)
+    return store, report.unknown_label_rows
+
+
+def _split(path: Path, classifier: Classifier, split: str) -> tuple[str, SequenceStore, list[str]]:
+    """Return a split of the run's config: its source, its sequences, and warnings."""
+    if not (path / CONFIG).is_file():
+        raise CheckpointError(
+            f"{path}: a model folder names no splits; give a labelled file with --data"
+        )
+    config = load_config(path / CONFIG)
+    named = getattr(config.data, split)
+    if named is None:
+        given = [name for name in SPLITS if getattr(config.data, name) is not None]
+        raise ConfigError(
+            f"--split: {path} has no {split} split; it has {', '.join(given)}; "
+            "or give a labelled file with --data"
+        )
+    held_out = isinstance(config.data.validation, float)
+    if not (held_out and split in ("train", "validation")):
+        store, warnings = _read(classifier, named)
+        return named, store, warnings
+    _check_unchanged(path, config.data.train)
+    prepared = prepare(config, cache_folder=default_folder())
+    return config.data.train, prepared.splits[split], []
+
+
+def _check_unchanged(path: Path, train: str) -> None:
+    """A held-out part can be found again only in the file that it was held out of."""
+    recorded = parse_json(path / ENVIRONMENT, (path / ENVIRONMENT).read_bytes())["data"].get(train)
+    found = digest(train)
+    if found != recorded:
+        raise DataError(
+            f"{train}: changed since the run: SHA-256 {found[:12]}…, then {str(recorded)[:12]}…; "
+            "its held-out rows can't be found again; give a labelled file with --data"
+        )

@@ -1,0 +1,78 @@
+"""What `fit` tells its listener, in order: data, start, steps and epochs, and the finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqtrain.config.schema import Config
+from seqtrain.data.preparation import PreparedData
+from seqtrain.data.summary import SplitSummary
+from seqtrain.training.loop import EpochEvent, StepEvent
+from seqtrain.training.metrics import Scores
+
+
+@dataclass(frozen=True)
+class DataEvent:
+    """The data is read and encoded.
+
+    Attributes:
+        data: the splits and the preprocessing.
+        summaries: figures of each split.
+        padding: share of padding of train in random batches, and in buckets.
+        warnings: what the user should know, a line each.
+        seconds: it took.
+    """
+
+    data: PreparedData
+    summaries: dict[str, SplitSummary]
+    padding: tuple[float, float]
+    warnings: list[str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StartEvent:
+    """Training begins, or goes on.
+
+    Attributes:
+        run: the run directory.
+        config: the resolved config.
+        device, engine, engine_reason: what computes, and why.
+        parameters: numbers that are learned.
+        resumed_at: updates made before, where training goes on.
+    """
+
+    run: Path
+    config: Config
+    device: str
+    engine: str
+    engine_reason: str
+    parameters: int
+    resumed_at: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, also the last event.
+
+    Attributes:
+        path: the run directory.
+        epochs: passes over train made.
+        best_epoch: the epoch whose model stands in best/, from 1.
+        best_value: its monitored value.
+        stopped_early: whether patience ran out.
+        test: scores of data.test at the best epoch, where one is given.
+    """
+
+    path: Path
+    epochs: int
+    best_epoch: int
+    best_value: float
+    stopped_early: bool
+    test: Scores | None
+
+
+Event = DataEvent | StartEvent | StepEvent | EpochEvent | Run
+Listener = Callable[[Event], None]

@@ -1,0 +1,66 @@
+"""Refusing a model or a sequence that can't fit into memory, before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.data.preparation import PreparedData
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.runs.model_folder import new_network
+
+COPIES = 4
+"""Weights, gradients, and the optimizer's two moments."""
+STATES_SAVED = 6
+"""Vectors of hidden_size that a step, layer and direction keep for the backward pass, about."""
+FLOAT_BYTES = 4
+
+
+def check_memory(config: Config, data: PreparedData) -> None:
+    """Compare estimates with the machine's memory.
+
+    Raises:
+        ConfigError: the model and its optimizer need more than there is.
+        DataError: one sequence alone does; its line is named.
+    """
+    available = physical_memory()
+    if available is None:
+        return
+    with torch.device("meta"):
+        network = new_network(config.model, data.preprocessing)
+    parameters = sum(p.numel() for p in network.parameters())
+    needed = parameters * COPIES * FLOAT_BYTES
+    if needed > available:
+        raise ConfigError(
+            f"model: {parameters:,} parameters need about {_gib(needed)} to train; this machine "
+            f"has {_gib(available)}; lower model.hidden_size or model.embedding_dim"
+        )
+    train = data.splits["train"]
+    longest = int(train.lengths.argmax())
+    steps = int(train.lengths[longest])
+    needed = steps * bytes_a_step(config.model)
+    if needed > available:
+        raise DataError(
+            f"{config.data.train}:{train.lines[longest]}: a sequence of {steps:,} steps "
+            f"needs about {_gib(needed)} to train on; this machine has {_gib(available)}; set data.max_length"
+        )
+
+
+def bytes_a_step(model: ModelConfig) -> int:
+    """Return the memory that training keeps for one step of one sequence, about, in bytes."""
+    states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
+    return FLOAT_BYTES * (model.embedding_dim + STATES_SAVED * states)
+
+
+def physical_memory() -> int | None:
+    """Return the machine's memory in bytes, or None where the system doesn't say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"

@@ -1,0 +1,88 @@
+"""Classifying the rows of a file or of standard input, as they come."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from seqtrain.config import resolve_format
+from seqtrain.data.examples import Example
+from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.workflows.classifier import CHUNK_ROWS, Classifier, Prediction, load
+
+STDIN = "-"
+READ_AHEAD = 1024
+"""Rows of standard input read while others are classified: memory stays flat."""
+
+
+def predict(
+    source: str, run: Any = None, *, device: str = "auto", classifier: Classifier | None = None
+) -> Iterator[Prediction]:
+    """Classify every row of a file, or of standard input.
+
+    A .txt file and standard input hold one sequence a line (for a model of feature vectors a JSON
+    list of vectors); other files are read as the model's training file was.
+
+    Args:
+        source: path of a file, or "-" for standard input.
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        device: auto, cpu, cuda, cuda:N or mps.
+        classifier: a loaded one, in place of run and device.
+
+    Yields:
+        One prediction a row, in input order, as soon as they are known.
+
+    Raises:
+        DataError: a row can't be read; the predictions of the rows before it come first.
+    """
+    classifier = classifier or load(run, device=device)
+    options = input_options(classifier.preprocessing.reading, source)
+    examples = read_examples(source, options, labelled=False, stop_at_first=True)
+    if source == STDIN:
+        # A chunk is what has arrived meanwhile: an answer waits for no later row.
+        for chunk in _arriving(examples):
+            yield from classifier.predict_examples(chunk, "standard input")
+    else:
+        yield from classifier.predict_examples(examples, source)
+
+
+def input_options(reading: ReadOptions, source: str) -> ReadOptions:
+    """Return how rows are read: lines of .txt and standard input, else as in training."""
+    if source == STDIN:
+        return replace(reading, format="lines")
+    format = resolve_format(source, "auto") or reading.format
+    return replace(reading, format="lines" if format == "txt" else format)
+
+
+def _arriving(examples: Iterator[Example]) -> Iterator[Iterator[Example]]:
+    """Read on a second thread; yield what has arrived, again and again, then any complaint."""
+    arrived: queue.Queue[Example | BaseException | None] = queue.Queue(READ_AHEAD)
+
+    def read() -> None:
+        try:
+            for example in examples:
+                arrived.put(example)
+            arrived.put(None)
+        except BaseException as error:
+            arrived.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        first = arrived.get()
+        chunk: list[Example] = []
+        while isinstance(first, Example):
+            chunk.append(first)
+            if len(chunk) == CHUNK_ROWS:
+                break
+            try:
+                first = arrived.get_nowait()
+            except queue.Empty:
+                break
+        yield iter(chunk)
+        if first is None:
+            return
+        if isinstance(first, BaseException):
+            raise first
