@@ -2,5 +2,6 @@
 
 from seqtrain.model.native.engine import native_gru, serves
 from seqtrain.model.native.library import why_not
+from seqtrain.model.native.rows import adam_rows, distinct
 
-__all__ = ["native_gru", "serves", "why_not"]
+__all__ = ["adam_rows", "distinct", "native_gru", "serves", "why_not"]

@@ -28,7 +28,7 @@ FLAGS = (
     *("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
 )
 
-PATHS = {"portable": ()}
+PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
 """Vector paths and the flags each is compiled with; which of them runs is decided at run time."""
 
 if platform.machine() in {"x86_64", "AMD64"}:
@@ -84,7 +84,7 @@ def _compile(command: list[str], folder: Path, target: Path) -> str:
     """Compile every vector path at the same time and link them; return the first error, if any."""
     objects = [str(folder / f"{name}.o") for name in PATHS]
     jobs = [
-        [*command, *flags, f"-DSEQTRAIN_PATH={name}", "-c", str(HERE / "gru.cpp"), "-o", result]
+        [*command, *flags, f"-DSEQTRAIN_PATH={name}", "-c", str(HERE / "kernels.cpp"), "-o", result]
         for (name, flags), result in zip(PATHS.items(), objects, strict=True)
     ]
     running = [subprocess.Popen(job, stderr=subprocess.PIPE, text=True) for job in jobs]

@@ -15,7 +15,7 @@ def check_parameters(gru: nn.GRU) -> None:
     """
     width = gru.hidden_size * (2 if gru.bidirectional else 1)
     for name, parameter in gru.named_parameters():
-        _check_type(name, parameter, torch.float32)
+        check_type(name, parameter, torch.float32)
         columns = gru.hidden_size
         if name.startswith("weight_ih"):
             columns = gru.input_size if "_l0" in name else width
@@ -33,13 +33,13 @@ def check_inputs(
         TypeError: another type or device than the library takes.
         ValueError: sizes that don't fit, or an index outside the table.
     """
-    _check_type("inputs", vectors, torch.float32)
-    _check_type("batch_sizes", batch_sizes, torch.int64)
+    check_type("inputs", vectors, torch.float32)
+    check_type("batch_sizes", batch_sizes, torch.int64)
     if vectors.dim() != 2 or vectors.shape[1] != input_size:
         raise ValueError(f"inputs: shape {tuple(vectors.shape)}, must be (tokens, {input_size})")
     tokens = len(vectors)
     if index is not None:
-        _check_type("index", index, torch.int64)
+        check_type("index", index, torch.int64)
         if index.dim() != 1:
             raise ValueError(f"index: shape {tuple(index.shape)}, must be (tokens,)")
         tokens = len(index)
@@ -62,14 +62,19 @@ def check_start(h0: Tensor, gru: nn.GRU, batch: int) -> None:
         TypeError: not float32 on the CPU.
         ValueError: another shape than (layers * directions, batch, hidden).
     """
-    _check_type("h0", h0, torch.float32)
+    check_type("h0", h0, torch.float32)
     directions = 2 if gru.bidirectional else 1
     shape = (gru.num_layers * directions, batch, gru.hidden_size)
     if h0.shape != shape:
         raise ValueError(f"h0: shape {tuple(h0.shape)}, must be {shape}")
 
 
-def _check_type(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+def check_type(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    """Check that a tensor is what the library reads: of this type, strided, on the CPU.
+
+    Raises:
+        TypeError: it isn't.
+    """
     if tensor.dtype != dtype or tensor.device.type != "cpu" or tensor.layout != torch.strided:
         raise TypeError(
             f"{name}: {tensor.dtype} on {tensor.device}, the native engine takes {dtype} on cpu"

@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.model.fused import DistinctInputs
 from seqtrain.model.native.buffers import Buffers
 from seqtrain.model.native.checks import check_inputs, check_parameters, check_start
-from seqtrain.model.native.library import GruCall, Library, find_library
+from seqtrain.model.native.library import GruCall, Library, load_library, why_not
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -29,7 +29,7 @@ _buffers = Buffers()
 def serves(encoder: nn.Module) -> bool:
     """Return whether the native engine can run this module: a float32 GRU on the CPU."""
     return (
-        isinstance(find_library(), Library)
+        not why_not()
         and isinstance(encoder, nn.GRU)
         and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in encoder.parameters())
     )
@@ -62,9 +62,7 @@ def native_gru(
         TypeError: a tensor of another type or device than the library's.
         ValueError: sizes that don't fit, or an index outside the table.
     """
-    library = find_library()
-    if isinstance(library, str):
-        raise RuntimeError(library)
+    library = load_library()
     index = inputs.index if isinstance(inputs, DistinctInputs) else None
     vectors = inputs.table if isinstance(inputs, DistinctInputs) else inputs.data
     vectors = vectors.to(torch.float32)
@@ -92,7 +90,7 @@ def _parameters(gru: nn.GRU, layer: int) -> Iterator[Tensor]:
     for suffix in ("", "_reverse") if gru.bidirectional else ("",):
         for name in PARAMETERS:
             parameter: Tensor | None = getattr(gru, f"{name}_l{layer}{suffix}", None)
-            yield gru.weight_hh_l0.new_zeros(3 * gru.hidden_size) if parameter is None else parameter
+            yield torch.zeros(3 * gru.hidden_size) if parameter is None else parameter
 
 
 def _run_layer(
@@ -166,9 +164,11 @@ class _Layer(torch.autograd.Function):
         for direction in range(sizes.directions):
             call = _describe(sizes, direction, batch_sizes, index, vectors, h0, parameters)
             call.states = _address(kept, direction * sizes.hidden)
-            call.gates = _address(gates and gates.tensor, direction * sizes.tokens * row)
+            call.gates = _address(
+                None if gates is None else gates.tensor, direction * sizes.tokens * row
+            )
             call.last = _address(h_n[direction])
-            scratch = _buffers.lend(library.scratch_bytes(call, backward=False) // 4)
+            scratch = _buffers.lend(library.scratch(call, 0) // 4)
             call.scratch = _address(scratch.tensor)
             library.forward(call)
         ctx.set_materialize_grads(False)
@@ -203,7 +203,7 @@ class _Layer(torch.autograd.Function):
             call.d_w_ih, call.d_w_hh, call.d_b_ih, call.d_b_hh = map(
                 _address, d_parameters[4 * direction : 4 * direction + 4]
             )
-            scratch = _buffers.lend(library.scratch_bytes(call, backward=True) // 4)
+            scratch = _buffers.lend(library.scratch(call, 1) // 4)
             call.scratch = _address(scratch.tensor)
             library.backward(call)
         return (*(None,) * 6, d_vectors, d_h0, *d_parameters)

@@ -45,6 +45,16 @@ struct GruCall {
   float* d_h0;  // (B, H); null: not wanted
 };
 
+// Adam on some rows of a matrix, each named once.
+struct AdamRows {
+  int64_t threads, touched, row_size;
+  const int64_t* rows;            // (touched)
+  const float* gradient;          // (touched, row_size)
+  float *weight, *mean, *square;  // (any, row_size)
+  double lr, beta1, beta2, eps, weight_decay;
+  double correction1, root_correction2;  // 1 - beta1^step, sqrt(1 - beta2^step)
+};
+
 // The kernels of one vector path.
 struct Kernels {
   const char* name;
@@ -52,4 +62,7 @@ struct Kernels {
   int64_t (*scratch)(const GruCall* call, int backward);
   void (*forward)(const GruCall* call);
   void (*backward)(const GruCall* call);
+  int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
+                      int64_t* unique, int64_t* inverse);
+  void (*adam_rows)(const AdamRows* call);
 };

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from seqtrain.model.native.build import LIBRARY, sources_digest
 
@@ -16,6 +18,7 @@ CHOICES = ("auto", "avx512", "avx2", "portable", "off")
 
 _POINTER = ctypes.c_void_p
 _NUMBER = ctypes.c_int64
+_REAL = ctypes.c_double
 
 
 class GruCall(ctypes.Structure):
@@ -33,8 +36,19 @@ class GruCall(ctypes.Structure):
     )
 
 
+class AdamRows(ctypes.Structure):
+    """`struct AdamRows` of interface.h, field by field."""
+
+    _fields_ = (
+        *((name, _NUMBER) for name in ("threads", "touched", "row_size")),
+        *((name, _POINTER) for name in ("rows", "gradient", "weight", "mean", "square")),
+        *((name, _REAL) for name in ("lr", "beta1", "beta2", "eps", "weight_decay")),
+        *((name, _REAL) for name in ("correction1", "root_correction2")),
+    )
+
+
 class Library:
-    """The library's functions.
+    """The library's functions; they release Python's lock while they run.
 
     Args:
         path: the shared library.
@@ -46,38 +60,34 @@ class Library:
 
     def __init__(self, path: Path, wanted: str) -> None:
         library = ctypes.CDLL(str(path))
-        library.seqtrain_sources.restype = ctypes.c_char_p
-        if library.seqtrain_sources().decode() != sources_digest():
+        sources = _declare(library.seqtrain_sources, ctypes.c_char_p)
+        if sources().decode() != sources_digest():
             raise OSError("it was built from other sources: reinstall seqtrain")
-        library.seqtrain_choose.restype = ctypes.c_char_p
-        chosen = library.seqtrain_choose(wanted.encode())
+        chosen = _declare(library.seqtrain_choose, ctypes.c_char_p, ctypes.c_char_p)(
+            wanted.encode()
+        )
         if chosen is None:
             raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
         self.vector_path: str = chosen.decode()
-        self._gate_row = library.seqtrain_gru_gate_row
-        self._gate_row.argtypes, self._gate_row.restype = [_NUMBER], _NUMBER
-        self._scratch = library.seqtrain_gru_scratch
-        self._scratch.argtypes = [ctypes.POINTER(GruCall), ctypes.c_int]
-        self._scratch.restype = _NUMBER
-        self._forward, self._backward = library.seqtrain_gru_forward, library.seqtrain_gru_backward
-        for function in self._forward, self._backward:
-            function.argtypes, function.restype = [ctypes.POINTER(GruCall)], None
+        call = ctypes.POINTER(GruCall)
+        self.gate_row = _declare(library.seqtrain_gru_gate_row, _NUMBER, _NUMBER)
+        """How many numbers forward saves for a token, given the hidden size."""
+        self.scratch = _declare(library.seqtrain_gru_scratch, _NUMBER, call, ctypes.c_int)
+        """How many bytes of scratch a call needs, forward (0) or backward (1)."""
+        self.forward = _declare(library.seqtrain_gru_forward, None, call)
+        self.backward = _declare(library.seqtrain_gru_backward, None, call)
+        pointers = (_POINTER,) * 3
+        self.distinct = _declare(
+            library.seqtrain_distinct, _NUMBER, _POINTER, _NUMBER, _NUMBER, *pointers
+        )
+        self.adam_rows = _declare(library.seqtrain_adam_rows, None, ctypes.POINTER(AdamRows))
 
-    def gate_row(self, hidden_size: int) -> int:
-        """Return how many numbers forward saves for a token."""
-        return int(self._gate_row(hidden_size))
 
-    def scratch_bytes(self, call: GruCall, *, backward: bool) -> int:
-        """Return how many bytes of scratch a call needs."""
-        return int(self._scratch(call, backward))
-
-    def forward(self, call: GruCall) -> None:
-        """Run a layer in one direction."""
-        self._forward(call)
-
-    def backward(self, call: GruCall) -> None:
-        """Go back through a layer in one direction."""
-        self._backward(call)
+def _declare(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
+    """Tell ctypes the types of a function; return it."""
+    function.restype, function.argtypes = result, arguments
+    declared: Callable[..., Any] = function
+    return declared
 
 
 @functools.cache
@@ -104,3 +114,15 @@ def why_not() -> str:
     """Return in one line why the native engine can't run here; empty where it can."""
     library = find_library()
     return library if isinstance(library, str) else ""
+
+
+def load_library() -> Library:
+    """Return the library.
+
+    Raises:
+        RuntimeError: there is none; says why.
+    """
+    library = find_library()
+    if isinstance(library, str):
+        raise RuntimeError(library)
+    return library

@@ -39,16 +39,23 @@ INLINE void store(float* to, Vec v) { *(UnalignedVec*)to = (UnalignedVec)v; }
 INLINE Vec splat(float x) { return x - Vec{}; }
 
 // The first `count` lanes: where a row of H or E numbers ends inside a vector.
-INLINE Vec load_part(const float* from, Index count) {
-  if (count >= LANES) return load(from);
+NOINLINE Vec load_lanes(const float* from, Index count) {
   float lanes[LANES] = {};
   for (Index i = 0; i < count; ++i) lanes[i] = from[i];
   return load(lanes);
 }
 
-INLINE void store_part(float* to, Vec v, Index count) {
-  if (count >= LANES) return store(to, v);
+NOINLINE void store_lanes(float* to, Vec v, Index count) {
   for (Index i = 0; i < count; ++i) to[i] = v[i];
+}
+
+INLINE Vec load_part(const float* from, Index count) {
+  return count >= LANES ? load(from) : load_lanes(from, count);
+}
+
+INLINE void store_part(float* to, Vec v, Index count) {
+  if (count >= LANES) store(to, v);
+  else store_lanes(to, v, count);
 }
 
 // Keeps a broadcast number in a register: the compiler would otherwise fold the broadcast into

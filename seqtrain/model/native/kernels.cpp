@@ -1,8 +1,9 @@
-// The GRU's kernels for one vector path: built once for each, with the flags that it needs, under
+// The kernels for one vector path: built once for each, with the flags that it needs, under
 // the name SEQTRAIN_PATH.
 
 #include "backward.h"
 #include "forward.h"
+#include "rows.h"
 
 namespace {
 
@@ -22,6 +23,6 @@ int64_t scratch(const GruCall* call, int backward) {
 #define JOIN_OF(a, b) a##b
 #define JOIN(a, b) JOIN_OF(a, b)
 
-extern "C" const Kernels JOIN(seqtrain_gru_, SEQTRAIN_PATH);
-const Kernels JOIN(seqtrain_gru_, SEQTRAIN_PATH) = {TEXT(SEQTRAIN_PATH), gate_row, scratch,
-                                                    forward, backward};
+extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
+const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {TEXT(SEQTRAIN_PATH), gate_row, scratch,
+                                                    forward, backward, distinct, adam_rows};
