@@ -95,7 +95,7 @@ void backward(const GruCall* call) {
   if (call->index) sort_tokens(*call, plan);
   as_team(call->threads, [&](Member member) {
     Worker worker = worker_of(*call, plan, member.number);
-    memset(worker.sum_hh, 0, (char*)worker.dh - (char*)worker.sum_hh);
+    clear_sums(plan.shape, worker);
     if (member.number == 0) share_blocks(*call, plan, member.of);
     pack_backward(*call, plan, member);
     wait_for_all();
@@ -107,6 +107,7 @@ void backward(const GruCall* call) {
     wait_for_all();
     add_threads(*call, plan, member);
   });
+  arena.give_back();
 }
 
 }  // namespace

@@ -71,6 +71,14 @@ Worker worker_of(const GruCall& call, const BackwardPlan& plan, Index thread) {
   return plan_worker(call, plan.shape, arena);
 }
 
+void clear_sums(const Shape& shape, Worker& worker) {
+  Index gates = 3 * shape.padded;
+  memset(worker.sum_hh, 0, gates * shape.padded * sizeof(float));
+  memset(worker.sum_ih, 0, gates * shape.input_padded * sizeof(float));
+  memset(worker.sum_bias, 0, shape.gate_row * sizeof(float));
+  memset(worker.recent_bias, 0, shape.gate_row * sizeof(float));
+}
+
 void pack_backward(const GruCall& call, const BackwardPlan& plan, Member member) {
   const Shape& shape = plan.shape;
   Index gates = 3 * shape.padded, number = 0;

@@ -244,6 +244,7 @@ void forward(const GruCall* call) {
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)
       run_block(*call, plan, member, number);
   });
+  arena.give_back();
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ def find_library() -> Library | str:
         return f"{VARIABLE}={wanted}: must be one of {', '.join(CHOICES)}"
     if wanted == "off":
         return f"the native engine is switched off ({VARIABLE}=off)"
-    path = Path(__file__).with_name(LIBRARY)
+    path = Path(__file__).parent / LIBRARY
     if not path.exists():
         return (
             "the native engine isn't built, training is several times slower: "

@@ -5,6 +5,10 @@
 #include "interface.h"
 #include "panels.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace {
 
 constexpr Index MAX_BLOCK = 8;  // sequences of a block: few enough to stay in registers
@@ -25,6 +29,15 @@ Shape shape_of(Index input, Index hidden) {
   return {input, hidden, groups, padded, 4 * padded, 3 * padded, round_up(input, LANES)};
 }
 
+// Under AddressSanitizer, memory between the pieces of scratch that nobody may touch.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr Index GAP = 64;
+#else
+#define ASAN_POISON_MEMORY_REGION(from, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+constexpr Index GAP = 0;
+#endif
+
 // Hands out pieces of scratch, each at a cache line; with no memory behind it, it only measures.
 struct Arena {
   char* memory;
@@ -33,9 +46,13 @@ struct Arena {
   template <class T>
   T* take(Index count) {
     T* piece = memory ? (T*)(memory + used) : nullptr;
-    used = round_up(used + count * (Index)sizeof(T), 64);
+    Index end = used + count * (Index)sizeof(T);
+    used = round_up(end, 64) + GAP;
+    if (memory) { ASAN_POISON_MEMORY_REGION(memory + end, used - end); }
     return piece;
   }
+
+  void give_back() { ASAN_UNPOISON_MEMORY_REGION(memory, used); }
 };
 
 // Sequences first .. first + rows - 1, which run through time together, on one thread.
