@@ -39,7 +39,7 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 def _bytes(text: str) -> str:
     """UTF-8 bytes of the text, each as the character of that number."""
-    return text.encode("utf-8").decode("latin-1")
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _bpe_tokenizer(model: str) -> Tokenize:

@@ -7,7 +7,7 @@ the product, so long inputs are cut into pieces of few different lengths.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -23,17 +23,11 @@ MIN_WORK = 1 << 20
 """Multiplications below which oneDNN's start-up costs more than its speed gains."""
 
 
-class _Linear(Protocol):
-    def __call__(
-        self, x: Tensor, weight: Tensor, bias: Tensor | None, *post: str | list[float]
-    ) -> Tensor: ...
-
-
-def _find_onednn() -> _Linear | None:
+def _find_onednn() -> Callable[..., Tensor] | None:
     """Return oneDNN's linear product, or None where this torch has none that works."""
     x, weight, bias = torch.ones(2, 3), torch.arange(12.0).view(4, 3), torch.ones(4)
     try:
-        linear: _Linear = torch.ops.mkldnn._linear_pointwise.default
+        linear: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
         works = torch.equal(linear(x, weight, bias, "none", [], ""), x @ weight.T + bias)
     except (AttributeError, RuntimeError):
         return None
@@ -71,7 +65,9 @@ def long_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     """Multiply any number of rows by a transposed weight; arguments as for `product`."""
     if x.device.type != "cpu":
         return functional.linear(x, weight, bias)
-    return torch.cat([product(piece, weight, bias) for piece in x.split(_pieces(len(x)))])
+    return torch.cat(
+        [product(piece, weight, bias) for piece in x.split_with_sizes(_pieces(len(x)))]
+    )
 
 
 def outer_product(x: Tensor, y: Tensor) -> Tensor:
@@ -87,7 +83,7 @@ def outer_product(x: Tensor, y: Tensor) -> Tensor:
         return x.T @ y
     pieces = _pieces(len(x))
     total = x.new_zeros(y.shape[1], x.shape[1])
-    for left, right in zip(y.split(pieces), x.split(pieces), strict=True):
+    for left, right in zip(y.split_with_sizes(pieces), x.split_with_sizes(pieces), strict=True):
         total += product(left.T, right.T)
     return total.T
 

@@ -282,3 +282,13 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
         ConfigError, match="config: found an empty list; expected a mapping of sections"
     ):
         config_from_mapping([])  # type: ignore[arg-type]
+
+
+def test_the_fused_engine_is_refused_for_cells_it_has_no_recurrence_for() -> None:
+    text = "data: {train: a.tsv, sequence: s, label: l}\nmodel:\n  rnn: lstm\n  engine: fused\n"
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text, "c.yaml")
+    assert caught.value.problems == (
+        "c.yaml:4:11: model.engine: found fused, which computes gru alone; "
+        "expected auto or torch for lstm",
+    )
