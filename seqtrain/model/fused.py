@@ -57,7 +57,8 @@ def fused_gru(
 
     Returns:
         The last layer's states of all steps, packed (None where not needed), and the last valid
-        state of each sequence. Autocast is ignored: both have the dtype of the parameters.
+        state of each sequence, in the dtype of the parameters; under autocast the matrix products
+        alone have its dtype.
     """
     index = None
     if isinstance(inputs, DistinctInputs):
@@ -107,11 +108,26 @@ def _run(
         start = vectors.new_zeros(blocks[0].sizes[0], parameters[1].shape[1])
     recur: Callable[..., tuple[Tensor | None, Tensor]] = Recurrence.apply
     states, final = recur(
-        vectors, index, start, *parameters, blocks, need_outputs, torch.is_grad_enabled()
+        vectors,
+        index,
+        start,
+        *parameters,
+        blocks,
+        need_outputs,
+        torch.is_grad_enabled(),
+        _product_dtype(vectors),
     )
     if states is not None and order is not None:
         states = states.index_select(0, order)
     return states, final
+
+
+def _product_dtype(vectors: Tensor) -> torch.dtype:
+    """Return the type of the matrix products: autocast's where it is on."""
+    device = vectors.device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return vectors.dtype
 
 
 def _reversal(batch_sizes: Tensor) -> Tensor:

@@ -42,7 +42,8 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Args:
         x: the rows.
-        weight: as in torch.nn.Linear.
+        weight: as in torch.nn.Linear; where its type is lower than x's, the product is of that
+            type, and the result again of x's.
         bias: added to every row of the product.
 
     Shape:
@@ -51,6 +52,9 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Returns:
         x @ weight.T + bias.
     """
+    if x.dtype != weight.dtype:
+        rows = functional.linear(x.to(weight.dtype), weight).to(x.dtype)
+        return rows if bias is None else rows.add_(bias)
     if (
         _onednn is not None
         and x.dtype == torch.float32
@@ -70,8 +74,13 @@ def long_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     )
 
 
-def outer_product(x: Tensor, y: Tensor) -> Tensor:
+def outer_product(x: Tensor, y: Tensor, dtype: torch.dtype) -> Tensor:
     """Sum the outer products of the rows of two matrices.
+
+    Args:
+        x: one matrix.
+        y: the other.
+        dtype: type of the products; they are summed in x's own.
 
     Shape:
         x (M, K), y (M, L) -> (K, L).
@@ -80,11 +89,11 @@ def outer_product(x: Tensor, y: Tensor) -> Tensor:
         x.T @ y.
     """
     if x.device.type != "cpu":
-        return x.T @ y
+        return (x.T.to(dtype) @ y.to(dtype)).to(x.dtype)
     pieces = _pieces(len(x))
     total = x.new_zeros(y.shape[1], x.shape[1])
     for left, right in zip(y.split_with_sizes(pieces), x.split_with_sizes(pieces), strict=True):
-        total += product(left.T, right.T)
+        total += product(left.T, right.T.to(dtype))
     return total.T
 
 

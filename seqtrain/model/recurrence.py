@@ -70,6 +70,7 @@ class Recurrence(torch.autograd.Function):
         blocks: the steps.
         need_outputs: return the states of all steps.
         need_gradient: keep what backward needs.
+        dtype: type of the matrix products; all else has the parameters' type.
 
     Returns:
         The states of all steps (N, H) or None, and each sequence's last valid state (B, H).
@@ -88,18 +89,20 @@ class Recurrence(torch.autograd.Function):
         blocks: list[Block],
         need_outputs: bool,
         need_gradient: bool,
+        dtype: torch.dtype,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all steps."""
         need_gradient = need_gradient and any(ctx.needs_input_grad)
         hidden = h0.clone(memory_format=torch.contiguous_format)
         count, size = blocks[-1].tokens.stop, hidden.shape[1]
         outputs = hidden.new_empty(count, size) if need_outputs else None
+        lower_ih, lower_hh = w_ih.to(dtype), w_hh.to(dtype)
         with _full_precision(hidden):
-            projected = None if index is None else long_product(vectors, w_ih, b_ih)
+            projected = None if index is None else long_product(vectors, lower_ih, b_ih)
             saved: list[Tensor] = []
             for tokens, sizes in blocks:
                 if index is None or projected is None:
-                    gates = long_product(vectors[tokens], w_ih, b_ih)
+                    gates = long_product(vectors[tokens], lower_ih, b_ih)
                 else:
                     gates = projected.index_select(0, index[tokens])
                 before = q = None
@@ -107,9 +110,9 @@ class Recurrence(torch.autograd.Function):
                     before, q = gates.new_empty(2, len(gates), size)
                     saved += gates, before, q
                 after = None if outputs is None else outputs[tokens]
-                _advance(hidden, sizes, gates, w_hh, b_hh, before, q, after)
+                _advance(hidden, sizes, gates, lower_hh, b_hh, before, q, after)
         if need_gradient:
-            ctx.blocks = blocks
+            ctx.blocks, ctx.dtype = blocks, dtype
             ctx.save_for_backward(vectors, index, w_ih, w_hh, *saved)
             ctx.set_materialize_grads(False)
         return outputs, hidden
@@ -120,6 +123,7 @@ class Recurrence(torch.autograd.Function):
         """Run all steps back, with the gradients of both results (None: zero)."""
         vectors, index, w_ih, w_hh, *saved = ctx.saved_tensors
         size = w_hh.shape[1]
+        lower_ih, lower_hh = w_ih.T.to(ctx.dtype), w_hh.T.to(ctx.dtype)
         dh = w_hh.new_zeros(ctx.blocks[0].sizes[0], size)
         if d_final is not None:
             dh += d_final
@@ -129,18 +133,18 @@ class Recurrence(torch.autograd.Function):
         db_ih, db_hh = w_ih.new_zeros(3 * size), w_hh.new_zeros(3 * size)
 
         def project_back(d_gates: Tensor, rows: slice) -> None:
-            dw_ih.add_(outer_product(d_gates, vectors[rows]))
+            dw_ih.add_(outer_product(d_gates, vectors[rows], ctx.dtype))
             db_ih.add_(d_gates.sum(0))
             if d_vectors is not None:
-                d_vectors[rows] = long_product(d_gates, w_ih.T)
+                d_vectors[rows] = long_product(d_gates, lower_ih)
 
         kept = zip(ctx.blocks, saved[::3], saved[1::3], saved[2::3], strict=True)
         with _full_precision(dh):
             for (tokens, sizes), gates, before, q in reversed([*kept]):
                 d_recurrent, dn = _derivatives(gates, before, q)
                 d_after = None if d_outputs is None else d_outputs[tokens]
-                _retreat(dh, sizes, gates, w_hh, d_recurrent, dn, d_after)
-                dw_hh += outer_product(d_recurrent, before)
+                _retreat(dh, sizes, gates, lower_hh, d_recurrent, dn, d_after)
+                dw_hh += outer_product(d_recurrent, before, ctx.dtype)
                 db_hh += d_recurrent.sum(0)
                 d_gates = d_recurrent
                 d_gates[:, 2 * size :] = dn
@@ -150,7 +154,7 @@ class Recurrence(torch.autograd.Function):
                     d_projected.index_add_(0, index[tokens], d_gates)
             if index is not None:
                 project_back(d_projected, slice(None))
-        return d_vectors, None, dh, dw_ih, dw_hh, db_ih, db_hh, None, None, None
+        return d_vectors, None, dh, dw_ih, dw_hh, db_ih, db_hh, None, None, None, None
 
 
 def _full_precision(tensor: Tensor) -> AbstractContextManager[object]:
@@ -241,7 +245,7 @@ def _retreat(
         dh: the gradient (B, H), changed in place; a sequence's row waits for its last step.
         sizes: number of sequences at every step.
         gates: r, z, n (M, 3H).
-        w_hh: recurrent weight (3H, H).
+        w_hh: recurrent weight, transposed (H, 3H).
         d_gates: derivatives of h' (M, 3H); become gradients.
         d_n: derivatives of h' (M, H); become gradients.
         d_after: gradient of h' itself, where all states are outputs (M, H); None: no such.
@@ -256,4 +260,4 @@ def _retreat(
             d.add_(d_after_t)
         by_gate_t.mul_(d.unsqueeze(1))
         d_n_t.mul_(d)
-        torch.addcmul(product(d_gates_t, w_hh.T), z_t, d, out=d)
+        torch.addcmul(product(d_gates_t, w_hh), z_t, d, out=d)

@@ -300,4 +300,19 @@ def test_products_are_torchs(rows: int) -> None:
     torch.testing.assert_close(product(x, weight, bias), expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(long_product(x, weight, bias), expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(long_product(y, weight.T), y @ weight, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(outer_product(x, y), x.T @ y, atol=2e-4, rtol=1e-4)
+    torch.testing.assert_close(outer_product(x, y, x.dtype), x.T @ y, atol=2e-4, rtol=1e-4)
+
+
+def test_autocast_lowers_the_products_alone() -> None:
+    torch.manual_seed(0)
+    gru = nn.GRU(8, 16)
+    packed = pack_sequence([torch.randn(length, 8) for length in (9, 5, 1)])
+    _, full = fused_gru(packed, gru)
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs, lower = fused_gru(packed, gru)
+    assert outputs is not None
+    outputs.sum().backward()
+    assert lower.dtype == torch.float32
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in gru.parameters())
+    assert not torch.equal(lower, full)
+    assert torch.allclose(lower, full, atol=3e-2)
