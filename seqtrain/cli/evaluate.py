@@ -21,7 +21,7 @@ class Split(str, Enum):
 def evaluate(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="Run directory or model folder; default: the newest."),
+        typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
     ] = None,
     split: Annotated[Split, typer.Option(help="Which split of the run's config.")] = Split.test,
     data: Annotated[

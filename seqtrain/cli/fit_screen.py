@@ -49,10 +49,15 @@ class FitScreen:
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
+        if not self.quiet:
+            self._show(event)
+        if isinstance(event, DataEvent | StartEvent):
+            for line in event.warnings:
+                warn(line)
+
+    def _show(self, event: Event) -> None:
         if isinstance(event, DataEvent):
             self._show_data(event)
-        elif self.quiet:
-            return
         elif isinstance(event, StartEvent):
             resumed = f", going on after step {event.resumed_at:,}" if event.resumed_at else ""
             note(
@@ -71,19 +76,14 @@ class FitScreen:
             self._show_end(event)
 
     def _show_data(self, event: DataEvent) -> None:
-        if not self.quiet:
-            self.console.print(data_table(event))
-            without, within = event.padding
-            self.console.print(
-                f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
-                soft_wrap=True,
-            )
-            note(
-                f"read in {event.seconds:.1f} s"
-                + (" from the cache" if event.data.from_cache else "")
-            )
-        for line in event.warnings:
-            warn(line)
+        self.console.print(data_table(event))
+        without, within = event.padding
+        self.console.print(
+            f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
+            soft_wrap=True,
+        )
+        cached = " from the cache" if event.data.from_cache else ""
+        note(f"read in {event.seconds:.1f} s{cached}")
 
     def _advance(self, event: StepEvent) -> None:
         if self.bar is None:

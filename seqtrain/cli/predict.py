@@ -39,21 +39,28 @@ def predict(
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    from seqtrain.cli.prediction_rows import check_output, open_output, write_predictions
+
+    check_output(output, source, force=force)
+
     from seqtrain.cli.console import note, warn
-    from seqtrain.cli.prediction_rows import open_output, write_predictions
+    from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
+    from seqtrain.workflows.notices import encoding_notices
     from seqtrain.workflows.predict import predict as run_prediction
 
     classifier = load(run, device=device or "auto")
     if run is None:
         note(f"run: {classifier.path}")
-    with open_output(output, source, force=force) as file:
-        rows, unknown = write_predictions(
-            run_prediction(source, classifier=classifier),
-            file,
-            labels=classifier.labels,
-            format=format.value,
-            top_k=top_k,
-        )
+    report = EncodingReport()
+    unknown = write_predictions(
+        run_prediction(source, classifier=classifier, report=report),
+        lambda: open_output(output, line_by_line=source == "-"),
+        labels=classifier.labels,
+        format=format.value,
+        top_k=top_k,
+    )
+    for line in encoding_notices("input", report):
+        warn(line)
     if unknown:
-        warn(f"{unknown} of {rows} sequences hold no token that the model knows")
+        warn(f"{unknown} of {report.rows} sequences hold no token that the model knows")

@@ -251,14 +251,17 @@ def test_evaluation_has_no_dropout_and_no_graph() -> None:
 
 
 @pytest.mark.parametrize("distinct", [False, True])
-def test_autocast_leaves_the_recurrence_in_float32(distinct: bool) -> None:
+def test_autocast_lowers_the_products_alone(distinct: bool) -> None:
     case = Case([6, 4, 1], num_layers=2, hidden_size=32, with_h0=True, dtype=torch.float32)
     run = case.fused_run(distinct=distinct)
     expected = (*run, *case.gradients(*run))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         run = case.fused_run(distinct=distinct)
         found = (*run, *case.gradients(*run))
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    for lower, full in zip(found, expected, strict=True):
+        assert lower.dtype == torch.float32
+        assert not torch.equal(lower, full)
+        torch.testing.assert_close(lower, full, atol=3e-2, rtol=5e-2)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -301,18 +304,3 @@ def test_products_are_torchs(rows: int) -> None:
     torch.testing.assert_close(long_product(x, weight, bias), expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(long_product(y, weight.T), y @ weight, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(outer_product(x, y, x.dtype), x.T @ y, atol=2e-4, rtol=1e-4)
-
-
-def test_autocast_lowers_the_products_alone() -> None:
-    torch.manual_seed(0)
-    gru = nn.GRU(8, 16)
-    packed = pack_sequence([torch.randn(length, 8) for length in (9, 5, 1)])
-    _, full = fused_gru(packed, gru)
-    with torch.autocast("cpu", torch.bfloat16):
-        outputs, lower = fused_gru(packed, gru)
-    assert outputs is not None
-    outputs.sum().backward()
-    assert lower.dtype == torch.float32
-    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in gru.parameters())
-    assert not torch.equal(lower, full)
-    assert torch.allclose(lower, full, atol=3e-2)
