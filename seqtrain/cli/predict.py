@@ -46,7 +46,6 @@ def predict(
     from seqtrain.cli.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
-    from seqtrain.workflows.notices import encoding_notices
     from seqtrain.workflows.predict import predict as run_prediction
 
     classifier = load(run, device=device or "auto")
@@ -60,7 +59,7 @@ def predict(
         format=format.value,
         top_k=top_k,
     )
-    for line in encoding_notices("input", report):
+    for line in report.notices("input"):
         warn(line)
     if unknown:
         warn(f"{unknown} of {report.rows} sequences hold no token that the model knows")

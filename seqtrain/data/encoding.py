@@ -56,6 +56,21 @@ class EncodingReport:
     unknown_labels: int = 0
     unknown_label_rows: list[str] = field(default_factory=list)
 
+    def notices(self, name: str) -> list[str]:
+        """Say what was done to the rows of the split of this name, a line each."""
+        lines = []
+        if self.truncated:
+            lines.append(f"{name}: {self.truncated} sequences were cut at data.max_length")
+        if self.dropped:
+            lines.append(f"{name}: {self.dropped} empty sequences were left out")
+        if self.filled:
+            lines.append(f"{name}: {self.filled} empty sequences are read as one <unk>")
+        lines += self.unknown_label_rows
+        more = self.unknown_labels - len(self.unknown_label_rows)
+        if more:
+            lines.append(f"{name}: {more} more rows have labels that train lacks")
+        return lines
+
 
 class Encoder:
     """Turns examples into flat ids or feature vectors, one by one.

@@ -77,13 +77,13 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
 def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str]:
     """Return what a user should know before trusting a score, a line each."""
     lines = []
+    if "validation" not in data.splits:
+        lines.append(
+            "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
+            "holds out a part of train to choose by"
+        )
     for name, report in data.reports.items():
-        if report.truncated:
-            lines.append(f"{name}: {report.truncated} sequences were cut at data.max_length")
-        if report.dropped:
-            lines.append(f"{name}: {report.dropped} empty sequences were left out")
-        if report.filled:
-            lines.append(f"{name}: {report.filled} empty sequences are read as one <unk>")
+        lines += report.notices(name)
         repeats = summaries[name].repeats
         if repeats:
             share = repeats / summaries[name].rows
@@ -106,7 +106,7 @@ def _vocabulary_warnings(data: PreparedData) -> list[str]:
 
 
 def _label_warnings(data: PreparedData) -> list[str]:
-    """Look-alike labels, classes of one row, and labels that train lacks."""
+    """Look-alike labels, and classes of one row."""
     warnings = []
     names = data.preprocessing.labels
     by_form: dict[str, list[str]] = {}
@@ -124,11 +124,6 @@ def _label_warnings(data: PreparedData) -> list[str]:
         more = f" and {len(single) - SHOWN_LABELS} more" if len(single) > SHOWN_LABELS else ""
         shown = ", ".join(single[:SHOWN_LABELS])
         warnings.append(f"classes with one row in train: {shown}{more}")
-    for report in data.reports.values():
-        warnings += report.unknown_label_rows
-        unnamed = report.unknown_labels - len(report.unknown_label_rows)
-        if unnamed:
-            warnings.append(f"… and {unnamed} more rows with labels that train lacks")
     return warnings
 
 

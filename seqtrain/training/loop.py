@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -13,12 +12,13 @@ from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batching import padding_fraction, plan_epoch
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.training.inference import predict_logits
 from seqtrain.training.loss import class_weights, example_losses
+from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.state import Progress
@@ -160,9 +160,11 @@ class Trainer:
     def _update(self, rows: Ints, lr: float) -> tuple[float, int]:
         """Learn from one batch; return its mean loss and its tokens."""
         settings, progress = self.config.training, self.progress
-        cpu_batch = collate(self.train.__getitems__(rows))
-        with _memory_errors(cpu_batch, self.config):
-            batch = cpu_batch.to(self.device)
+        size = "batch_size" if self.config.batching.max_tokens is None else "max_tokens"
+        with memory_errors(
+            self.train.lengths[rows], f"batching.{size}, data.max_length or model.hidden_size"
+        ):
+            batch = collate(self.train.__getitems__(rows)).to(self.device)
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
             ):
@@ -184,7 +186,7 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = lr
             self.optimizer.step()
-        tokens = len(cpu_batch.packed.data)
+        tokens = len(batch.packed.data)
         progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens
 
@@ -237,19 +239,3 @@ class Trainer:
             f"step {self.progress.step + 1}: the {what} isn't finite for train lines "
             f"{shown}{more}; nothing was updated; lower training.lr, or look at these rows"
         )
-
-
-@contextmanager
-def _memory_errors(batch: Batch, config: Config) -> Iterator[None]:
-    """Turn a failed allocation into a RunError that names the batch's shape and what to lower."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not isinstance(error, MemoryError) and "memory" not in str(error):
-            raise
-        key = "max_tokens" if config.batching.max_tokens else "batch_size"
-        rows, longest = batch.input_ids.shape[:2]
-        raise RunError(
-            f"memory ran out on a batch of {rows} sequences, the longest of {longest} steps; "
-            f"lower batching.{key}, data.max_length or model.hidden_size"
-        ) from None

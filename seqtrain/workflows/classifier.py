@@ -16,7 +16,7 @@ from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import DataError, RunError
+from seqtrain.errors import DataError
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.training.devices import select_device
@@ -118,16 +118,7 @@ class Classifier:
         Raises:
             RunError: memory ran out.
         """
-        try:
-            return predict_logits(self.network, store, self.device)
-        except RuntimeError as error:
-            if "memory" not in str(error):
-                raise
-            longest = int(store.lengths.max())
-            raise RunError(
-                f"memory ran out on {len(store)} sequences, the longest of {longest} steps; "
-                "shorten it, or train with data.max_length"
-            ) from None
+        return predict_logits(self.network, store, self.device)
 
     def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
         probabilities = torch.softmax(logits.double(), dim=1)

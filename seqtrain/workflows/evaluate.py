@@ -19,7 +19,6 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.training.metrics import Scores, score
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
-from seqtrain.workflows.notices import encoding_notices
 
 SPLITS = ("test", "validation", "train")
 
@@ -86,7 +85,7 @@ def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
         preprocessing.reading, format=resolve_format(path, "auto") or preprocessing.reading.format
     )
     store, report = preprocessing.encode(read_examples(path, options), path)
-    return store, encoding_notices(display_name(path), report)
+    return store, report.notices(display_name(path))
 
 
 def _split(path: Path, classifier: Classifier, split: str) -> tuple[str, SequenceStore, list[str]]:

@@ -24,7 +24,8 @@ def look(write: Write, make_config: MakeConfig) -> Callable[..., Any]:
             keys["test"] = write("test.tsv", test)
         data = prepare(make_config(train=write("train.tsv", train), **keys), cache_folder=None)
         summaries = summarize(data)
-        return summaries, warnings(data, summaries)
+        lines = warnings(data, summaries)
+        return summaries, [line for line in lines if not line.startswith("no validation split")]
 
     return run
 
@@ -90,7 +91,7 @@ def test_what_the_policies_did_is_counted(look: Any) -> None:
 def test_many_unknown_labels_are_counted_after_the_first(look: Any) -> None:
     lines = look(PAIR * 2, [(f"t{i}", "z") for i in range(8)])[1]
     assert len([line for line in lines if "doesn't occur in train" in line]) == 5
-    assert lines[-1] == "… and 3 more rows with labels that train lacks"
+    assert lines[-1] == "test: 3 more rows have labels that train lacks"
 
 
 def test_padding_shares_compare_random_batches_with_buckets(
@@ -101,3 +102,11 @@ def test_padding_shares_compare_random_batches_with_buckets(
     data = prepare(config, cache_folder=None)
     without, within = padding_shares(data, BatchingConfig(batch_size=16), 0)
     assert 0 <= within < 0.1 < 0.3 < without < 1
+
+
+def test_training_without_validation_is_warned_of(write: Write, make_config: MakeConfig) -> None:
+    train, other = write("train.tsv", PAIR * 3), write("other.tsv", [("one", "x")])
+    for keys, warned in (({}, True), ({"validation": other}, False), ({"validation": 0.4}, False)):
+        data = prepare(make_config(train=train, **keys), cache_folder=None)
+        lines = warnings(data, summarize(data))
+        assert any("data.validation: 0.1" in line for line in lines) == warned

@@ -19,7 +19,7 @@ def test_an_absent_device_is_refused_with_those_present(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         select_device(name)
     assert str(caught.value) == (
-        f"training.device: found {name}; this machine has {', '.join(available_devices())}"
+        f"device {name}: not here; this machine has {', '.join(available_devices())}"
     )
 
 
@@ -28,5 +28,5 @@ def test_a_gpu_is_taken_or_refused_and_never_replaced_by_the_cpu(name: str) -> N
     if any(present.startswith(name) for present in available_devices()):
         assert select_device(name).type == name
     else:
-        with pytest.raises(ConfigError, match=f"found {name}; this machine has cpu"):
+        with pytest.raises(ConfigError, match=f"device {name}: not here; this machine has cpu"):
             select_device(name)

@@ -201,7 +201,7 @@ def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
     with pytest.raises(RunError) as caught:
         next(trainer.events())
     assert str(caught.value) == (
-        f"memory ran out on a batch of {len(rows)} sequences, the longest of "
+        f"memory ran out on {len(rows)} sequences, the longest of "
         f"{lengths[rows].max()} steps; lower batching.max_tokens, data.max_length or "
         "model.hidden_size"
     )
