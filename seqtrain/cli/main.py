@@ -72,6 +72,9 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str]) -> int:
     """Run a verb; whatever ends it becomes lines on stderr and a code."""
+    if sys.stdout is None:
+        _complain("standard output is closed; nothing can be answered")
+        return RUN_FAULT
     try:
         code = app(arguments, prog_name="seqtrain", standalone_mode=False)
         sys.stdout.flush()

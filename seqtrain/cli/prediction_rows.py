@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 Write: TypeAlias = "Callable[[int, Prediction], None]"
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+BREAKING = re.compile(r"[\t\r\n]")
+"""What would break a row of a table into two."""
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 
@@ -123,18 +124,17 @@ def write_predictions(
 
 def _table_writer(file: TextIO, ranks: int, format: str, *, numbered: bool) -> Write:
     """Write the header; return the function that writes a row."""
-    delimiter = "\t" if format == "tsv" else ","
-    plain = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    quoted = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    quote = _tsv_cell if format == "tsv" else _csv_cell
+    separator = "\t" if format == "tsv" else ","
     suffixes = [f"_{rank + 1}" if numbered else "" for rank in range(ranks)]
-    plain.writerow([name + suffix for suffix in suffixes for name in ("label", "probability")])
+    names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
+    file.write(separator.join(names) + "\n")
 
     def write(index: int, prediction: Prediction) -> None:
         cells: list[str] = []
         for label, probability in islice(prediction.probabilities.items(), ranks):
-            cells += [safe_cell(label) if format == "csv" else label, f"{probability:.6f}"]
-        # Before Python 3.13 the csv module leaves a lone carriage return without quotes.
-        (quoted if any("\r" in cell for cell in cells) else plain).writerow(cells)
+            cells += [quote(label), f"{probability:.6f}"]
+        file.write(separator.join(cells) + "\n")
 
     return write
 
@@ -153,8 +153,17 @@ def _jsonl_writer(file: TextIO, ranks: int | None) -> Write:
     return write
 
 
-def safe_cell(label: str) -> str:
-    """Put a ' before a label that a spreadsheet would run as a formula; numbers stay."""
+def _tsv_cell(label: str) -> str:
+    """Leave a label as it is, as tsv files do; only one that would break the row is quoted."""
+    return _quoted(label) if BREAKING.search(label) else label
+
+
+def _csv_cell(label: str) -> str:
+    """Quote a label where csv needs it; put a ' before one that a spreadsheet would run."""
     if label.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(label):
-        return f"'{label}"
-    return label
+        label = f"'{label}"
+    return _quoted(label) if BREAKING.search(label) or "," in label or '"' in label else label
+
+
+def _quoted(label: str) -> str:
+    return '"' + label.replace('"', '""') + '"'

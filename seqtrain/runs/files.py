@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 from seqtrain.errors import CheckpointError, RunError
 
 MANIFEST = "manifest.json"
-READ_ATTEMPTS = 20
+READ_ATTEMPTS = 5
+PAUSE = 0.01
+"""Seconds that each further attempt waits longer."""
 """Times a folder is read anew where a writer replaced it meanwhile."""
 
 
@@ -87,7 +90,9 @@ def write_folder(target: Path, files: dict[str, bytes]) -> None:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def read_folder(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
+def read_folder(
+    folder: Path, names: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, bytes]:
     """Return the content of files of a folder that `write_folder` wrote, checked by digest.
 
     All of them are of one writing, the old or the new, where the folder is replaced meanwhile.
@@ -95,15 +100,12 @@ def read_folder(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
     Raises:
         CheckpointError: a file is missing, or its content isn't what was written.
     """
-    for _ in range(READ_ATTEMPTS):
-        place = complete_folder(folder)
-        manifest = _content_or_none(place / MANIFEST)
+    for attempt in range(READ_ATTEMPTS):
+        time.sleep(attempt * PAUSE)
         try:
-            return _read_checked(place, names)
+            return _read_checked(complete_folder(folder), names, optional)
         except CheckpointError as error:
-            problem = error
-            if _content_or_none(complete_folder(folder) / MANIFEST) == manifest:
-                break
+            problem = error  # damaged, or replaced while it was read
     raise problem
 
 
@@ -148,14 +150,14 @@ def parse_json(path: Path, content: bytes) -> Any:
         raise CheckpointError(f"{path}: not valid JSON ({error})") from None
 
 
-def _read_checked(place: Path, names: Sequence[str]) -> dict[str, bytes]:
+def _read_checked(place: Path, names: Sequence[str], optional: Sequence[str]) -> dict[str, bytes]:
     """Read files and compare each with its digest in the manifest."""
     digests = parse_json(place / MANIFEST, _read(place / MANIFEST))
     listed = digests.get("sha256") if isinstance(digests, dict) else None
     if not isinstance(listed, dict):
         raise CheckpointError(f"{place / MANIFEST}: no digests in it; expected a seqtrain manifest")
     contents = {}
-    for name in names:
+    for name in (*names, *(name for name in optional if name in listed)):
         content = _read(place / name)
         found = hashlib.sha256(content).hexdigest()
         if found != listed.get(name):
@@ -165,13 +167,6 @@ def _read_checked(place: Path, names: Sequence[str]) -> dict[str, bytes]:
             )
         contents[name] = content
     return contents
-
-
-def _content_or_none(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
 
 
 def _read(path: Path) -> bytes:

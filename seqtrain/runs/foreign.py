@@ -24,6 +24,8 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
         **asdict(preprocessing.reading),
         **asdict(preprocessing.lengths),
     }
+    if not isinstance(rules.pop("by_name"), bool):
+        raise ValueError("reading.by_name: expected true or false")
     DataConfig.model_validate({"train": "-", **rules})
     _check_names("labels", preprocessing.labels, least=2)
     if preprocessing.kind == "features":

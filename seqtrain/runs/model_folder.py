@@ -73,9 +73,9 @@ def load_model(folder: Path) -> Model:
     Raises:
         CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
     """
-    content = read_folder(folder, [DESCRIPTION])[DESCRIPTION]
+    contents = read_folder(folder, [DESCRIPTION, WEIGHTS], optional=[VOCABULARY])
     path = folder / DESCRIPTION
-    description = parse_json(path, content)
+    description = parse_json(path, contents[DESCRIPTION])
     version = description.get("format_version") if isinstance(description, dict) else None
     if version != FORMAT_VERSION:
         raise CheckpointError(
@@ -86,32 +86,30 @@ def load_model(folder: Path) -> Model:
         values: dict[str, Any] = description["preprocessing"]
         tokens = None
         if values["reading"]["kind"] != "features":
-            vocabulary = read_folder(folder, [VOCABULARY])[VOCABULARY]
-            tokens = list(parse_json(folder / VOCABULARY, vocabulary)["tokens"])
+            tokens = list(parse_json(folder / VOCABULARY, contents[VOCABULARY])["tokens"])
         preprocessing = Preprocessing.from_json(values, tokens)
         check_preprocessing(preprocessing)
         with torch.device("meta"):
             network = new_network(config, preprocessing)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
-    weights = read_tensors(folder, WEIGHTS)
+    weights = parse_tensors(folder / WEIGHTS, contents[WEIGHTS])
     _check_weights(folder / WEIGHTS, weights, network.state_dict())
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing)
 
 
-def read_tensors(folder: Path, name: str) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file of a folder, checked by digest.
+def parse_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file.
 
     Raises:
-        CheckpointError: it is missing, damaged, or not safetensors.
+        CheckpointError: it isn't safetensors.
     """
-    content = read_folder(folder, [name])[name]
     try:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except (SafetensorError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{folder / name}: not safetensors ({_words(error)})") from None
+        raise CheckpointError(f"{path}: not safetensors ({_words(error)})") from None
     return tensors
 
 

@@ -77,6 +77,10 @@ class Classifier:
         Raises:
             DataError: a sequence is empty or of another kind; its number from 1 is named.
         """
+        if isinstance(sequences, str) or not isinstance(sequences, Iterable):
+            raise DataError(
+                f"sequences: found one {type(sequences).__name__}; expected a list of sequences"
+            )
         examples = [
             Example(self._checked(sequence, number), None, number)
             for number, sequence in enumerate(sequences, start=1)
@@ -150,7 +154,7 @@ class Classifier:
             vectors = _as_vectors(sequence, len(self.preprocessing.mean))
             if vectors is not None:
                 return vectors
-        elif kind == "tokens" and not isinstance(sequence, str):
+        elif kind == "tokens" and isinstance(sequence, list | tuple):
             return [str(symbol) for symbol in sequence]
         elif kind == "text" and isinstance(sequence, str):
             return sequence

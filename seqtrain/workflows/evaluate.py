@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from seqtrain.config import load_config, resolve_format
+from seqtrain.config import load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
 from seqtrain.data.preparation import prepare
@@ -81,9 +81,7 @@ def score_store(classifier: Classifier, store: SequenceStore) -> Scores:
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
     """Read a labelled file as the model reads its rows."""
     preprocessing = classifier.preprocessing
-    options = replace(
-        preprocessing.reading, format=resolve_format(path, "auto") or preprocessing.reading.format
-    )
+    options = preprocessing.reading.for_file(path)
     store, report = preprocessing.encode(read_examples(path, options), path)
     return store, report.notices(display_name(path))
 
@@ -108,7 +106,7 @@ def _split(path: Path, classifier: Classifier, split: str) -> tuple[str, Sequenc
         return named, store, warnings
     _check_unchanged(path, config.data.train)
     prepared = prepare(config, cache_folder=default_folder())
-    return config.data.train, prepared.splits[split], []
+    return config.data.train, prepared.splits[split], prepared.reports[split].notices(split)
 
 
 def _check_unchanged(path: Path, train: str) -> None:

@@ -69,6 +69,7 @@ def fit(
     run = _run_to_resume(directory, config, force=force) if resume else None
     if directory is not None and not resume:
         run_directory.check_free(directory, force=force)
+        _refuse_data_inside(directory, config)
     check_files(config.data, beside)
     check_model(config.model, SMALLEST_INPUT, num_classes=2)
     data = _prepare(config, listener, cache=cache)
@@ -80,6 +81,17 @@ def fit(
         else:
             session.begin(directory, name or "run", force=force)
         return session.train()
+
+
+def _refuse_data_inside(directory: Path, config: Config) -> None:
+    """Refuse a run directory that holds a data file: the run's own files could replace it."""
+    for name in ("train", "validation", "test"):
+        path = getattr(config.data, name)
+        if isinstance(path, str) and Path(path).resolve().is_relative_to(directory.resolve()):
+            raise ConfigError(
+                f"--run-dir: {directory} holds data.{name} ({Path(path).resolve()}); "
+                "choose another directory"
+            )
 
 
 def _run_to_resume(path: Path | None, config: Config, *, force: bool) -> RunDirectory:

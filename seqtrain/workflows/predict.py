@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
-from seqtrain.config import resolve_format
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
@@ -63,10 +62,10 @@ def input_options(reading: ReadOptions, source: str) -> ReadOptions:
 
     A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab.
     """
-    format = resolve_format(source, "auto") or reading.format
-    if source == STDIN or (format == "txt" and reading.format != "txt"):
-        format = "lines"
-    return replace(reading, format=format)
+    options = reading.for_file(source)
+    if source == STDIN or (options.format == "txt" and reading.format != "txt"):
+        return replace(options, format="lines")
+    return options
 
 
 def _arriving(examples: Iterator[Example]) -> Iterator[Iterator[Example]]:

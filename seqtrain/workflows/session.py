@@ -19,7 +19,7 @@ from seqtrain.errors import CheckpointError, Interrupted
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.files import parse_json, read_folder, to_json, write_folder
-from seqtrain.runs.model_folder import Model, load_model, model_files, new_network, read_tensors
+from seqtrain.runs.model_folder import Model, load_model, model_files, new_network, parse_tensors
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
 from seqtrain.training.metrics import Scores
@@ -83,8 +83,9 @@ class Session:
         check_data_unchanged(self.data.digests, recorded, run)
         self.warnings = inexact(recorded, environment(self.data, self.device))
         self._set_up(load_model(run.last))
-        values = parse_json(run.last / STATE, read_folder(run.last, [STATE])[STATE])
-        tensors = read_tensors(run.last, STATE_TENSORS)
+        contents = read_folder(run.last, [STATE, STATE_TENSORS])
+        values = parse_json(run.last / STATE, contents[STATE])
+        tensors = parse_tensors(run.last / STATE_TENSORS, contents[STATE_TENSORS])
         try:
             self.metrics_length = int(values["metrics_length"])
             self.trainer.progress = restore(
