@@ -16,9 +16,9 @@ from seqtrain.errors import CheckpointError, RunError
 
 MANIFEST = "manifest.json"
 READ_ATTEMPTS = 5
+"""Times a folder is read, for a writer may be replacing it."""
 PAUSE = 0.01
 """Seconds that each further attempt waits longer."""
-"""Times a folder is read anew where a writer replaced it meanwhile."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
