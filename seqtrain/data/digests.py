@@ -23,7 +23,9 @@ def digest(path: str) -> str:
         if not root.is_dir():
             raise DataError(f"{display_name(path)}: is a pipe or device; expected a regular file")
         total = hashlib.sha256()
-        for part in sorted(p for p in root.rglob("*") if p.is_file()):
+        # What a txt folder holds: files, and folders of files, links followed, dot names left out.
+        found = {p for pattern in ("*", "*/*") for p in root.glob(pattern) if p.is_file()}
+        for part in sorted(p for p in found if not p.name.startswith(".")):
             total.update(f"{part.relative_to(root).as_posix()}\0{_digest_of(part)}\n".encode())
         return total.hexdigest()
     except (OSError, ValueError) as error:

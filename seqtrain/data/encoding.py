@@ -180,8 +180,8 @@ class Encoder:
                 else:
                     problems.add(
                         example.line,
-                        "the sequence is empty; data.empty: drop leaves such rows out, "
-                        "unk reads them as one <unk>",
+                        "the sequence is empty; a model trained with data.empty: unk (or drop) "
+                        "accepts such rows",
                     )
                 continue
             yield example, steps if features else map(lookup, steps)

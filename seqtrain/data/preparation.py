@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.data.tokenizers import train_bpe
+from seqtrain.data.tokenizers import bpe_version, train_bpe
+from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 
 
@@ -129,7 +131,10 @@ def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:
 def _cache_key(config: Config, digests: dict[str, str]) -> str:
     """All that the encoded data depends on; the paths too, for messages name them."""
     seed = config.seed if isinstance(config.data.validation, float) else None
-    return cache.content_key([config.data.model_dump(), seed, digests])
+    versions = [unicodedata.unidata_version]
+    if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
+        versions.append(bpe_version())
+    return cache.content_key([config.data.model_dump(), seed, digests, versions])
 
 
 def _entry_values(data: PreparedData) -> dict[str, Any]:
@@ -217,11 +222,21 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
         if len(store) == 0:
             value = getattr(data, name)
             hint = (
-                f"{value:g} of train's rows is none; hold out more"
+                f"{value:g} of train's rows is none, for each class keeps one in train; hold out "
+                "more, or see whether data.label is the right column"
                 if isinstance(value, float)
                 else "no rows are left, for every sequence is empty (data.empty: drop)"
             )
             raise DataError(f"data.{name}: {hint}")
+        if name == "validation" and (store.labels < 0).all():
+            raise DataError(
+                "data.validation: none of its labels occurs in train; is it another set?"
+            )
+    vocabulary = prepared.preprocessing.vocabulary
+    if vocabulary is not None and len(vocabulary) == len(SPECIAL):
+        raise DataError(
+            f"data.min_count: no token of train occurs {data.min_count} times; lower it"
+        )
     labels = prepared.preprocessing.labels
     if len(labels) < 2:
         rows = len(prepared.splits["train"])

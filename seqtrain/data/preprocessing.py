@@ -100,8 +100,9 @@ class Preprocessing:
         Shape:
             values: (N, C). Returns: (N, C), or (N, 2 C) under mask, the indicators (0 or 1) last.
         """
-        mean, std = (np.array(statistic, dtype=np.float32) for statistic in (self.mean, self.std))
-        scaled: Features = (values - mean) / std
+        limit = np.finfo(np.float32).max
+        exact = (values - np.array(self.mean)) / np.array(self.std)
+        scaled: Features = np.clip(exact, -limit, limit).astype(np.float32)
         absent = np.isnan(scaled)
         scaled[absent] = 0
         if self.missing != "mask":

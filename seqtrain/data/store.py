@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class SequenceStore:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def lengths(self) -> Ints:
         """Steps of each sequence, (B,)."""
         return np.diff(self.offsets)
@@ -66,7 +67,7 @@ class SequenceStore:
     def __getitems__(self, rows: Ints) -> SequenceStore:
         """Return the sequences of these rows, in this order, as a store of their own."""
         rows = np.asarray(rows)
-        lengths = self.lengths[rows]
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return SequenceStore(self.values[steps], offsets, self.labels[rows], self.lines[rows])

@@ -52,6 +52,15 @@ def _bpe_tokenizer(model: str) -> Tokenize:
     return split
 
 
+def bpe_version() -> str:
+    """Return the version of the package that learns and applies merges.
+
+    Raises:
+        ConfigError: it isn't installed.
+    """
+    return str(_import_tokenizers().__version__)
+
+
 def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
     """Learn byte-pair merges from texts.
 

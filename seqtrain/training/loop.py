@@ -208,7 +208,7 @@ class Trainer:
             if not math.isfinite(validation.loss):
                 raise RunError(
                     f"epoch {progress.epoch + 1}: the validation loss is {validation.loss}; "
-                    "lower training.lr; the last checkpoint is valid"
+                    "lower training.lr; what was saved stays valid"
                 )
             value = validation.monitored(settings.monitor)
         else:

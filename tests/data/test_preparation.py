@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config
+from seqtrain.data.digests import digest
 from seqtrain.data.preparation import PreparedData, check_files, prepare
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import read_examples
@@ -149,7 +150,11 @@ def test_tiny_and_huge_channels_stay_finite(write: Write, ready: Ready) -> None:
 
 def test_preprocessing_survives_json_and_encodes_the_same(write: Write, ready: Ready) -> None:
     path = write("train.tsv", [("Move 20 é", "x"), ("back again", "y")])
-    for keys in ({}, {"tokenizer": "bpe"}, {"max_length": 2, "overlong": "tail", "min_count": 2}):
+    for keys in (
+        {},
+        {"tokenizer": "bpe"},
+        {"max_length": 2, "overlong": "tail", "lowercase": False},
+    ):
         fitted = ready(train=path, **keys).preprocessing
         values = json.loads(json.dumps(fitted.to_json()))
         assert fitted.vocabulary is not None
@@ -213,3 +218,53 @@ def test_missing_files_are_reported_together_and_looked_for_beside_the_config(
         "the current directory: write configs/near.tsv",
         f"data.test: no file 'gone.tsv' (tried {tmp_path / 'gone.tsv'})",
     )
+
+
+def test_a_file_behind_a_linked_folder_enters_the_digest(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "1.txt").write_text("one")
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "x").symlink_to(elsewhere)
+    before = digest(str(tmp_path / "set"))
+    (elsewhere / "2.txt").write_text("two")
+    assert digest(str(tmp_path / "set")) != before
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"sequence": 0, "label": "text"}, "data.label: 'text' is a column of data.sequence too"),
+        ({"sequence": ["text", 0]}, "names a column twice"),
+        ({"min_count": 9}, "data.min_count: no token of train occurs 9 times"),
+    ],
+)
+def test_what_could_not_be_learned_from_is_refused(
+    write: Any, make_config: Any, keys: dict[str, Any], message: str
+) -> None:
+    train = write("train.tsv", [("a b", "x"), ("c", "y")])
+    with pytest.raises(DataError, match=message):
+        prepare(make_config(**{"train": train, "header": True, **keys}), cache_folder=None)
+
+
+def test_validation_of_other_labels_is_refused(write: Any, make_config: Any) -> None:
+    train = write("train.tsv", [("a b", "x"), ("c", "y")])
+    other = write("other.tsv", [("a b", "p"), ("c", "q")])
+    with pytest.raises(DataError, match="none of its labels occurs in train"):
+        prepare(make_config(train=train, validation=other), cache_folder=None)
+
+
+def test_values_out_of_range_stay_finite(make_config: Any, tmp_path: Path) -> None:
+    for name, values in (("train", [1e-30, 2e-30, 3e-30, 1e-30]), ("test", [3e38, -3e38])):
+        labels = np.array(["x", "y"] * (len(values) // 2))
+        np.savez(
+            tmp_path / f"{name}.npz",
+            values=np.array(values),
+            offsets=np.arange(len(values) + 1),
+            labels=labels,
+        )
+    paths = {name: str(tmp_path / f"{name}.npz") for name in ("train", "test")}
+    data = prepare(
+        make_config(**paths, kind="features", sequence=None, label=None), cache_folder=None
+    )
+    assert np.isfinite(data.splits["test"].values).all()

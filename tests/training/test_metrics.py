@@ -34,9 +34,8 @@ def scores_of(rows: list[tuple[int, int, int]]) -> tuple[Scores, np.ndarray, np.
 def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> None:
     scores, true, predicted = scores_of(rows)
     known = true >= 0
-    present = sorted(set(true[known]) | set(predicted))
     f1 = {
-        average: metrics.f1_score(true, predicted, labels=present, average=average, zero_division=0)
+        average: metrics.f1_score(true, predicted, average=average, zero_division=0)
         for average in ("macro", "weighted")
     }
     assert scores.accuracy == pytest.approx(metrics.accuracy_score(true, predicted))
