@@ -29,7 +29,9 @@ def predict(
     output: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where to write; default: standard output.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.tsv,
+    format: Annotated[
+        Format | None, typer.Option(help="Output format; default: by --output's ending, else tsv.")
+    ] = None,
     top_k: Annotated[
         int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
     ] = None,
@@ -39,7 +41,12 @@ def predict(
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
-    from seqtrain.cli.prediction_rows import check_output, open_output, write_predictions
+    from seqtrain.cli.prediction_rows import (
+        check_output,
+        format_of,
+        open_output,
+        write_predictions,
+    )
 
     check_output(output, source, force=force)
 
@@ -56,7 +63,7 @@ def predict(
         run_prediction(source, classifier=classifier, report=report),
         lambda: open_output(output, line_by_line=source == "-"),
         labels=classifier.labels,
-        format=format.value,
+        format=format.value if format else format_of(output),
         top_k=top_k,
     )
     for line in report.notices("input"):

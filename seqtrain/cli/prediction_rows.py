@@ -26,6 +26,12 @@ FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 
 
+def format_of(path: str | None) -> str:
+    """Return the format that an output file's ending names; tsv without one."""
+    ending = Path(path or "").suffix.lstrip(".").lower()
+    return ending if ending in ("csv", "jsonl") else "tsv"
+
+
 def check_output(path: str | None, source: str, *, force: bool) -> None:
     """Refuse a file that would be lost, before anything else is done.
 

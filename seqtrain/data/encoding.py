@@ -180,7 +180,7 @@ class Encoder:
                 else:
                     problems.add(
                         example.line,
-                        "the sequence is empty; a model trained with data.empty: unk (or drop) "
+                        "the sequence is empty; data.empty: drop or unk, set before training, "
                         "accepts such rows",
                     )
                 continue

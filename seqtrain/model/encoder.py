@@ -33,8 +33,8 @@ def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
     if config.rnn != "gru":
         return "torch", f"fused has no {config.rnn}"
     if device.type != "cpu":
-        return "torch", f"cuDNN or its like on {device.type}"
-    return "fused", "its cost grows with the tokens, torch's with the square of the length"
+        return "torch", f"its own kernels on {device.type}"
+    return "fused", "cost linear in length"
 
 
 def encode(

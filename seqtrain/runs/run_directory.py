@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -168,8 +169,8 @@ def check_free(path: Path, *, force: bool) -> None:
         )
 
 
-def find(path: Path | None) -> RunDirectory:
-    """Return a run's directory; None means the newest under runs/.
+def find(path: Path | None, name: str | None = None) -> RunDirectory:
+    """Return a run's directory; None means the newest under runs/, of this config name if given.
 
     Raises:
         CheckpointError: there is none.
@@ -178,10 +179,12 @@ def find(path: Path | None) -> RunDirectory:
         if not path.exists():
             raise CheckpointError(f"{path}: no such run (tried {path.absolute()})")
         return RunDirectory(path)
-    runs = [p.parent for p in RUNS.glob(f"*/{CONFIG}")] if RUNS.is_dir() else []
+    pattern = "*" if name is None else f"{glob.escape(name)}-[0-9]*"
+    runs = [p.parent for p in RUNS.glob(f"{pattern}/{CONFIG}")] if RUNS.is_dir() else []
     if not runs:
+        of = "" if name is None else f" of {name}"
         raise CheckpointError(
-            f"no run under {RUNS.absolute()}; name one, or train one with: seqtrain fit CONFIG"
+            f"no run{of} under {RUNS.absolute()}; name one, or train one with: seqtrain fit CONFIG"
         )
     return RunDirectory(max(runs, key=lambda run: ((run / CONFIG).stat().st_mtime_ns, run.name)))
 

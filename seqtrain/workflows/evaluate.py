@@ -56,6 +56,8 @@ def evaluate(
         ConfigError: the run has no such split, or there is no such device.
         DataError: the file is missing or has rows that can't be used.
     """
+    if split not in SPLITS:
+        raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
     classifier = load(path, device=device)
     if data is not None:

@@ -44,7 +44,7 @@ def fit(
         config: a Config, a mapping of its sections, or the path of a YAML file.
         run_dir: where; None: runs/<config name>-<time>.
         device: in place of training.device.
-        resume: go on from run_dir's last checkpoint (None: the newest run's).
+        resume: go on from run_dir's last checkpoint (None: the newest run's of this name).
         force: replace an earlier run in run_dir.
         cache: keep encoded data between runs.
         name: first part of the run's default name; None: the YAML file's, or "run".
@@ -66,7 +66,7 @@ def fit(
         config = config.model_copy(update={"training": training})
     chosen = select_device(config.training.device)
     directory = Path(run_dir) if run_dir else None
-    run = _run_to_resume(directory, config, force=force) if resume else None
+    run = _run_to_resume(directory, name, config, force=force) if resume else None
     if directory is not None and not resume:
         run_directory.check_free(directory, force=force)
         _refuse_data_inside(directory, config)
@@ -94,11 +94,13 @@ def _refuse_data_inside(directory: Path, config: Config) -> None:
             )
 
 
-def _run_to_resume(path: Path | None, config: Config, *, force: bool) -> RunDirectory:
+def _run_to_resume(
+    path: Path | None, name: str | None, config: Config, *, force: bool
+) -> RunDirectory:
     """Find the run to go on with, and refuse another config before any data is read."""
     if force:
         raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
-    run = run_directory.find(path)
+    run = run_directory.find(path, name)
     check_config_unchanged(config, run)
     return run
 

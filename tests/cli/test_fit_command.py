@@ -100,8 +100,9 @@ BAD = {
     "full directory": (["--run-dir", "full"], ["full", "--force", "--resume"]),
     "run directory is a file": (["--run-dir", "train.tsv"], ["train.tsv", "is a file"]),
     "nothing to resume": (["--resume", "--run-dir", "none"], ["none", "no such run"]),
-    "no run to resume": (["--resume"], ["no run under"]),
+    "no run to resume": (["--resume"], ["no run of c under"]),
     "not a run": (["--resume", "--run-dir", "full"], ["full", "config.yaml"]),
+    "data in the run directory": (["--run-dir", ".", "--force"], ["--run-dir", "data.train"]),
     "resume and force": (["--resume", "--force"], ["--resume", "--force"]),
     "class weight of no label": (
         ["--set", "training.class_weights={up: 1, dwn: 2}"],

@@ -78,7 +78,7 @@ def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path
     [
         {"lowercase": False},
         {"max_length": 2},
-        {"min_count": 2},
+        {"max_vocab_size": 4},
         {"tokenizer": "char"},
         {"validation": 0.3},
         {"test": None},

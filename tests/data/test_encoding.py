@@ -66,8 +66,8 @@ def test_the_part_of_an_overlong_sequence_that_is_kept(overlong: str, kept: str)
 def test_overlong_and_empty_rows_are_errors_where_asked_with_their_lines() -> None:
     assert complaints("0123", "01", "", max_length=3, overlong="error") == (
         "f.csv:2: 4 steps; data.max_length allows 3 (data.overlong: head, tail or middle cuts)",
-        "f.csv:4: the sequence is empty; data.empty: drop leaves such rows out, "
-        "unk reads them as one <unk>",
+        "f.csv:4: the sequence is empty; data.empty: drop or unk, set before training, "
+        "accepts such rows",
     )
 
 

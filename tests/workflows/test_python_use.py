@@ -129,3 +129,14 @@ def test_second_interrupt_stops_at_once() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("sequences", ["rise", 5, None])
+def test_one_sequence_instead_of_a_list_is_refused(run: seqtrain.Run, sequences: object) -> None:
+    with pytest.raises(DataError, match="expected a list of sequences"):
+        seqtrain.load(run).predict(sequences)  # type: ignore[arg-type]
+
+
+def test_a_split_that_cannot_be_is_refused(run: seqtrain.Run) -> None:
+    with pytest.raises(ConfigError, match="found 'dev'; expected test, validation, train"):
+        seqtrain.evaluate(run, split="dev")
