@@ -11,10 +11,12 @@ import pytest
 import typer
 
 from seqtrain.cli.main import app, run
+from seqtrain.config import config_from_mapping, render_config
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(sh|bash)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+SMALLEST = {"data": {"train": "a.tsv", "sequence": "text", "label": "label"}}
 SET_UP = [block for language, block in BLOCKS if language == "sh"]
 
 
@@ -52,3 +54,15 @@ def test_command_parses(words: list[str]) -> None:
     name, *rest = [word for word in words if word not in ("--debug", "--version", "--help")]
     assert name in verbs
     typer.main.get_command(app).commands[name].make_context(name, rest).close()
+
+
+def test_the_config_table_holds_every_key_with_its_default() -> None:
+    section = ""
+    for line in render_config(config_from_mapping(SMALLEST)).splitlines():
+        key, value = line.strip().split(": ", 1) if ": " in line else (line.strip(":"), "")
+        if not value:
+            section = key
+            continue
+        name = f"{section}.{key}" if line.startswith(" ") else key
+        (row,) = (row for row in README.splitlines() if row.startswith(f"| `{name}` |"))
+        assert row.split(" | ")[1] in ("required", "required*", value)
