@@ -127,7 +127,10 @@ class Encoder:
         builder = StoreBuilder(self.channels)
         add = builder.add_features if self.kind == "features" else builder.add_ids
         for example, steps in self._steps(examples, problems, report):
-            add(steps, self._label(example, problems.file, report), example.line)
+            # Of a folder's many files, a row is known by its number through all of them.
+            row = report.rows + report.dropped + 1
+            place = example.line if example.file is None else row
+            add(steps, self._label(example, problems.file, report), place)
             report.rows += 1
         problems.raise_if_any()
         return builder.build(), report

@@ -24,7 +24,8 @@ class SequenceStore:
         values: steps of all sequences: ids, or feature vectors.
         offsets: where each sequence begins in values; the last entry is the number of steps.
         labels: class index of each sequence, -1 where unknown.
-        lines: line of its file on which each sequence was read, from 1.
+        lines: line of its file on which each sequence was read, from 1; for a folder of files the
+            number of the row through all of them, in the order of their names.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines: (B,).

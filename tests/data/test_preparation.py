@@ -268,3 +268,13 @@ def test_values_out_of_range_stay_finite(make_config: Any, tmp_path: Path) -> No
         make_config(**paths, kind="features", sequence=None, label=None), cache_folder=None
     )
     assert np.isfinite(data.splits["test"].values).all()
+
+
+def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path: Path, make_config: Any) -> None:
+    for label, count in (("x", 2), ("y", 3)):
+        (tmp_path / "set" / label).mkdir(parents=True)
+        for number in range(count):
+            (tmp_path / "set" / label / f"{number}.txt").write_text(f"word{number}")
+    config = make_config(train=str(tmp_path / "set"), format="txt", sequence=None, label=None)
+    data = prepare(config, cache_folder=None)
+    assert data.splits["train"].lines.tolist() == [1, 2, 3, 4, 5]
