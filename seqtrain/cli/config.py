@@ -27,6 +27,6 @@ def config(
     if schema:
         print(json.dumps(config_schema(), indent=2))
     elif config is None:
-        raise ConfigError("seqtrain config: CONFIG is missing; give a YAML file, or --schema")
+        raise ConfigError("CONFIG: missing; give a YAML file, or --schema")
     else:
         print(render_config(load_config(config, overrides or []), defaulted=True), end="")

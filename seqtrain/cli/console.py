@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TextIO
 
@@ -14,7 +15,7 @@ WIDTH_OF_A_FILE = 120
 
 
 def stderr_console() -> Console:
-    """Return the console of progress and tables; rich honours NO_COLOR and TERM=dumb."""
+    """Return the console of progress and tables."""
     return _console(sys.stderr)
 
 
@@ -24,7 +25,16 @@ def stdout_console() -> Console:
 
 
 def _console(file: TextIO) -> Console:
-    return Console(file=file, highlight=False, width=None if file.isatty() else WIDTH_OF_A_FILE)
+    """Leave out colours where it is no terminal, a dumb one, or NO_COLOR is set."""
+    terminal = file.isatty()
+    styled = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Console(
+        file=file,
+        highlight=False,
+        color_system="auto" if styled else None,
+        force_terminal=terminal,
+        width=None if terminal else WIDTH_OF_A_FILE,
+    )
 
 
 def small_table(first: str, *numbers: str) -> Table:

@@ -56,11 +56,11 @@ def _classes(scores: Scores) -> Table:
 
 
 def _matrix(scores: Scores) -> Table:
-    table = small_table("true \\ predicted")
-    for label in scores.labels:
-        table.add_column(plain(label), justify="right")
-    for label, row in zip(scores.labels, scores.confusion_matrix, strict=True):
-        table.add_row(plain(label), *(f"{count:,}" if count else "·" for count in row))
+    """Count answers; columns go by number, so that long labels don't crowd them out."""
+    numbers = [str(number) for number in range(1, len(scores.labels) + 1)]
+    table = small_table("true \\ predicted", *numbers)
+    for number, label, row in zip(numbers, scores.labels, scores.confusion_matrix, strict=True):
+        table.add_row(plain(f"{number} {label}"), *(f"{n:,}" if n else "·" for n in row))
     return table
 
 

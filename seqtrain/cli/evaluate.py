@@ -21,9 +21,11 @@ class Split(str, Enum):
 def evaluate(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="Run directory or model folder; default: the newest."),
+        typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
     ] = None,
-    split: Annotated[Split, typer.Option(help="Which split of the run's config.")] = Split.test,
+    split: Annotated[
+        Split | None, typer.Option(help="Which split of the run's config; default: test.")
+    ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="FILE", help="A labelled file to score on instead.")
     ] = None,
@@ -36,9 +38,13 @@ def evaluate(
 
     from seqtrain.cli.console import note, warn
     from seqtrain.cli.eval_screen import show_scores
+    from seqtrain.errors import ConfigError
     from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
-    result = run_evaluation(run, split=split.value, data=data, device=device or "auto")
+    if split and data:
+        raise ConfigError("--split: --data names the file to score on; give one of them")
+    name = split.value if split else "test"
+    result = run_evaluation(run, split=name, data=data, device=device or "auto")
     note(f"run: {result.run}, data: {result.data}")
     for warning in result.warnings:
         warn(warning)

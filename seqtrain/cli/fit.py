@@ -35,8 +35,7 @@ def fit(
 
     from seqtrain.config import load_config
 
-    changes = [*(overrides or []), *([f"training.device={device}"] if device else [])]
-    settings = load_config(config, changes)
+    settings = load_config(config, overrides or [])
 
     from seqtrain.cli.fit_screen import FitScreen
     from seqtrain.workflows.fit import fit as run_fit
@@ -45,6 +44,7 @@ def fit(
         run = run_fit(
             settings,
             run_dir=run_dir,
+            device=device,
             resume=resume,
             force=force,
             cache=not no_cache,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
 from tqdm import tqdm
@@ -32,7 +32,7 @@ class FitScreen:
         self.bar: tqdm[Any] | None = None
         self.loss = 0.0
         self.tokens = 0
-        self.epochs: list[EpochEvent] = []
+        self.header_shown = False
 
     def __enter__(self) -> FitScreen:
         return self
@@ -44,15 +44,18 @@ class FitScreen:
         trace: TracebackType | None,
     ) -> None:
         self._close_bar()
-        if error is not None and self.epochs and not self.quiet:
-            self.console.print(self._epoch_table())
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
+        if not self.quiet:
+            self._show(event)
+        if isinstance(event, DataEvent | StartEvent):
+            for line in event.warnings:
+                warn(line)
+
+    def _show(self, event: Event) -> None:
         if isinstance(event, DataEvent):
             self._show_data(event)
-        elif self.quiet:
-            return
         elif isinstance(event, StartEvent):
             resumed = f", going on after step {event.resumed_at:,}" if event.resumed_at else ""
             note(
@@ -64,26 +67,20 @@ class FitScreen:
             self._advance(event)
         elif isinstance(event, EpochEvent):
             self._close_bar()
-            self.epochs.append(event)
-            if not sys.stderr.isatty():
-                self.console.print(epoch_summary(event), soft_wrap=True)
+            self.console.print(epoch_row(event, header=not self.header_shown))
+            self.header_shown = True
         else:
             self._show_end(event)
 
     def _show_data(self, event: DataEvent) -> None:
-        if not self.quiet:
-            self.console.print(data_table(event))
-            without, within = event.padding
-            self.console.print(
-                f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
-                soft_wrap=True,
-            )
-            note(
-                f"read in {event.seconds:.1f} s"
-                + (" from the cache" if event.data.from_cache else "")
-            )
-        for line in event.warnings:
-            warn(line)
+        self.console.print(data_table(event))
+        without, within = event.padding
+        self.console.print(
+            f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
+            soft_wrap=True,
+        )
+        cached = " from the cache" if event.data.from_cache else ""
+        note(f"read in {event.seconds:.1f} s{cached}")
 
     def _advance(self, event: StepEvent) -> None:
         if self.bar is None:
@@ -92,7 +89,7 @@ class FitScreen:
                 total=event.num_batches,
                 initial=event.batch - 1,
                 desc=f"epoch {event.epoch}",
-                unit="batch",
+                bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
                 file=sys.stderr,
                 disable=not sys.stderr.isatty(),
                 leave=False,
@@ -112,56 +109,33 @@ class FitScreen:
             self.bar = None
 
     def _show_end(self, run: Run) -> None:
-        if self.epochs:
-            self.console.print(self._epoch_table())
         why = ", stopped early" if run.stopped_early else ""
         self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
         if run.test is not None:
             for table in score_tables(run.test, "test"):
                 self.console.print(table)
 
-    def _epoch_table(self) -> Table:
-        titles = (
-            "train loss",
-            "accuracy",
-            "val. loss",
-            "accuracy",
-            "macro F1",
-            "lr",
-            "tokens/s",
-            "s",
-        )
-        table = small_table("epoch", *titles)
-        for event in self.epochs:
-            scores = event.validation
-            table.add_row(
-                f"{event.epoch}{' *' if event.is_best else ''}",
-                f"{event.train_loss:.4f}",
-                f"{event.train_accuracy:.2%}",
-                f"{scores.loss:.4f}" if scores else "-",
-                f"{scores.accuracy:.2%}" if scores else "-",
-                f"{scores.macro_f1:.2%}" if scores else "-",
-                f"{event.lr:.1e}",
-                f"{event.tokens / event.seconds:,.0f}",
-                f"{event.seconds:.1f}",
-            )
-        return table
 
-
-def epoch_summary(event: EpochEvent) -> str:
-    """Return one line on an epoch, for a log."""
-    validation = event.validation
-    return (
-        f"epoch {event.epoch}: train loss {event.train_loss:.4f}, "
-        f"accuracy {event.train_accuracy:.2%}"
-        + (
-            f"; validation loss {validation.loss:.4f}, accuracy {validation.accuracy:.2%}"
-            if validation
-            else ""
-        )
-        + f"; {event.tokens / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
-        + (" *" if event.is_best else "")
-    )
+def epoch_row(event: EpochEvent, *, header: bool) -> Table:
+    """Return one row of the table of epochs, which grows as they end; 77 columns wide."""
+    table = Table(box=None, show_header=header, pad_edge=False, padding=(0, 1, 0, 0))
+    scores = event.validation
+    cells = {
+        "epoch": (6, f"{event.epoch}{' *' if event.is_best else ''}"),
+        "train loss": (10, f"{event.train_loss:.4f}"),
+        "acc.": (7, f"{event.train_accuracy:.2%}"),
+        "val. loss": (9, f"{scores.loss:.4f}" if scores else "-"),
+        "val. acc.": (9, f"{scores.accuracy:.2%}" if scores else "-"),
+        "F1": (7, f"{scores.macro_f1:.2%}" if scores else "-"),
+        "lr": (7, f"{event.lr:.1e}"),
+        "tokens/s": (9, f"{event.tokens / event.seconds:,.0f}"),
+        "s": (6, f"{event.seconds:.1f}"),
+    }
+    for name, (width, _) in cells.items():
+        justify: Literal["left", "right"] = "left" if name == "epoch" else "right"
+        table.add_column(name, justify=justify, width=width, no_wrap=True)
+    table.add_row(*(cell for _, cell in cells.values()))
+    return table
 
 
 def data_table(event: DataEvent) -> Table:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from seqtrain import __version__
 from seqtrain.cli import config, evaluate, fit, predict
+from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import SeqtrainError
 
 app = typer.Typer(
     name="seqtrain",
     help="Train, measure and use classifiers of variable-length sequences.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -25,9 +31,14 @@ app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("config")(config.config)
 
-UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
-"""Typer's own base of usage errors: click's, or its copy of click's, by version."""
-CLOSED_PIPE, INTERRUPTED, BUG, RUN_FAULT = 141, 130, 1, 3
+BUG, BAD_USAGE, RUN_FAULT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
+ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+MACHINE_FAULTS = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM")
+    if hasattr(errno, name)
+}
+"""Causes of an OSError that lie with the machine; any other that comes this far is a bug."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -52,41 +63,80 @@ def main(
 def run(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code (contract: 0, 1, 2, 3, 128 + signal)."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    sys.exit(_exit_code(arguments))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Results are UTF-8 whatever the locale; a file's name leaves with the bytes it has.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    with ended_by_signals():
+        sys.exit(_exit_code(arguments or ["--help"]))
 
 
 def _exit_code(arguments: list[str]) -> int:
     """Run a verb; whatever ends it becomes lines on stderr and a code."""
+    if sys.stdout is None:
+        _complain("standard output is closed; nothing can be answered")
+        return RUN_FAULT
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="seqtrain", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SeqtrainError as error:
         _complain(*error.problems)
         return error.exit_code
     except UsageError as error:
-        _complain(f"{error.format_message()} Try: seqtrain --help")
-        return 2
+        _complain(usage_problem(error))
+        return BAD_USAGE
     except typer.Exit as end:
         return end.exit_code
     except BrokenPipeError:
-        # Python would complain again while closing stdout: give it somewhere to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
+        return CLOSED_PIPE
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        _abandon_stdout()  # Typer answers a closed pipe with exit code 1
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         return INTERRUPTED
-    except OSError as error:
-        _complain(f"{error.filename or 'standard output'}: {error.strerror}")
+    except MemoryError:
+        _complain("memory ran out; what was saved stays valid; try smaller data or a smaller model")
         return RUN_FAULT
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+            _abandon_stdout()
+            _complain(f"{error.filename or 'standard output'}: {error.strerror}")
+            return RUN_FAULT
         if "--debug" in arguments:
             raise
         _complain(
-            f"bug: {type(error).__name__}: {error}; please report it with the output of "
+            f"bug: {type(error).__name__}: {error}; please report it with the output of: "
             f"seqtrain --debug {' '.join(arguments)}"
         )
         return BUG
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Leave with 128 + signal where nothing else answers it, as `fit` does while it trains."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    previous = {
+        number: signal.signal(number, leave)
+        for number in ENDING_SIGNALS
+        if signal.getsignal(number) is signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _abandon_stdout() -> None:
+    """Let what can't be written go elsewhere: Python would complain again while closing."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(*problems: str) -> None:

@@ -29,7 +29,9 @@ def predict(
     output: Annotated[
         str | None, typer.Option(metavar="FILE", help="Where to write; default: standard output.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.tsv,
+    format: Annotated[
+        Format | None, typer.Option(help="Output format; default: by --output's ending, else tsv.")
+    ] = None,
     top_k: Annotated[
         int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
     ] = None,
@@ -39,21 +41,32 @@ def predict(
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    from seqtrain.cli.prediction_rows import (
+        check_output,
+        format_of,
+        open_output,
+        write_predictions,
+    )
+
+    check_output(output, source, force=force)
+
     from seqtrain.cli.console import note, warn
-    from seqtrain.cli.prediction_rows import open_output, write_predictions
+    from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
     from seqtrain.workflows.predict import predict as run_prediction
 
     classifier = load(run, device=device or "auto")
     if run is None:
         note(f"run: {classifier.path}")
-    with open_output(output, source, force=force) as file:
-        rows, unknown = write_predictions(
-            run_prediction(source, classifier=classifier),
-            file,
-            labels=classifier.labels,
-            format=format.value,
-            top_k=top_k,
-        )
+    report = EncodingReport()
+    unknown = write_predictions(
+        run_prediction(source, classifier=classifier, report=report),
+        lambda: open_output(output, line_by_line=source == "-"),
+        labels=classifier.labels,
+        format=format.value if format else format_of(output),
+        top_k=top_k,
+    )
+    for line in report.notices("input"):
+        warn(line)
     if unknown:
-        warn(f"{unknown} of {rows} sequences hold no token that the model knows")
+        warn(f"{unknown} of {report.rows} sequences hold no token that the model knows")

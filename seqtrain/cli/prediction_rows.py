@@ -2,99 +2,145 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from seqtrain.errors import ConfigError
-from seqtrain.workflows.classifier import Prediction
+from seqtrain.errors import ConfigError, RunError
 
-Write: TypeAlias = Callable[[int, Prediction], None]
+if TYPE_CHECKING:
+    from seqtrain.workflows.classifier import Prediction
 
-FORMULA = re.compile(r"[=+@\t\r-](?![0-9.]+$)")
-"""Beginning of a csv cell that a spreadsheet would run as a formula (CWE-1236); not a number."""
+Write: TypeAlias = "Callable[[int, Prediction], None]"
+
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+BREAKING = re.compile(r"[\t\r\n]")
+"""What would break a row of a table into two."""
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
+
+
+def format_of(path: str | None) -> str:
+    """Return the format that an output file's ending names; tsv without one."""
+    ending = Path(path or "").suffix.lstrip(".").lower()
+    return ending if ending in ("csv", "jsonl") else "tsv"
+
+
+def check_output(path: str | None, source: str, *, force: bool) -> None:
+    """Refuse a file that would be lost, before anything else is done.
+
+    Args:
+        path: the file to write to; None: standard output.
+        source: the input's path, or "-".
+        force: whether an existing file may be replaced.
+
+    Raises:
+        ConfigError: it is the input itself, exists and isn't forced, or is a folder.
+    """
+    if path is None:
+        return
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise ConfigError(f"--output: {path} is a folder; expected a file")
+        if source != "-" and Path(source).exists() and target.exists() and target.samefile(source):
+            raise ConfigError(f"--output: {path} is the input; choose another file")
+        if target.is_file() and not force:
+            raise ConfigError(f"--output: {path} exists; replace it with --force")
+        if not target.absolute().parent.is_dir():
+            raise ConfigError(f"--output: no folder {target.absolute().parent}; make it first")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--output: {path}: {getattr(error, 'strerror', error)}") from None
 
 
 @contextmanager
-def open_output(path: str | None, source: str, *, force: bool) -> Iterator[TextIO]:
+def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     """Open the file to write to, or standard output.
 
+    Args:
+        path: the file; None: standard output.
+        line_by_line: let each row leave at once, as who asks may be waiting for it.
+
     Raises:
-        ConfigError: it exists and isn't forced, is the input itself, or can't be written.
+        ConfigError: it can't be opened.
+        RunError: the disk is full.
     """
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # Answers to standard input leave at once: who asks may be waiting for them.
-            sys.stdout.reconfigure(encoding="utf-8", newline="", line_buffering=source == "-")
+            sys.stdout.reconfigure(newline="", line_buffering=line_by_line)
         yield sys.stdout
         return
-    target = Path(path)
-    if target.exists() and source != "-" and Path(source).exists() and target.samefile(source):
-        raise ConfigError(f"--output: {path} is the input; choose another file")
-    if target.exists() and not force:
-        raise ConfigError(f"--output: {path} exists; replace it with --force")
+    buffering = 1 if line_by_line else -1
     try:
-        target.touch()
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(
+                    open(path, "w", encoding="utf-8", newline="", buffering=buffering)
+                )
+            except OSError as error:
+                raise ConfigError(f"--output: {path}: {error.strerror}") from None
+            yield file
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise ConfigError(f"--output: {path}: {error.strerror}") from None
-    with open(target, "w", encoding="utf-8", newline="") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+        raise RunError(f"--output: {path}: {error.strerror}; the rows before are valid") from None
 
 
 def write_predictions(
-    predictions: Iterable[Prediction],
-    file: TextIO,
+    predictions: Iterator[Prediction],
+    open_file: Callable[[], AbstractContextManager[TextIO]],
     *,
     labels: Sequence[str],
     format: str,
     top_k: int | None,
-) -> tuple[int, int]:
+) -> int:
     """Write one row a prediction, as they come.
 
     Args:
         predictions: in input order.
-        file: where to.
+        open_file: opens where to; called once the first is known, so that an input that can't be
+            read leaves nothing behind.
         labels: of the model.
         format: tsv, csv or jsonl.
         top_k: how many labels a row, most probable first; None: one, in jsonl all.
 
     Returns:
-        Rows written, and how many of them had no known token.
+        How many rows had no known token.
     """
-    rows = unknown = 0
-    if format == "jsonl":
-        write = _jsonl_writer(file, top_k)
-    else:
-        ranks = min(top_k or 1, len(labels))
-        write = _table_writer(file, ranks, format, numbered=top_k is not None)
-    for prediction in predictions:
-        write(rows, prediction)
-        rows += 1
-        unknown += prediction.unknown == 1.0
-    return rows, unknown
+    first = list(islice(predictions, 1))
+    unknown = 0
+    with open_file() as file:
+        if format == "jsonl":
+            write = _jsonl_writer(file, top_k)
+        else:
+            ranks = min(top_k or 1, len(labels))
+            write = _table_writer(file, ranks, format, numbered=top_k is not None)
+        for index, prediction in enumerate(chain(first, predictions)):
+            write(index, prediction)
+            unknown += prediction.unknown == 1.0
+        file.flush()
+    return unknown
 
 
 def _table_writer(file: TextIO, ranks: int, format: str, *, numbered: bool) -> Write:
     """Write the header; return the function that writes a row."""
-    writer = csv.writer(file, delimiter="\t" if format == "tsv" else ",", lineterminator="\n")
+    quote = _tsv_cell if format == "tsv" else _csv_cell
+    separator = "\t" if format == "tsv" else ","
     suffixes = [f"_{rank + 1}" if numbered else "" for rank in range(ranks)]
-    writer.writerow([name + suffix for suffix in suffixes for name in ("label", "probability")])
+    names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
+    file.write(separator.join(names) + "\n")
 
     def write(index: int, prediction: Prediction) -> None:
         cells: list[str] = []
         for label, probability in islice(prediction.probabilities.items(), ranks):
-            cells += [safe_cell(label) if format == "csv" else label, f"{probability:.6f}"]
-        writer.writerow(cells)
+            cells += [quote(label), f"{probability:.6f}"]
+        file.write(separator.join(cells) + "\n")
 
     return write
 
@@ -113,6 +159,17 @@ def _jsonl_writer(file: TextIO, ranks: int | None) -> Write:
     return write
 
 
-def safe_cell(label: str) -> str:
-    """Put a ' before a label that a spreadsheet would run as a formula."""
-    return f"'{label}" if FORMULA.match(label) else label
+def _tsv_cell(label: str) -> str:
+    """Leave a label as it is, as tsv files do; only one that would break the row is quoted."""
+    return _quoted(label) if BREAKING.search(label) else label
+
+
+def _csv_cell(label: str) -> str:
+    """Quote a label where csv needs it; put a ' before one that a spreadsheet would run."""
+    if label.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(label):
+        label = f"'{label}"
+    return _quoted(label) if BREAKING.search(label) or "," in label or '"' in label else label
+
+
+def _quoted(label: str) -> str:
+    return '"' + label.replace('"', '""') + '"'

@@ -90,7 +90,7 @@ class _Reader:
                 line, column, f"character U+{error.character:04X} can't stand in a YAML file"
             )
         except yaml.MarkedYAMLError as error:
-            self.give_up(*explain(error, self.text))
+            self.give_up(*explain(error))
         except _Unreadable as error:
             mark, sentence = error.args
             self.give_up(mark.line + 1, mark.column + 1, sentence)

@@ -89,7 +89,7 @@ def one_of(words: Sequence[str]) -> str:
 
 def _nearest(path: Keys) -> Keys | None:
     """Return the known key nearest to an unknown one: same name elsewhere, then alike ones."""
-    leaf = str(path[-1])[:100].lower().replace("-", "_")
+    leaf = str(path[-1])[:100].lower()
     siblings = [known for known in KNOWN_KEYS if known[:-1] == path[:-1]]
     by_name = {dotted(known): known for known in KNOWN_KEYS}
     for known in KNOWN_KEYS:

@@ -16,7 +16,7 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
         overrides: options `section.key=value`, the value in YAML, such as `training.lr=3e-4`.
     """
     for number, option in enumerate(overrides):
-        place = Place(f"--set {clean(option, 60)}", (1, number))
+        place = Place(f"--set {clean(option, 50)}", (1, number))
         name, equals, text = option.partition("=")
         path: Keys = tuple(name.strip().split("."))
         if not equals or not all(path):

@@ -49,8 +49,8 @@ class Problem:
             key = ""
         line = ": ".join(part for part in (where, key, self.text) if part)
         excess = len(line) - LINE_LIMIT
-        if excess > 0 and len(where) > 40:
-            kept = max(39, len(where) - excess - 1)
+        if excess > 0 and len(where) > 60:
+            kept = max(59, len(where) - excess - 1)
             line = "…" + line[len(where) - kept :]
         return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"
 

@@ -1,8 +1,8 @@
-"""Rules that join several keys of the data section: format, kind of sequence, columns."""
+"""Rules that join several keys of a section: format, kind of sequence, columns; engine and cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from seqtrain.config.expectation import one_of
@@ -61,3 +61,17 @@ def _column_faults(data: Mapping[str, Any], formats: list[str]) -> Iterator[tupl
             "label",
             f"found {show(label)}, a column of data.sequence too; expected another column",
         )
+
+
+def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check the keys of the model section against one another; as `data_faults`."""
+    rnn = model.get("rnn")
+    if model.get("engine") == "fused" and rnn not in ("gru", None):
+        yield "engine", f"found fused, which computes gru alone; expected auto or torch for {rnn}"
+
+
+RULES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
+    "data": data_faults,
+    "model": model_faults,
+}
+"""What checks the keys of each section against one another."""

@@ -93,6 +93,8 @@ class ModelConfig(Section):
 
     embedding_dim: Width = 128
     """Size of the vector a token (or a feature vector) is mapped to."""
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.1
+    """Standard deviation of initial token vectors: about 0.1 for words, 1 for small alphabets."""
     rnn: Literal["gru", "lstm", "rnn"] = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128
@@ -112,7 +114,7 @@ class ModelConfig(Section):
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0
-    """Fraction of input units dropped after the embedding."""
+    """Fraction of embedded units dropped; of a token the same wherever it stands in the batch."""
 
 
 class TrainingConfig(Section):

@@ -8,9 +8,8 @@ import yaml
 
 from seqtrain.config.problems import clean
 
-_TAB = "a tab can't indent YAML; use spaces"
 _SENTENCES = (
-    (r"found character '\\t'", False, _TAB),
+    (r"found character '\\t'", False, "a tab can't indent YAML; use spaces"),
     (
         r"found character (.*) that cannot start any token",
         False,
@@ -63,21 +62,17 @@ _SENTENCES = (
 )
 
 
-def explain(error: yaml.MarkedYAMLError, text: str) -> tuple[int, int, str]:
+def explain(error: yaml.MarkedYAMLError) -> tuple[int, int, str]:
     """Say what is wrong with the syntax, and at which mark.
 
     Args:
         error: what the YAML parser raised.
-        text: the text it was reading.
 
     Returns:
         Line and column to point at, both from 1, and one sentence.
     """
     problem = error.problem or "not YAML"
     line, column = _position(error.problem_mark)
-    written = [*text.splitlines(), ""][line - 1]
-    if "\t" in written[: len(written) - len(written.lstrip())]:
-        return line, column, _TAB
     for pattern, at_context, sentence in _SENTENCES:
         match = re.fullmatch(pattern + ".*", problem, re.DOTALL)
         if match:

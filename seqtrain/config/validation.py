@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from seqtrain.config.document import Document
 from seqtrain.config.expectation import SECTIONS, expected, hint, unknown_key
 from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, clean, raise_if_any, show
-from seqtrain.config.rules import data_faults
+from seqtrain.config.rules import RULES
 from seqtrain.config.schema import Config
 
 _UNKNOWN = ("extra_forbidden", "invalid_key")
@@ -42,7 +42,8 @@ def validate(document: Document, top: Place) -> Config:
     for number, path in enumerate(ordered):
         text = _text(document, values, path, wrong[path]) if number < SHOWN_PROBLEMS else ""
         problems.append(Problem(_place(document, path, wrong[path], top), path, text))
-    problems += _rule_problems(document, values["data"], set(errors), top)
+    for section in RULES:
+        problems += _rule_problems(document, section, values[section], set(errors), top)
     raise_if_any(problems)
     assert config is not None, "a configuration with no problem is valid"
     return config
@@ -117,17 +118,17 @@ def _text(document: Document, values: Any, path: Keys, kind: str) -> str:
 
 
 def _rule_problems(
-    document: Document, data: Any, wrong: set[Keys], top: Place
+    document: Document, section: str, values: Any, wrong: set[Keys], top: Place
 ) -> Iterator[Problem]:
-    """Check the data section's keys against one another, as far as each is valid itself."""
-    if not isinstance(data, dict):
+    """Check a section's keys against one another, as far as each is valid itself."""
+    if not isinstance(values, dict):
         return
-    fields = SECTIONS["data"].model_fields
-    given = {name: data.get(name, field.default) for name, field in fields.items()}
+    fields = SECTIONS[section].model_fields
+    given = {name: values.get(name, field.default) for name, field in fields.items()}
     faulty = {path[:2] for path in (*wrong, *document.refused)}
-    valid = {name: value for name, value in given.items() if ("data", name) not in faulty}
-    if () in faulty or ("data",) in faulty:
+    valid = {name: value for name, value in given.items() if (section, name) not in faulty}
+    if () in faulty or (section,) in faulty:
         return
-    for key, text in data_faults(valid):
-        path = ("data", key)
+    for key, text in RULES[section](valid):
+        path = (section, key)
         yield Problem(_place(document, path, "value", top), path, text)

@@ -15,8 +15,8 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
     """Return the batches of one epoch of training, each an array of row numbers.
 
     Rows are shuffled, sorted by length within pools (where bucketing), cut into batches, and the
-    batches shuffled. In epoch 0 the batch with most padded steps comes first: memory runs out
-    there or never. Draws on a generator of its own.
+    batches shuffled. In epoch 0 the largest batch in padded steps comes first, of equal ones that
+    with the longest row: memory runs out there or never. Draws on a generator of its own.
 
     Args:
         lengths: steps of each row.
@@ -37,9 +37,8 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
     batches = _cut(order, lengths, batching)
     generator.shuffle(batches)
     if epoch == 0 and batches:
-        largest = max(
-            range(len(batches)), key=lambda i: len(batches[i]) * lengths[batches[i]].max()
-        )
+        longest = [int(lengths[rows].max()) for rows in batches]
+        largest = max(range(len(batches)), key=lambda i: (len(batches[i]) * longest[i], longest[i]))
         batches.insert(0, batches.pop(largest))
     return batches
 
@@ -67,9 +66,10 @@ def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:
 
 
 def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
-    """Longest first within each pool; the shuffle decides between equal lengths."""
+    """Sort pools down and up in turn, so that their seams fit; equal lengths stay shuffled."""
     pools = np.arange(len(order)) // pool_size
-    return order[np.lexsort((-lengths[order], pools))]
+    ordered = lengths[order]
+    return order[np.lexsort((np.where(pools % 2, ordered, -ordered), pools))]
 
 
 def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
@@ -78,7 +78,8 @@ def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
     batches, start = [], 0
     while start < len(order):
-        window = lengths[order[start : start + batching.max_tokens]]
+        most = max(1, batching.max_tokens // int(lengths[order[start]]))
+        window = lengths[order[start : start + most]]
         padded_steps = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)
         size = max(1, int(np.searchsorted(padded_steps, batching.max_tokens, side="right")))
         batches.append(order[start : start + size])

@@ -1,4 +1,8 @@
-"""Data read before, kept under the user's cache folder by content, and memory-mapped."""
+"""Data read before, kept under the user's cache folder by content, and memory-mapped.
+
+An entry is a folder named by its key: `content/` with the arrays and `entry.json`, and a file
+`sha256` with the digest of that folder, so that a damaged entry is read anew and not trusted.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,23 @@ import os
 import shutil
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from seqtrain.data.digests import digest
 from seqtrain.data.store import SequenceStore
+from seqtrain.errors import DataError
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
+ABANDONED_SECONDS = 86400
+"""Age at which an entry that was never finished is taken for abandoned."""
+UNFINISHED = ".new-"
 ARRAYS = ("values", "offsets", "labels", "lines")
 
 
@@ -46,46 +57,67 @@ def content_key(description: Any) -> str:
 
 
 def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
-    """Return the stores, memory-mapped, and the JSON values of an entry, or None."""
-    entry = folder / key
+    """Return the stores, memory-mapped, and the JSON values of an entry; None if absent or damaged.
+
+    Args:
+        folder: of the cache.
+        key: of the entry.
+    """
+    content = folder / key / "content"
     try:
-        values = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
+        if (folder / key / "sha256").read_text(encoding="ascii") != digest(str(content)):
+            return None
+        entry = json.loads((content / "entry.json").read_text(encoding="utf-8"))
         stores = {
             split: SequenceStore(
-                *(np.load(entry / f"{split}.{name}.npy", mmap_mode="r") for name in ARRAYS)
+                *(np.load(content / f"{split}.{name}.npy", mmap_mode="r") for name in ARRAYS)
             )
-            for split in values["splits"]
+            for split in entry["splits"]
         }
-        os.utime(entry)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, DataError):
         return None
-    return stores, values["values"]
+    with suppress(OSError):
+        os.utime(folder / key)
+    return stores, entry["values"]
 
 
-def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) -> bool:
-    """Write an entry, whole or not at all; say whether it could be written."""
+def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) -> None:
+    """Write an entry, whole or not at all, in place of a damaged one; where it can't, go without.
+
+    Args:
+        folder: of the cache; made where it doesn't exist.
+        key: of the entry.
+        stores: by name of the split.
+        values: JSON values to keep beside them.
+    """
+    temporary: Path | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-    except OSError:
-        return False
-    try:
+        temporary = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
+        content = temporary / "content"
+        content.mkdir()
         for split, store in stores.items():
             for name in ARRAYS:
-                np.save(temporary / f"{split}.{name}.npy", getattr(store, name))
-        entry = {"splits": list(stores), "values": values}
-        (temporary / "entry.json").write_text(json.dumps(entry), encoding="utf-8")
+                np.save(content / f"{split}.{name}.npy", getattr(store, name))
+        entry = json.dumps({"splits": list(stores), "values": values})
+        (content / "entry.json").write_text(entry, encoding="utf-8")
+        (temporary / "sha256").write_text(digest(str(content)), encoding="ascii")
+        shutil.rmtree(folder / key, ignore_errors=True)
         temporary.rename(folder / key)
-    except OSError:
-        shutil.rmtree(temporary, ignore_errors=True)
-        return (folder / key).exists()
-    _forget_oldest(folder)
-    return True
+        _forget_oldest(folder)
+    except (OSError, DataError):
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _forget_oldest(folder: Path) -> None:
-    """Keep the entries used last."""
-    entries = [path for path in folder.iterdir() if len(path.name) == 64]
-    entries.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in entries[KEPT_ENTRIES:]:
+    """Keep the entries used last, and those that another process is writing now."""
+    ages = {path: time.time() - path.stat().st_mtime for path in folder.iterdir()}
+    entries = sorted((path for path in ages if len(path.name) == 64), key=ages.__getitem__)
+    abandoned = [
+        path
+        for path, age in ages.items()
+        if path.name.startswith(UNFINISHED) and age > ABANDONED_SECONDS
+    ]
+    for path in entries[KEPT_ENTRIES:] + abandoned:
         shutil.rmtree(path, ignore_errors=True)

@@ -63,8 +63,8 @@ def collate(rows: SequenceStore) -> Batch:
     """Sort rows by length (stable, longest first), pad them, and pack them.
 
     Args:
-        rows: the sequences of one batch, as `store.__getitems__(rows)` returns them; so
-            `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
+        rows: the sequences of one batch, at least one, as `store.__getitems__(rows)` returns
+            them; so `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
 
     Returns:
         The batch, on the CPU.

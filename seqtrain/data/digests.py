@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import BinaryIO
 
+from seqtrain.data.readers.files import display_name, file_problem
 from seqtrain.errors import DataError
 
 
@@ -13,24 +13,28 @@ def digest(path: str) -> str:
     """Return the SHA-256 of a file, or of all files of a folder with their names, in hexadecimal.
 
     Raises:
-        DataError: nothing readable stands there.
+        DataError: nothing readable stands there, or a pipe or device without an end.
     """
     root = Path(path)
-    total = hashlib.sha256()
     try:
+        root.stat()
+        if root.is_file():
+            return _digest_of(root)
         if not root.is_dir():
-            with open(root, "rb") as file:
-                return _digest_of(file)
-        for part in sorted(p for p in root.rglob("*") if p.is_file()):
-            with open(part, "rb") as file:
-                total.update(f"{part.relative_to(root).as_posix()}\0{_digest_of(file)}\n".encode())
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror} (tried {root.absolute()})") from None
-    return total.hexdigest()
+            raise DataError(f"{display_name(path)}: is a pipe or device; expected a regular file")
+        total = hashlib.sha256()
+        # What a txt folder holds: files, and folders of files, links followed, dot names left out.
+        found = {p for pattern in ("*", "*/*") for p in root.glob(pattern) if p.is_file()}
+        for part in sorted(p for p in found if not p.name.startswith(".")):
+            total.update(f"{part.relative_to(root).as_posix()}\0{_digest_of(part)}\n".encode())
+        return total.hexdigest()
+    except (OSError, ValueError) as error:
+        raise file_problem(path, error) from None
 
 
-def _digest_of(file: BinaryIO) -> str:
+def _digest_of(path: Path) -> str:
     total = hashlib.sha256()
-    while block := file.read(1 << 20):
-        total.update(block)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            total.update(block)
     return total.hexdigest()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import Example, RowProblems, shorten
+from seqtrain.data.examples import Example, Features, RowProblems, shorten
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK
+from seqtrain.errors import DataError
 
 SHOWN_LABELS = 5
 
@@ -54,6 +56,21 @@ class EncodingReport:
     unknown_labels: int = 0
     unknown_label_rows: list[str] = field(default_factory=list)
 
+    def notices(self, name: str) -> list[str]:
+        """Say what was done to the rows of the split of this name, a line each."""
+        lines = []
+        if self.truncated:
+            lines.append(f"{name}: {self.truncated} sequences were cut at data.max_length")
+        if self.dropped:
+            lines.append(f"{name}: {self.dropped} empty sequences were left out")
+        if self.filled:
+            lines.append(f"{name}: {self.filled} empty sequences are read as one <unk>")
+        lines += self.unknown_label_rows
+        more = self.unknown_labels - len(self.unknown_label_rows)
+        if more:
+            lines.append(f"{name}: {more} more rows have labels that train lacks")
+        return lines
+
 
 class Encoder:
     """Turns examples into flat ids or feature vectors, one by one.
@@ -64,7 +81,7 @@ class Encoder:
         tokenize: splits a text (kind text).
         index: id of each token; its `__missing__` decides about new ones (text, tokens).
         label_index: class index of each label; the same.
-        channels: width of a feature vector (features); 0 until the first row where unknown.
+        channels: width of a feature vector (features); 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
     """
 
@@ -105,19 +122,30 @@ class Encoder:
         """
         report = EncodingReport()
         problems = RowProblems(source, stop_at_first=stop_at_first)
-        builder: StoreBuilder | None = None
+        if self.kind == "features" and not self.channels:
+            examples = self._find_channels(examples, source)
+        builder = StoreBuilder(self.channels)
+        add = builder.add_features if self.kind == "features" else builder.add_ids
         for example, steps in self._steps(examples, problems, report):
-            if builder is None:
-                self.channels = steps.shape[1] if self.kind == "features" else 0
-                builder = StoreBuilder(self.channels)
-            label = self._label(example, source, report)
-            if self.kind == "features":
-                builder.add_features(steps, label, example.line)
-            else:
-                builder.add_ids(steps, label, example.line)
+            # Of a folder's many files, a row is known by its number through all of them.
+            row = report.rows + report.dropped + 1
+            place = example.line if example.file is None else row
+            add(steps, self._label(example, problems.file, report), place)
             report.rows += 1
         problems.raise_if_any()
-        return (builder or StoreBuilder(self.channels)).build(), report
+        return builder.build(), report
+
+    def _find_channels(self, examples: Iterable[Example], source: str) -> Iterator[Example]:
+        """Take the width from the first series that has steps; return all examples."""
+        remaining = iter(examples)
+        leading: list[Example] = []
+        for example in remaining:
+            leading.append(example)
+            vectors: Any = example.sequence
+            if len(vectors):
+                self.channels = vectors.shape[1]
+                return chain(leading, remaining)
+        raise DataError(f"{source}: every sequence is empty; expected feature vectors")
 
     def _steps(
         self, examples: Iterable[Example], problems: RowProblems, report: EncodingReport
@@ -127,6 +155,7 @@ class Encoder:
         limit = policy.max_length or 2**62
         tokenize, lookup = self.tokenize, self.index.__getitem__
         for example in examples:
+            problems.file = example.file or problems.name
             steps: Any = example.sequence
             if features:
                 problem = self._check_features(steps)
@@ -154,27 +183,32 @@ class Encoder:
                 else:
                     problems.add(
                         example.line,
-                        "the sequence is empty; data.empty: drop leaves such rows out, "
-                        "unk reads them as one <unk>",
+                        "the sequence is empty; data.empty: drop or unk, set before training, "
+                        "accepts such rows",
                     )
                 continue
             yield example, steps if features else map(lookup, steps)
 
     def _check_features(self, vectors: Any) -> str | None:
         """Say what is wrong with one series, or None."""
-        if self.missing == "error" and np.isnan(vectors).any():
-            step = int(np.flatnonzero(np.isnan(vectors).any(axis=1))[0])
-            return f"missing value at step {step}; data.missing: mask accepts them"
-        if self.channels and len(vectors) and vectors.shape[1] != self.channels:
+        if not len(vectors):
+            return None
+        if vectors.shape[1] != self.channels:
             return f"{vectors.shape[1]} channels; expected {self.channels}"
-        if not self.channels and len(vectors):
-            self.channels = vectors.shape[1]
+        infinite = np.isinf(vectors).any(axis=1)
+        if infinite.any():
+            return f"step {int(infinite.argmax()) + 1}: infinite value; expected finite numbers"
+        absent = np.isnan(vectors).any(axis=1)
+        if self.missing == "error" and absent.any():
+            step = int(absent.argmax()) + 1
+            return f"step {step}: missing value; data.missing: mask accepts them"
         return None
 
-    def _blank(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        return np.full((1, max(1, self.channels)), np.nan, dtype=np.float32)
+    def _blank(self) -> Features:
+        """Return the one step that an empty series is read as: all missing, so 0 once scaled."""
+        return np.full((1, self.channels), np.nan, dtype=np.float32)
 
-    def _label(self, example: Example, source: str, report: EncodingReport) -> int:
+    def _label(self, example: Example, file: str, report: EncodingReport) -> int:
         if example.label is None:
             return UNKNOWN_LABEL
         label = self.label_index[example.label]
@@ -182,7 +216,7 @@ class Encoder:
             report.unknown_labels += 1
             if report.unknown_labels <= SHOWN_LABELS:
                 report.unknown_label_rows.append(
-                    f"{source}:{example.line}: label {shorten(example.label)} doesn't occur in "
+                    f"{file}:{example.line}: label {shorten(example.label)} doesn't occur in "
                     "train; it counts as wrong"
                 )
         return label

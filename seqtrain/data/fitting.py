@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,29 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vocabulary import GrowingIndex, fit_vocabulary, provisional_index
+
+SMALLEST_STD = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What was settled on the training part.
+
+    Attributes:
+        preprocessing: fitted.
+        store: all rows of the train file, with their final ids and class indices.
+        eligible_tokens: distinct tokens of the training part that occur data.min_count times,
+            those that data.max_vocab_size left out included; 0 for features.
+    """
+
+    preprocessing: Preprocessing
+    store: SequenceStore
+    eligible_tokens: int
 
 
 class Fitting:
@@ -46,15 +64,12 @@ class Fitting:
         """Encode the rows of the train file with provisional ids of tokens and labels."""
         return self._rules.encoder(self._tokens, self._labels).encode(examples, source)
 
-    def fit(self, read: SequenceStore, rows: Ints) -> tuple[Preprocessing, SequenceStore]:
-        """Settle everything on some rows, the training part.
+    def fit(self, read: SequenceStore, rows: Ints) -> Fitted:
+        """Settle vocabulary or scales, and labels, on some rows, the training part.
 
         Args:
             read: what `read` returned.
             rows: the rows to fit on.
-
-        Returns:
-            The fitted preprocessing, and all rows with their final ids and class indices.
         """
         train = read if len(rows) == len(read) else read.__getitems__(rows)
         names = list(self._labels)
@@ -63,12 +78,13 @@ class Fitting:
         classes = np.array([class_of.get(name, -1) for name in names], dtype=np.int64)
         fitted = replace(self._rules, labels=labels)
         values: npt.NDArray[Any]
+        eligible = 0
         if fitted.kind == "features":
             mean, std = _channel_statistics(train.values)
             fitted = replace(fitted, mean=mean, std=std)
             values = fitted.scale(read.values)
         else:
-            vocabulary, final_ids = fit_vocabulary(
+            vocabulary, final_ids, eligible = fit_vocabulary(
                 list(self._tokens),
                 np.bincount(train.values, minlength=len(self._tokens)),
                 min_count=self._data.min_count,
@@ -76,17 +92,16 @@ class Fitting:
             )
             fitted = replace(fitted, vocabulary=vocabulary)
             values = final_ids[read.values]
-        return fitted, replace(read, values=values, labels=classes[read.labels])
+        store = replace(read, values=values, labels=classes[read.labels])
+        return Fitted(fitted, store, eligible)
 
 
-def _channel_statistics(
-    values: npt.NDArray[np.float32],
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel over present values; constant channels keep 1."""
-    present = ~np.isnan(values)
-    count = np.maximum(present.sum(axis=0), 1)
-    mean = np.where(present, values, 0).sum(axis=0, dtype=np.float64) / count
-    deviation = np.where(present, values - mean, 0)
-    std = np.sqrt(np.square(deviation).sum(axis=0) / count)
-    std = np.where(std > 1e-12, std, 1.0)
-    return tuple(np.float32(mean).tolist()), tuple(np.float32(std).tolist())
+def _channel_statistics(values: Features) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel's present values; constant channels keep 1."""
+    mean, std = [], []
+    for channel in values.T:
+        present = channel[~np.isnan(channel)]
+        varied = len(present) > 0 and present.min() < present.max()
+        mean.append(float(present.mean(dtype=np.float64)) if len(present) else 0.0)
+        std.append(max(float(present.std(dtype=np.float64)), SMALLEST_STD) if varied else 1.0)
+    return tuple(mean), tuple(std)

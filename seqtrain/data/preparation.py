@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,9 +19,11 @@ from seqtrain.data.examples import Example, shorten
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers.files import display_name
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.data.tokenizers import train_bpe
+from seqtrain.data.tokenizers import bpe_version, train_bpe
+from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 
 
@@ -32,6 +35,7 @@ class PreparedData:
         splits: the stores of train and, where given, validation and test.
         preprocessing: fitted on train.
         reports: what encoding did to the rows of each split.
+        eligible_tokens: distinct tokens of train that may enter the vocabulary; 0 for features.
         digests: SHA-256 of each data file, by path as configured.
         from_cache: whether the splits were read before.
     """
@@ -39,6 +43,7 @@ class PreparedData:
     splits: dict[str, SequenceStore]
     preprocessing: Preprocessing
     reports: dict[str, EncodingReport]
+    eligible_tokens: int
     digests: dict[str, str]
     from_cache: bool
 
@@ -53,28 +58,17 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     Raises:
         DataError: a file is missing or has rows that can't be used; all named by line.
     """
-    data = config.data
-    files = [path for path in (data.train, data.validation, data.test) if isinstance(path, str)]
-    digests = {path: digest(path) for path in files}
-    _refuse_same_file(data, digests)
-    key = cache.content_key([_description(config), list(digests.values())])
+    digests = _digests(config.data)
+    _refuse_same_file(config.data, digests)
+    key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
-        splits, values = found
-        reports = {name: EncodingReport(**report) for name, report in values["reports"].items()}
-        preprocessing = Preprocessing.from_json(values["preprocessing"], values["tokens"])
-        return PreparedData(splits, preprocessing, reports, digests, from_cache=True)
-    splits, preprocessing, reports = _read(config)
-    _check_classes(splits["train"], preprocessing)
+        return _from_entry(*found, digests)
+    data = _read(config, digests)
+    _check_rows(data, config.data)
     if cache_folder:
-        vocabulary = preprocessing.vocabulary
-        values = {
-            "reports": {name: asdict(report) for name, report in reports.items()},
-            "preprocessing": preprocessing.to_json(),
-            "tokens": vocabulary.tokens if vocabulary else None,
-        }
-        cache.save(cache_folder, key, splits, values)
-    return PreparedData(splits, preprocessing, reports, digests, from_cache=False)
+        cache.save(cache_folder, key, data.splits, _entry_values(data))
+    return data
 
 
 def check_files(data: DataConfig, beside: Path | None) -> None:
@@ -109,60 +103,92 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
         quoting=data.quoting,
         sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
         label=data.label,
+        by_name=data.format == "auto",
     )
 
 
-def _description(config: Config) -> Any:
-    """All that the encoded data depends on, but for the files' content."""
-    data = config.data.model_dump(exclude={"train", "validation", "test"})
-    held_out = config.data.validation if isinstance(config.data.validation, float) else None
-    roles = [isinstance(path, str) for path in (config.data.validation, config.data.test)]
-    formats = [
-        resolve_format(path, config.data.format)
-        for path in (config.data.train, config.data.validation, config.data.test)
-        if isinstance(path, str)
-    ]
-    return [data, held_out, config.seed if held_out else None, roles, formats]
+def _digests(data: DataConfig) -> dict[str, str]:
+    """Return the SHA-256 of every data file; a folder is read for format txt alone."""
+    digests = {}
+    for path in (data.train, data.validation, data.test):
+        if isinstance(path, str):
+            if Path(path).is_dir() and resolve_format(path, data.format) != "txt":
+                raise DataError(f"{display_name(path)}: is a folder; expected a regular file")
+            digests[path] = digest(path)
+    return digests
 
 
 def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str) and digests[path] == digests[data.train]:
+            hint = "; 0.1 would hold out a tenth of train" if name == "validation" else ""
             raise DataError(
-                f"data.{name}: {path} has the same content as data.train, so its scores would be "
-                "of rows that were learned; a number such as 0.1 holds out a part of train"
-                if name == "validation"
-                else f"data.{name}: {path} has the same content as data.train, so its scores "
-                "would be of rows that were learned"
+                f"data.{name}: {display_name(path)} has the same content as data.train, so it "
+                f"would score rows that were learned{hint}"
             )
 
 
-def _read(
-    config: Config,
-) -> tuple[dict[str, SequenceStore], Preprocessing, dict[str, EncodingReport]]:
+def _cache_key(config: Config, digests: dict[str, str]) -> str:
+    """All that the encoded data depends on; the paths too, for messages name them."""
+    seed = config.seed if isinstance(config.data.validation, float) else None
+    versions = [unicodedata.unidata_version]
+    if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
+        versions.append(bpe_version())
+    return cache.content_key([config.data.model_dump(), seed, digests, versions])
+
+
+def _entry_values(data: PreparedData) -> dict[str, Any]:
+    """Return what the cache keeps beside the stores."""
+    vocabulary = data.preprocessing.vocabulary
+    return {
+        "preprocessing": data.preprocessing.to_json(),
+        "tokens": vocabulary.tokens if vocabulary else None,
+        "reports": {name: asdict(report) for name, report in data.reports.items()},
+        "eligible_tokens": data.eligible_tokens,
+    }
+
+
+def _from_entry(
+    splits: dict[str, SequenceStore], values: dict[str, Any], digests: dict[str, str]
+) -> PreparedData:
+    """Build from the stores of an entry and the values of `_entry_values`."""
+    return PreparedData(
+        splits=splits,
+        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"]),
+        reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
+        eligible_tokens=values["eligible_tokens"],
+        digests=digests,
+        from_cache=True,
+    )
+
+
+def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     """Read and encode all splits."""
     data = config.data
     fraction = data.validation if isinstance(data.validation, float) else None
     reading = read_options(data, data.train)
-    bpe_model = (
-        _train_bpe(config, reading) if (data.kind, data.tokenizer) == ("text", "bpe") else None
-    )
-    fitting = Fitting(data, reading, bpe_model)
+    bpe = (data.kind, data.tokenizer) == ("text", "bpe")
+    fitting = Fitting(data, reading, _train_bpe(config, reading) if bpe else None)
     read, report = fitting.read(read_examples(data.train, reading), data.train)
     rows, held_out = _part(read.labels, fraction, config.seed)
-    preprocessing, encoded = fitting.fit(read, rows)
-    splits, reports = {"train": encoded}, {"train": report}
+    fitted = fitting.fit(read, rows)
+    splits, reports = {"train": fitted.store}, {"train": report}
     if fraction is not None:
-        splits = {"train": encoded.__getitems__(rows), "validation": encoded.__getitems__(held_out)}
+        splits = {
+            "train": fitted.store.__getitems__(rows),
+            "validation": fitted.store.__getitems__(held_out),
+        }
         reports = {
             "train": replace(report, rows=len(rows)),
             "validation": EncodingReport(rows=len(held_out)),
         }
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
-            options = read_options(data, path)
-            splits[name], reports[name] = preprocessing.encode(read_examples(path, options), path)
-    return splits, preprocessing, reports
+            examples = read_examples(path, read_options(data, path))
+            splits[name], reports[name] = fitted.preprocessing.encode(examples, path)
+    return PreparedData(
+        splits, fitted.preprocessing, reports, fitted.eligible_tokens, digests, from_cache=False
+    )
 
 
 def _part(labels: Ints, fraction: float | None, seed: int) -> tuple[Ints, Ints]:
@@ -190,9 +216,31 @@ def _train_bpe(config: Config, reading: ReadOptions) -> str:
     return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
 
 
-def _check_classes(train: SequenceStore, preprocessing: Preprocessing) -> None:
-    if len(preprocessing.labels) < 2:
-        only = ", ".join(shorten(label) for label in preprocessing.labels)
+def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
+    """Every split needs rows, and train two classes."""
+    for name, store in prepared.splits.items():
+        if len(store) == 0:
+            value = getattr(data, name)
+            hint = (
+                f"{value:g} of train's rows is none, for each class keeps one in train; hold out "
+                "more, or see whether data.label is the right column"
+                if isinstance(value, float)
+                else "no rows are left, for every sequence is empty (data.empty: drop)"
+            )
+            raise DataError(f"data.{name}: {hint}")
+        if name == "validation" and (store.labels < 0).all():
+            raise DataError(
+                "data.validation: none of its labels occurs in train; is it another set?"
+            )
+    vocabulary = prepared.preprocessing.vocabulary
+    if vocabulary is not None and len(vocabulary) == len(SPECIAL):
         raise DataError(
-            f"data.label: train has {len(train)} rows of one class ({only}); expected at least two"
+            f"data.min_count: no token of train occurs {data.min_count} times; lower it"
+        )
+    labels = prepared.preprocessing.labels
+    if len(labels) < 2:
+        rows = len(prepared.splits["train"])
+        raise DataError(
+            f"data.label: all {rows} rows of train are of one class ({shorten(labels[0])}); "
+            "expected at least two"
         )

@@ -95,13 +95,19 @@ class Preprocessing:
         )
 
     def scale(self, values: Features) -> Features:
-        """Standardise each channel; under mask, missing values become 0 and are indicated."""
-        mean, std = (np.array(statistic, dtype=np.float32) for statistic in (self.mean, self.std))
-        scaled: Features = (values - mean) / std
+        """Standardise each channel; missing values become 0, under mask with an indicator beside.
+
+        Shape:
+            values: (N, C). Returns: (N, C), or (N, 2 C) under mask, the indicators (0 or 1) last.
+        """
+        limit = np.finfo(np.float32).max
+        exact = (values - np.array(self.mean)) / np.array(self.std)
+        scaled: Features = np.clip(exact, -limit, limit).astype(np.float32)
+        absent = np.isnan(scaled)
+        scaled[absent] = 0
         if self.missing != "mask":
             return scaled
-        absent = np.isnan(scaled)
-        return np.concatenate((np.where(absent, 0, scaled), absent), axis=1, dtype=np.float32)
+        return np.concatenate((scaled, absent), axis=1, dtype=np.float32)
 
     def for_prediction(self) -> Preprocessing:
         """Return the same, with no row left out: every row gets an answer."""

@@ -12,6 +12,9 @@ from seqtrain.data.store import Ints, SequenceStore
 def stratified_split(labels: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
     """Hold out a fraction of every class; each class keeps at least one row in train.
 
+    What rounding leaves over goes to the next class, so that small classes add up to the fraction
+    too; each class's count is within one row of its exact share, or short of it to keep a row.
+
     Args:
         labels: class of each row, (B,).
         fraction: share to hold out, between 0 and 1.
@@ -27,13 +30,13 @@ def stratified_split(labels: Ints, fraction: float, seed: int) -> tuple[Ints, In
         rows = generator.permutation(np.flatnonzero(labels == label))
         exact = len(rows) * fraction + carry
         count = min(round(exact), len(rows) - 1)
-        carry = exact - count
+        carry = min(exact - count, 0.5)
         held_out[rows[:count]] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def fingerprints(store: SequenceStore) -> set[int]:
-    """Return a 64-bit hash of each sequence; equal sequences have equal hashes, in this process."""
+    """Return a 64-bit hash of each sequence as encoded; equal ones agree within this process."""
     ends = store.offsets.tolist()
     return {hash(store.values[start:stop].tobytes()) for start, stop in pairwise(ends)}
 

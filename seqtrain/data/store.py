@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ class SequenceStore:
         values: steps of all sequences: ids, or feature vectors.
         offsets: where each sequence begins in values; the last entry is the number of steps.
         labels: class index of each sequence, -1 where unknown.
-        lines: line of its file on which each sequence was read, from 1.
+        lines: line of its file on which each sequence was read, from 1; for a folder of files the
+            number of the row through all of them, in the order of their names.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines: (B,).
@@ -53,7 +55,7 @@ class SequenceStore:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def lengths(self) -> Ints:
         """Steps of each sequence, (B,)."""
         return np.diff(self.offsets)
@@ -66,7 +68,7 @@ class SequenceStore:
     def __getitems__(self, rows: Ints) -> SequenceStore:
         """Return the sequences of these rows, in this order, as a store of their own."""
         rows = np.asarray(rows)
-        lengths = self.lengths[rows]
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return SequenceStore(self.values[steps], offsets, self.labels[rows], self.lines[rows])

@@ -10,10 +10,11 @@ import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batching import padding_fraction, plan_epoch
+from seqtrain.data.encoding import SHOWN_LABELS
 from seqtrain.data.examples import shorten
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.vocabulary import SPECIAL, UNK
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
@@ -27,7 +28,7 @@ class SplitSummary:
         steps: steps of all sequences.
         length_quantiles: steps at least, at 5 %, at the median, at 95 %, and at most.
         unknown: share of steps that are <unk>, in [0, 1].
-        repeats: sequences that stand in train too (0 for train).
+        repeats: sequences that, as the model sees them, stand in train too (0 for train).
         majority: share of rows that the class most frequent in train has here: the accuracy of
             always answering it.
     """
@@ -76,22 +77,36 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
 def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str]:
     """Return what a user should know before trusting a score, a line each."""
     lines = []
+    if "validation" not in data.splits:
+        lines.append(
+            "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
+            "holds out a part of train to choose by"
+        )
     for name, report in data.reports.items():
-        if report.truncated:
-            lines.append(f"{name}: {report.truncated} sequences were cut at data.max_length")
-        if report.dropped:
-            lines.append(f"{name}: {report.dropped} empty sequences were left out")
-        if report.filled:
-            lines.append(f"{name}: {report.filled} empty sequences are read as one <unk>")
+        lines += report.notices(name)
         repeats = summaries[name].repeats
         if repeats:
             share = repeats / summaries[name].rows
-            lines.append(f"{name}: {repeats} sequences ({share:.1%}) also stand in train")
-    return lines + _label_warnings(data)
+            lines.append(
+                f"{name}: {repeats} sequences ({share:.1%}) also stand in train, as encoded"
+            )
+    return lines + _vocabulary_warnings(data) + _label_warnings(data)
+
+
+def _vocabulary_warnings(data: PreparedData) -> list[str]:
+    """Say that data.max_vocab_size left tokens out, and how many there were."""
+    vocabulary = data.preprocessing.vocabulary
+    if vocabulary is None or data.eligible_tokens <= len(vocabulary) - len(SPECIAL):
+        return []
+    return [
+        f"data.max_vocab_size: the vocabulary holds {len(vocabulary) - len(SPECIAL):,} of "
+        f"{data.eligible_tokens:,} distinct tokens of train, the rest are <unk>; raise it, "
+        "or raise data.min_count to leave out rare tokens"
+    ]
 
 
 def _label_warnings(data: PreparedData) -> list[str]:
-    """Look-alike labels, classes of one row, and labels that train lacks."""
+    """Look-alike labels, and classes of one row."""
     warnings = []
     names = data.preprocessing.labels
     by_form: dict[str, list[str]] = {}
@@ -101,17 +116,14 @@ def _label_warnings(data: PreparedData) -> list[str]:
         if len(alike) > 1:
             warnings.append(
                 "labels that look alike are different classes: "
-                + ", ".join(ascii(name) for name in alike)
+                + ", ".join(ascii(name) for name in alike[:SHOWN_LABELS])
             )
     counts = Counter(data.splits["train"].labels.tolist())
     single = [shorten(names[label]) for label, count in sorted(counts.items()) if count == 1]
     if single:
-        warnings.append(f"classes with one row in train: {', '.join(single[:5])}")
-    for report in data.reports.values():
-        warnings += report.unknown_label_rows
-        more = report.unknown_labels - len(report.unknown_label_rows)
-        if more > 0:
-            warnings.append(f"… and {more} more rows with labels that train lacks")
+        more = f" and {len(single) - SHOWN_LABELS} more" if len(single) > SHOWN_LABELS else ""
+        shown = ", ".join(single[:SHOWN_LABELS])
+        warnings.append(f"classes with one row in train: {shown}{more}")
     return warnings
 
 

@@ -39,7 +39,7 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 def _bytes(text: str) -> str:
     """UTF-8 bytes of the text, each as the character of that number."""
-    return text.encode("utf-8").decode("latin-1")
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _bpe_tokenizer(model: str) -> Tokenize:
@@ -50,6 +50,15 @@ def _bpe_tokenizer(model: str) -> Tokenize:
         return tokens
 
     return split
+
+
+def bpe_version() -> str:
+    """Return the version of the package that learns and applies merges.
+
+    Raises:
+        ConfigError: it isn't installed.
+    """
+    return str(_import_tokenizers().__version__)
 
 
 def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:

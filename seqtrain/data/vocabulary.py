@@ -58,7 +58,7 @@ def provisional_index() -> GrowingIndex:
 
 def fit_vocabulary(
     tokens: Sequence[str], counts: npt.NDArray[np.int64], *, min_count: int, max_size: int
-) -> tuple[Vocabulary, npt.NDArray[np.int32]]:
+) -> tuple[Vocabulary, npt.NDArray[np.int32], int]:
     """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
 
     Args:
@@ -71,13 +71,13 @@ def fit_vocabulary(
         counts: (V,) for V provisional tokens.
 
     Returns:
-        The vocabulary, and an array (V,) that maps provisional ids to final ones.
+        The vocabulary, an array (V,) that maps provisional ids to final ones, and how many
+        distinct tokens had the occurrences for it, those beyond max_size included.
     """
-    candidates = [
-        i for i in np.flatnonzero(counts >= min_count).tolist() if tokens[i] not in SPECIAL
-    ]
+    frequent = np.flatnonzero(counts >= min_count).tolist()
+    candidates = [i for i in frequent if tokens[i] not in SPECIAL]
     candidates.sort(key=lambda i: (-counts[i], tokens[i]))
     kept = candidates[: max_size - len(SPECIAL)]
     final_ids = np.full(len(tokens), UNK, dtype=np.int32)
     final_ids[kept] = np.arange(len(SPECIAL), len(SPECIAL) + len(kept), dtype=np.int32)
-    return Vocabulary(SPECIAL + tuple(tokens[i] for i in kept)), final_ids
+    return Vocabulary(SPECIAL + tuple(tokens[i] for i in kept)), final_ids, len(candidates)

@@ -45,7 +45,8 @@ class SequenceClassifier(nn.Module):
 
     def initialize(self) -> None:
         """Draw the initial weights, from torch's global generator."""
-        initialize(self.embedding, self.encoder, self.head)
+        std = self.config.embedding_std
+        initialize(self.embedding, self.encoder, self.head, embedding_std=std)
 
     def forward(self, packed: PackedSequence) -> Tensor:
         """Classify packed sequences.

@@ -33,8 +33,8 @@ def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
     if config.rnn != "gru":
         return "torch", f"fused has no {config.rnn}"
     if device.type != "cpu":
-        return "torch", f"cuDNN or its like on {device.type}"
-    return "fused", "its cost grows with the tokens, torch's with the square of the length"
+        return "torch", f"its own kernels on {device.type}"
+    return "fused", "cost linear in length"
 
 
 def encode(
@@ -52,7 +52,9 @@ def encode(
         encoder: torch's module with the weights.
         embedding: from ids, or from feature vectors.
         packed: ids or feature vectors, longest sequence first.
-        dropout: applied to the embedded steps.
+        dropout: of the embedded steps; a token's vector loses the same units wherever it stands in
+            the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct token is
+            embedded, dropped and projected once.
         engine: fused or torch.
         need_outputs: whether the states of all steps are wanted too.
 
@@ -61,13 +63,20 @@ def encode(
         not wanted), and h_n (layers * directions, B, hidden).
     """
     sizes = packed.batch_sizes
+    gru: nn.GRU | None = None
     if engine == "fused" and isinstance(encoder, nn.GRU):
-        dropping = dropout.training and dropout.p > 0
-        if isinstance(embedding, nn.Embedding) and not dropping:
-            distinct, index = torch.unique(packed.data, return_inverse=True)
-            inputs = DistinctInputs(embedding(distinct), index, sizes)
-            return fused_gru(inputs, encoder, need_outputs=need_outputs)
-        vectors = PackedSequence(dropout(embedding(packed.data)), sizes)
-        return fused_gru(vectors, encoder, need_outputs=need_outputs)
-    outputs, state = encoder(PackedSequence(dropout(embedding(packed.data)), sizes))
+        gru = encoder
+    dropping = dropout.training and dropout.p > 0
+    if isinstance(embedding, nn.Embedding) and (gru is not None or dropping):
+        distinct, index = torch.unique(packed.data, return_inverse=True)
+        table = dropout(embedding(distinct))
+        if gru is not None:
+            return fused_gru(DistinctInputs(table, index, sizes), gru, need_outputs=need_outputs)
+        vectors = table[index]
+    else:
+        vectors = dropout(embedding(packed.data))
+    inputs = PackedSequence(vectors, sizes)
+    if gru is not None:
+        return fused_gru(inputs, gru, need_outputs=need_outputs)
+    outputs, state = encoder(inputs)
     return outputs.data if need_outputs else None, state[0] if encoder.mode == "LSTM" else state

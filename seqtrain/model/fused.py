@@ -1,38 +1,29 @@
-"""The GRU over packed sequences at a cost linear in their tokens, with its gradient by hand.
+"""torch's GRU over packed sequences, by other means: its cost is linear in the tokens.
 
-torch's own GRU takes time quadratic in the length to go back through packed sequences on the
-CPU. This one computes the same from the same parameters (Cho et al. 2014, arXiv:1406.1078,
-with torch's place for the reset gate, after the recurrent product):
+On the CPU, going back through packed sequences with torch's own GRU takes time quadratic in
+their length. This computes the same from the same parameters, gradients included.
 
-    r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)
-    z = sigmoid(W_iz x + b_iz + W_hz h + b_hz)
-    q = W_hn h + b_hn
-    n = tanh(W_in x + b_in + r q)
-    h' = (1 - z) n + z h
-
-Legend of shapes: B batch, T longest length, N packed tokens, M packed tokens of a block,
-U distinct vectors, E input size, H hidden size, L layers, D directions.
+Legend of shapes: B batch, T longest length, N packed tokens, U distinct vectors, E input size,
+H hidden size, L layers, D directions.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.matmul import long_product, outer_product, product
-
-BLOCK = 1024
-"""Packed tokens for which the work outside the recurrence is done at once, in the cache."""
+from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-class DistinctInputs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class DistinctInputs:
     """Packed tokens many of which share a vector, so that each vector is projected once.
 
     Attributes:
@@ -57,7 +48,7 @@ def fused_gru(
 
     Args:
         inputs: the sequences, longest first.
-        gru: owner of the parameters and of the dropout between layers.
+        gru: owner of the parameters (biases among them) and of the dropout between layers.
         h0: initial states, in the order of the packed sequences; None: zeros.
         need_outputs: also return the states of all steps.
 
@@ -66,44 +57,83 @@ def fused_gru(
 
     Returns:
         The last layer's states of all steps, packed (None where not needed), and the last valid
-        state of each sequence. Autocast is ignored: both have the dtype of the parameters.
+        state of each sequence, in the dtype of the parameters; under autocast the matrix products
+        alone have its dtype.
     """
-    with torch.autocast(inputs[0].device.type, enabled=False):
-        return _run_layers(inputs, gru, h0, need_outputs=need_outputs)
-
-
-def _run_layers(
-    inputs: PackedSequence | DistinctInputs, gru: nn.GRU, h0: Tensor | None, *, need_outputs: bool
-) -> tuple[Tensor | None, Tensor]:
-    """Run each layer in each direction; backward is forward over the reversed sequences."""
-    index = inputs.index if isinstance(inputs, DistinctInputs) else None
-    vectors = inputs[0].to(gru.weight_ih_l0.dtype)
-    blocks = _blocks(inputs.batch_sizes.tolist())
-    reversal = _reversal(inputs.batch_sizes).to(vectors.device) if gru.bidirectional else None
-    batch = blocks[0].sizes[0]
+    index = None
+    if isinstance(inputs, DistinctInputs):
+        vectors, index = inputs.table, inputs.index
+    else:
+        vectors = inputs.data
+    vectors = vectors.to(next(gru.parameters()).dtype)
+    blocks = cut_into_blocks(inputs.batch_sizes.tolist())
+    directions: list[tuple[str, Tensor | None]] = [("", None)]
+    if gru.bidirectional:
+        directions.append(("_reverse", _reversal(inputs.batch_sizes).to(vectors.device)))
     outputs: Tensor | None = None
     finals: list[Tensor] = []
     for layer in range(gru.num_layers):
-        last = layer == gru.num_layers - 1
-        outputs_of_directions = []
-        for order in (None, reversal) if gru.bidirectional else (None,):
-            suffix = f"_l{layer}" if order is None else f"_l{layer}_reverse"
-            start = vectors.new_zeros(batch, gru.hidden_size) if h0 is None else h0[len(finals)]
-            states, final = _Recurrence.apply(
-                vectors,
-                order if index is None else index if order is None else index[order],
-                start.to(vectors.dtype),
-                *(getattr(gru, name + suffix) for name in PARAMETERS),
-                blocks,
-                need_outputs or not last,
+        is_last = layer == gru.num_layers - 1
+        states = []
+        for suffix, order in directions:
+            parameters = [getattr(gru, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
+            start = None if h0 is None else h0[len(finals)].to(vectors.dtype)
+            state, final = _run(
+                vectors, index, order, start, parameters, blocks, need_outputs or not is_last
             )
             finals.append(final)
-            if states is not None:
-                outputs_of_directions.append(
-                    states if order is None else states.index_select(0, order)
-                )
-        if outputs_of_directions:
-            outputs = torch.cat(outputs_of_directions, 1)
-        if not last:
+            if state is not None:
+                states.append(state)
+        outputs = torch.cat(states, 1) if states else None
+        if outputs is not None and not is_last:
             vectors, index = functional.dropout(outputs, gru.dropout, gru.training), None
     return outputs, torch.stack(finals)
+
+
+def _run(
+    vectors: Tensor,
+    index: Tensor | None,
+    order: Tensor | None,
+    start: Tensor | None,
+    parameters: list[Tensor],
+    blocks: list[Block],
+    need_outputs: bool,
+) -> tuple[Tensor | None, Tensor]:
+    """Run one layer in one direction: forward over the tokens in this order (None: as is)."""
+    if order is not None and index is not None:
+        index = index[order]
+    elif order is not None:
+        vectors = vectors.index_select(0, order)
+    if start is None:
+        start = vectors.new_zeros(blocks[0].sizes[0], parameters[1].shape[1])
+    recur: Callable[..., tuple[Tensor | None, Tensor]] = Recurrence.apply
+    states, final = recur(
+        vectors,
+        index,
+        start,
+        *parameters,
+        blocks,
+        need_outputs,
+        torch.is_grad_enabled(),
+        _product_dtype(vectors),
+    )
+    if states is not None and order is not None:
+        states = states.index_select(0, order)
+    return states, final
+
+
+def _product_dtype(vectors: Tensor) -> torch.dtype:
+    """Return the type of the matrix products: autocast's where it is on."""
+    device = vectors.device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return vectors.dtype
+
+
+def _reversal(batch_sizes: Tensor) -> Tensor:
+    """Packed position of each token when every sequence is read from its end: its own inverse."""
+    starts = batch_sizes.cumsum(0) - batch_sizes
+    step = torch.arange(len(batch_sizes)).repeat_interleave(batch_sizes)
+    sequence = torch.arange(len(step)) - starts[step]
+    lengths = sequence.bincount()
+    return starts[lengths[sequence] - 1 - step] + sequence

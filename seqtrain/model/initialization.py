@@ -1,11 +1,13 @@
 """Initial weights that train: orthogonal recurrence, small embeddings, gates that remember.
 
-Recurrent matrices are orthogonal a gate (Saxe et al. 2014, arXiv:1312.6120), so that products over
-many steps neither vanish nor explode; input matrices are Xavier-uniform a gate. Biases are zero but
-for the gate that keeps the state: the update gate of a GRU (in torch's form h' = (1 - z) n + z h)
-and the forget gate of an LSTM start at +1 (Jozefowicz et al. 2015), so that the first gradients
-reach far back. Embeddings are normal with standard deviation 0.1: with torch's default of 1 the
-random part of rare words' vectors is larger than anything that they learn.
+Gate by gate, recurrent matrices are orthogonal (Saxe et al. 2014, arXiv:1312.6120), so that
+products over many steps neither vanish nor explode, and input matrices Xavier-uniform. Biases are
+zero but for the gate that keeps the state: the update gate of a GRU (in torch's form
+h' = (1 - z) n + z h) and the forget gate of an LSTM start at +1 (Jozefowicz et al. 2015), so that
+the first gradients reach far back. Embeddings are normal, with a small standard deviation for words
+(model.embedding_std): with torch's default of 1 the random part of rare words' vectors is larger
+than anything that they learn. Over a small alphabet, where every token is seen often, 1 learns
+faster.
 """
 
 from __future__ import annotations
@@ -13,17 +15,18 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-EMBEDDING_STD = 0.1
 KEEP_BIAS = 1.0
 KEEPING_GATE = 1
 """Which block of H rows keeps the state: z and f, for torch's order is r, z, n and i, f, g, o."""
 
 
 @torch.no_grad()
-def initialize(embedding: nn.Module, encoder: nn.RNNBase, head: nn.Linear) -> None:
+def initialize(
+    embedding: nn.Module, encoder: nn.RNNBase, head: nn.Linear, *, embedding_std: float
+) -> None:
     """Draw all initial weights, in place, from the global generator."""
     if isinstance(embedding, nn.Embedding):
-        nn.init.normal_(embedding.weight, std=EMBEDDING_STD)
+        nn.init.normal_(embedding.weight, std=embedding_std)
         embedding.weight[embedding.padding_idx].zero_()
     size = encoder.hidden_size
     for name, parameter in encoder.named_parameters():

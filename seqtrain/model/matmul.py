@@ -7,7 +7,7 @@ the product, so long inputs are cut into pieces of few different lengths.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -23,17 +23,11 @@ MIN_WORK = 1 << 20
 """Multiplications below which oneDNN's start-up costs more than its speed gains."""
 
 
-class _Linear(Protocol):
-    def __call__(
-        self, x: Tensor, weight: Tensor, bias: Tensor | None, *post: str | list[float]
-    ) -> Tensor: ...
-
-
-def _find_onednn() -> _Linear | None:
+def _find_onednn() -> Callable[..., Tensor] | None:
     """Return oneDNN's linear product, or None where this torch has none that works."""
     x, weight, bias = torch.ones(2, 3), torch.arange(12.0).view(4, 3), torch.ones(4)
     try:
-        linear: _Linear = torch.ops.mkldnn._linear_pointwise.default
+        linear: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
         works = torch.equal(linear(x, weight, bias, "none", [], ""), x @ weight.T + bias)
     except (AttributeError, RuntimeError):
         return None
@@ -48,7 +42,8 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Args:
         x: the rows.
-        weight: as in torch.nn.Linear.
+        weight: as in torch.nn.Linear; where its type is lower than x's, the product is of that
+            type, and the result again of x's.
         bias: added to every row of the product.
 
     Shape:
@@ -57,6 +52,9 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Returns:
         x @ weight.T + bias.
     """
+    if x.dtype != weight.dtype:
+        rows = functional.linear(x.to(weight.dtype), weight).to(x.dtype)
+        return rows if bias is None else rows.add_(bias)
     if (
         _onednn is not None
         and x.dtype == torch.float32
@@ -71,11 +69,18 @@ def long_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     """Multiply any number of rows by a transposed weight; arguments as for `product`."""
     if x.device.type != "cpu":
         return functional.linear(x, weight, bias)
-    return torch.cat([product(piece, weight, bias) for piece in x.split(_pieces(len(x)))])
+    return torch.cat(
+        [product(piece, weight, bias) for piece in x.split_with_sizes(_pieces(len(x)))]
+    )
 
 
-def outer_product(x: Tensor, y: Tensor) -> Tensor:
+def outer_product(x: Tensor, y: Tensor, dtype: torch.dtype) -> Tensor:
     """Sum the outer products of the rows of two matrices.
+
+    Args:
+        x: one matrix.
+        y: the other.
+        dtype: type of the products; they are summed in x's own.
 
     Shape:
         x (M, K), y (M, L) -> (K, L).
@@ -84,11 +89,11 @@ def outer_product(x: Tensor, y: Tensor) -> Tensor:
         x.T @ y.
     """
     if x.device.type != "cpu":
-        return x.T @ y
+        return (x.T.to(dtype) @ y.to(dtype)).to(x.dtype)
     pieces = _pieces(len(x))
     total = x.new_zeros(y.shape[1], x.shape[1])
-    for left, right in zip(y.split(pieces), x.split(pieces), strict=True):
-        total += product(left.T, right.T)
+    for left, right in zip(y.split_with_sizes(pieces), x.split_with_sizes(pieces), strict=True):
+        total += product(left.T, right.T.to(dtype))
     return total.T
 
 

@@ -48,8 +48,10 @@ class StepPooling(nn.Module):
         """Pool the states of all steps.
 
         Shape:
-            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H), row by row.
+            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H) float32, row
+            by row: sums over steps are too long for a lower precision.
         """
+        states = states.float()
         row = rows_of_steps(batch_sizes).to(states.device)
         rows = int(batch_sizes[0])
         if self.how == "max":
@@ -57,7 +59,7 @@ class StepPooling(nn.Module):
         if self.how == "mean":
             total = states.new_zeros(rows, states.shape[1]).index_add(0, row, states)
             return total / torch.bincount(row, minlength=rows).unsqueeze(1)
-        scores = self.score(torch.tanh(self.project(states)))
+        scores = self.score(torch.tanh(self.project(states))).float()
         weights = (scores - _reduce(scores.detach(), row, rows, "amax")[row]).exp()
         total = weights.new_zeros(rows, 1).index_add(0, row, weights)
         weighted = (weights / total[row]) * states

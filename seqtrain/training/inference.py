@@ -10,6 +10,7 @@ from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.training.memory import memory_errors
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 
@@ -29,6 +30,9 @@ def predict_logits(
         device: where to compute.
         batching: how many go together.
 
+    Raises:
+        RunError: memory ran out.
+
     Shape:
         Returns: (B, C) float32, on the CPU.
     """
@@ -37,9 +41,10 @@ def predict_logits(
     logits = torch.empty(len(store), model.head.out_features)
     try:
         for rows in plan_in_order_of_length(store.lengths, batching):
-            batch = collate(store.__getitems__(rows)).to(device)
-            sorted_logits = model(batch.packed)
-            logits[torch.from_numpy(rows)] = sorted_logits[batch.unsorted_indices].float().cpu()
+            with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
+                batch = collate(store.__getitems__(rows)).to(device)
+                restored = model(batch.packed)[batch.unsorted_indices]
+                logits[torch.from_numpy(rows)] = restored.float().cpu()
     finally:
         model.train(was_training)
     return logits

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batching import padding_fraction, plan_epoch
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.errors import ConfigError, RunError
+from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.training.inference import predict_logits
+from seqtrain.training.loss import class_weights, example_losses
+from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.state import Progress
@@ -89,6 +90,7 @@ class Trainer:
     Attributes:
         progress: where the run stands; valid after every event.
         optimizer: with its moments.
+        total_steps: updates of all epochs, as the learning rate's schedule counts them.
 
     Raises:
         ConfigError: class weights name a label that train lacks, or leave one out.
@@ -110,10 +112,10 @@ class Trainer:
         self.config = config
         self.device = device
         self.optimizer = make_optimizer(model, config.training)
+        self.total_steps = config.training.max_epochs * len(self._plan(0))
         self.progress = Progress()
-        self.class_weights = class_weights(config, train.labels, names)
-        if self.class_weights is not None:
-            self.class_weights = self.class_weights.to(device)
+        weights = class_weights(config.training, train.labels, names)
+        self.class_weights = None if weights is None else weights.to(device)
 
     def events(self) -> Iterator[StepEvent | EpochEvent]:
         """Train from where `progress` stands until the last epoch is over or patience runs out.
@@ -122,16 +124,12 @@ class Trainer:
             RunError: a loss or gradient isn't finite (nothing was updated), or memory ran out.
         """
         settings, progress = self.config.training, self.progress
-        total_steps = settings.max_epochs * len(self._plan(0))
         self.model.train()
         while progress.epoch < settings.max_epochs and not self.out_of_patience:
             plan = self._plan(progress.epoch)
-            lr = 0.0
             for rows in plan[progress.batches_done :]:
                 began = time.perf_counter()
-                lr = lr_at(
-                    min(progress.step, total_steps), total_steps, settings, progress.plateaus
-                )
+                lr = self._lr_after(progress.step)
                 loss, tokens = self._update(rows, lr)
                 progress.seconds += time.perf_counter() - began
                 yield StepEvent(
@@ -143,7 +141,7 @@ class Trainer:
                     lr=lr,
                     tokens=tokens,
                 )
-            yield self._finish_epoch(plan, lr)
+            yield self._finish_epoch(plan)
 
     @property
     def out_of_patience(self) -> bool:
@@ -156,60 +154,47 @@ class Trainer:
             self.train.lengths, self.config.batching, seed=self.config.seed, epoch=epoch
         )
 
+    def _lr_after(self, step: int) -> float:
+        return lr_at(step, self.total_steps, self.config.training, self.progress.plateaus)
+
     def _update(self, rows: Ints, lr: float) -> tuple[float, int]:
         """Learn from one batch; return its mean loss and its tokens."""
         settings, progress = self.config.training, self.progress
-        cpu_batch = collate(self.train.__getitems__(rows))
-        try:
-            batch = cpu_batch.to(self.device)
-            logits, losses = self._losses(batch)
+        size = "batch_size" if self.config.batching.max_tokens is None else "max_tokens"
+        with memory_errors(
+            self.train.lengths[rows], f"batching.{size}, data.max_length or model.hidden_size"
+        ):
+            batch = collate(self.train.__getitems__(rows)).to(self.device)
+            with torch.autocast(
+                self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
+            ):
+                logits = self.model(batch.packed)
+            losses = example_losses(logits, batch.labels, self.class_weights, settings)
             mean_loss = losses.mean()
-            loss = float(mean_loss.detach())
-            if not math.isfinite(loss):
-                raise self._not_finite("loss", rows, losses[batch.unsorted_indices])
             self.optimizer.zero_grad(set_to_none=True)
-            mean_loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
+            torch.autograd.backward(mean_loss)
             norm = torch.nn.utils.clip_grad_norm_(
                 self.model.parameters(), settings.max_grad_norm or math.inf
             )
-        except (torch.OutOfMemoryError, RuntimeError) as error:
-            if "memory" not in str(error):
-                raise
-            raise _out_of_memory(cpu_batch, self.config) from None
-        if not math.isfinite(float(norm)):
-            raise self._not_finite("gradient", rows, losses[batch.unsorted_indices])
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
-        tokens = len(cpu_batch.packed.data)
-        progress.step += 1
-        progress.batches_done += 1
-        progress.loss_sum += loss * len(rows)
-        progress.correct += int((logits.argmax(1) == batch.labels).sum())
-        progress.examples += len(rows)
-        progress.tokens += tokens
+            correct = (logits.argmax(1) == batch.labels).sum()
+            # One copy from the device a step: each would wait for it.
+            figures = torch.stack((mean_loss.detach(), norm, correct.to(mean_loss.dtype)))
+            loss, norm_value, num_correct = figures.tolist()
+            if not (math.isfinite(loss) and math.isfinite(norm_value)):
+                what = "gradient" if math.isfinite(loss) else "loss"
+                raise self._not_finite(what, rows, losses[batch.unsorted_indices])
+            for group in self.optimizer.param_groups:
+                group["lr"] = lr
+            self.optimizer.step()
+        tokens = len(batch.packed.data)
+        progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens
 
-    def _losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Logits, and the loss of each example, weighted by its class."""
-        settings = self.config.training
-        lower = settings.precision == "bfloat16"
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=lower):
-            logits = self.model(batch.packed)
-        logits = logits.float()
-        losses = functional.cross_entropy(
-            logits,
-            batch.labels,
-            weight=self.class_weights,
-            reduction="none",
-            label_smoothing=settings.label_smoothing,
-        )
-        return logits, losses
-
-    def _finish_epoch(self, plan: list[Ints], lr: float) -> EpochEvent:
+    def _finish_epoch(self, plan: list[Ints]) -> EpochEvent:
         """Score validation, note whether this epoch is the best, and move on to the next."""
         progress, settings = self.progress, self.config.training
         validation = None
+        lr = self._lr_after(progress.step - 1)
         train_loss = progress.loss_sum / progress.examples
         train_accuracy = progress.correct / progress.examples
         if self.validation is not None:
@@ -223,18 +208,11 @@ class Trainer:
             if not math.isfinite(validation.loss):
                 raise RunError(
                     f"epoch {progress.epoch + 1}: the validation loss is {validation.loss}; "
-                    "lower training.lr; the last checkpoint is valid"
+                    "lower training.lr; what was saved stays valid"
                 )
             value = validation.monitored(settings.monitor)
         else:
             value = -train_loss if settings.monitor == "loss" else train_accuracy
-        is_best = progress.best_value is None or value > progress.best_value
-        if is_best:
-            progress.best_value, progress.best_epoch = value, progress.epoch + 1
-            progress.epochs_without_better = 0
-        else:
-            progress.epochs_without_better += 1
-            progress.plateaus += 1
         event = EpochEvent(
             epoch=progress.epoch + 1,
             step=progress.step,
@@ -245,7 +223,7 @@ class Trainer:
             seconds=progress.seconds,
             tokens=progress.tokens,
             padding_fraction=padding_fraction(plan, self.train.lengths),
-            is_best=is_best,
+            is_best=progress.note_value(value),
         )
         progress.begin_epoch(progress.epoch + 1)
         return event
@@ -261,42 +239,3 @@ class Trainer:
             f"step {self.progress.step + 1}: the {what} isn't finite for train lines "
             f"{shown}{more}; nothing was updated; lower training.lr, or look at these rows"
         )
-
-
-def class_weights(config: Config, labels: Ints, names: Sequence[str]) -> Tensor | None:
-    """Return the weight of each class in the loss, (C,), or None.
-
-    Balanced weights are examples / (classes * examples of the class), as in scikit-learn, so that
-    their mean over train is 1.
-
-    Raises:
-        ConfigError: given weights name a label that train lacks, or leave one out.
-    """
-    weights = config.training.class_weights
-    if weights is None:
-        return None
-    if weights == "balanced":
-        counts = torch.bincount(torch.tensor(labels), minlength=len(names))
-        return counts.sum() / (len(names) * counts.clamp(min=1).float())
-    given = dict(weights)
-    problems = [
-        f"training.class_weights: found label {name!r}; expected one of: {', '.join(names)}"
-        for name in given
-        if name not in names
-    ] + [
-        f"training.class_weights: label {name!r} has no weight"
-        for name in names
-        if name not in given
-    ]
-    if problems:
-        raise ConfigError(*problems)
-    return torch.tensor([given[name] for name in names])
-
-
-def _out_of_memory(batch: Batch, config: Config) -> RunError:
-    key = "max_tokens" if config.batching.max_tokens else "batch_size"
-    rows, longest = batch.input_ids.shape[:2]
-    return RunError(
-        f"memory ran out on a batch of {rows} sequences, the longest of {longest} steps; "
-        f"lower batching.{key}, data.max_length or model.hidden_size"
-    )

@@ -62,7 +62,7 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
 
     Reference:
         F1 of a class that is neither true nor predicted anywhere is left out of the mean, as
-        scikit-learn's `f1_score` does.
+        scikit-learn's `f1_score` does; labels that train lacks are one more class, of F1 0.
     """
     known = labels >= 0
     predicted = logits.argmax(dim=1)
@@ -75,14 +75,15 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     precision, recall = _ratio(hits, answers), _ratio(hits, support)
     f1 = _ratio(2 * hits, support + answers)
     seen = (support + answers) > 0
+    unknown = int((~known).sum())
     loss = functional.cross_entropy(logits[known].double(), labels[known])
     return Scores(
         loss=float(loss) if bool(known.any()) else 0.0,
         accuracy=float(correct.mean()),
-        macro_f1=float(f1[seen].mean()),
-        weighted_f1=float((f1 * support).sum() / support.sum().clamp(min=1)),
+        macro_f1=float(f1.sum() / (int(seen.sum()) + (unknown > 0))),
+        weighted_f1=float((f1 * support).sum() / len(labels)),
         num_examples=len(labels),
-        num_unknown_labels=int((~known).sum()),
+        num_unknown_labels=unknown,
         labels=list(names),
         per_class={
             name: {

@@ -32,14 +32,15 @@ def lr_at(step: int, total_steps: int, config: TrainingConfig, plateaus: int = 0
 
     Args:
         step: updates made before this one.
-        total_steps: updates of all epochs.
+        total_steps: updates of all epochs; later ones (batches by tokens may be more in a later
+            epoch) have the last rate.
         config: lr, schedule and warmup.
         plateaus: epochs so far that brought no better monitored value (schedule plateau).
     """
     warmup_steps = round(config.warmup * total_steps)
     if step < warmup_steps:
         return config.lr * (step + 1) / warmup_steps
-    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    progress = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))
     factor = {
         "constant": 1.0,
         "linear": 1.0 - progress,

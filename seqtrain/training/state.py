@@ -38,6 +38,32 @@ class Progress:
     epochs_without_better: int = 0
     plateaus: int = 0
 
+    def add_batch(self, loss: float, correct: int, examples: int, tokens: int) -> None:
+        """Count one update.
+
+        Args:
+            loss: mean over the batch's examples.
+            correct: examples whose label was answered.
+            examples: of the batch.
+            tokens: steps of its sequences.
+        """
+        self.step += 1
+        self.batches_done += 1
+        self.loss_sum += loss * examples
+        self.correct += correct
+        self.examples += examples
+        self.tokens += tokens
+
+    def note_value(self, value: float) -> bool:
+        """Compare an epoch's monitored value, greater is better; say whether it is the best."""
+        if self.best_value is None or value > self.best_value:
+            self.best_value, self.best_epoch = value, self.epoch + 1
+            self.epochs_without_better = 0
+            return True
+        self.epochs_without_better += 1
+        self.plateaus += 1
+        return False
+
     def begin_epoch(self, epoch: int) -> None:
         """Set the sums back for a new epoch."""
         self.epoch, self.batches_done = epoch, 0

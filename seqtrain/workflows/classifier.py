@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.encoding import unknown_shares
-from seqtrain.data.examples import Example
+from seqtrain.data.encoding import EncodingReport, unknown_shares
+from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
@@ -21,6 +21,7 @@ from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.training.devices import select_device
 from seqtrain.training.inference import predict_logits
+from seqtrain.workflows.events import RunLike, path_of
 
 CHUNK_ROWS = 4096
 
@@ -56,6 +57,7 @@ class Classifier:
         self.network = model.network.to(device)
         self.preprocessing: Preprocessing = model.preprocessing
         self.device = device
+        self._for_prediction = model.preprocessing.for_prediction()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -75,6 +77,10 @@ class Classifier:
         Raises:
             DataError: a sequence is empty or of another kind; its number from 1 is named.
         """
+        if isinstance(sequences, str) or not isinstance(sequences, Iterable):
+            raise DataError(
+                f"sequences: found one {type(sequences).__name__}; expected a list of sequences"
+            )
         examples = [
             Example(self._checked(sequence, number), None, number)
             for number, sequence in enumerate(sequences, start=1)
@@ -82,24 +88,40 @@ class Classifier:
         return list(self.predict_examples(examples, "sequences"))
 
     def predict_examples(
-        self, examples: Iterable[Example], source: str, *, chunk_rows: int = CHUNK_ROWS
+        self, examples: Iterable[Example], source: str, report: EncodingReport | None = None
     ) -> Iterator[Prediction]:
         """Classify examples as they come, chunk by chunk; each chunk is batched by length.
+
+        Args:
+            examples: unlabelled, or with labels that are ignored.
+            source: name for messages, such as the file's.
+            report: counts up the rows, and those cut or empty.
 
         Yields:
             One prediction an example, in their order.
 
         Raises:
             DataError: a row can't be read; the predictions of the rows before it come first.
+            RunError: memory ran out.
         """
-        for chunk, fault in chunks(examples, chunk_rows):
-            store, encoding_fault = self._encode(chunk, source)
-            yield from self._predictions(self.logits(store), unknown_shares(store))
-            if encoding_fault or fault:
-                raise encoding_fault or fault  # type: ignore[misc]  # one of them is not None
+        for chunk, reading_fault in chunks(examples, CHUNK_ROWS):
+            store, counts, encoding_fault = self._encode(chunk, source)
+            if report is not None:
+                report.rows += counts.rows
+                report.truncated += counts.truncated
+                report.filled += counts.filled
+            if len(store):
+                yield from self._predictions(self.logits(store), unknown_shares(store))
+            fault = encoding_fault or reading_fault
+            if fault is not None:
+                raise fault
 
     def logits(self, store: SequenceStore) -> Tensor:
-        """Return logits (B, C) of encoded sequences, in their order, on the CPU."""
+        """Return logits (B, C) of encoded sequences, in their order, on the CPU.
+
+        Raises:
+            RunError: memory ran out.
+        """
         return predict_logits(self.network, store, self.device)
 
     def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
@@ -110,29 +132,29 @@ class Classifier:
             ranked = {self.labels[i]: row[i] for i in ranks}
             yield Prediction(self.labels[ranks[0]], row[ranks[0]], ranked, share)
 
-    def _encode(self, chunk: list[Example], source: str) -> tuple[SequenceStore, DataError | None]:
+    def _encode(
+        self, chunk: list[Example], source: str
+    ) -> tuple[SequenceStore, EncodingReport, DataError | None]:
         """Encode a chunk; where a row is bad, the rows before it and the complaint."""
-        encode = self.preprocessing.for_prediction().encode
+        encode = self._for_prediction.encode
         try:
-            return encode(chunk, source, stop_at_first=True)[0], None
+            return *encode(chunk, source, stop_at_first=True), None
         except DataError:
             for good in range(len(chunk)):
                 try:
                     encode(chunk[good : good + 1], source, stop_at_first=True)
                 except DataError as fault:
-                    return encode(chunk[:good], source)[0], fault
+                    return *encode(chunk[:good], source), fault
             raise
 
     def _checked(self, sequence: Any, number: int) -> Any:
         """Accept what the kind expects; say what was found otherwise."""
         kind = self.preprocessing.kind
         if kind == "features":
-            vectors = np.asarray(sequence, dtype=np.float32)
-            if vectors.ndim == 1 and len(self.preprocessing.mean) == 1:
-                vectors = vectors[:, None]
-            if vectors.ndim == 2:
+            vectors = _as_vectors(sequence, len(self.preprocessing.mean))
+            if vectors is not None:
                 return vectors
-        elif kind == "tokens" and not isinstance(sequence, str):
+        elif kind == "tokens" and isinstance(sequence, list | tuple):
             return [str(symbol) for symbol in sequence]
         elif kind == "text" and isinstance(sequence, str):
             return sequence
@@ -144,6 +166,17 @@ class Classifier:
         raise DataError(
             f"sequence {number}: found {type(sequence).__name__}; this model expects {expected}"
         )
+
+
+def _as_vectors(sequence: Any, channels: int) -> Features | None:
+    """Return feature vectors (T, C), of one channel also where given as (T,); None if neither."""
+    try:
+        vectors: Features = np.asarray(sequence, dtype=np.float32)
+    except (TypeError, ValueError):
+        return None
+    if vectors.ndim == 1 and channels == 1:
+        return vectors[:, None]
+    return vectors if vectors.ndim == 2 else None
 
 
 def chunks(
@@ -163,7 +196,7 @@ def chunks(
         yield chunk, None
 
 
-def load(run: Any = None, *, device: str = "auto") -> Classifier:
+def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run.
 
     Args:
@@ -175,5 +208,5 @@ def load(run: Any = None, *, device: str = "auto") -> Classifier:
         ConfigError: there is no such device.
     """
     chosen = select_device(device)
-    path = find(None if run is None else Path(getattr(run, "path", run))).path
+    path = find(path_of(run)).path
     return Classifier(load_model(model_folder(path)), chosen, path)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from seqtrain.config import load_config, resolve_format
+from seqtrain.config import load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
 from seqtrain.data.preparation import prepare
 from seqtrain.data.readers import read_examples
+from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.runs.files import parse_json
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.training.metrics import Scores, score
 from seqtrain.workflows.classifier import Classifier, load
+from seqtrain.workflows.events import RunLike, path_of
 
 SPLITS = ("test", "validation", "train")
 
@@ -31,7 +31,7 @@ class Evaluation:
         run: the run or model folder.
         data: the file that was read.
         scores: the metrics.
-        warnings: rows with labels that the model doesn't know, by line.
+        warnings: rows cut, left out, or with labels that the model doesn't know.
     """
 
     run: Path
@@ -41,7 +41,7 @@ class Evaluation:
 
 
 def evaluate(
-    run: Any = None, *, split: str = "test", data: str | None = None, device: str = "auto"
+    run: RunLike = None, *, split: str = "test", data: str | None = None, device: str = "auto"
 ) -> Evaluation:
     """Score a run's best model.
 
@@ -56,7 +56,9 @@ def evaluate(
         ConfigError: the run has no such split, or there is no such device.
         DataError: the file is missing or has rows that can't be used.
     """
-    path = find(None if run is None else Path(getattr(run, "path", run))).path
+    if split not in SPLITS:
+        raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
+    path = find(path_of(run)).path
     classifier = load(path, device=device)
     if data is not None:
         source = data
@@ -81,11 +83,9 @@ def score_store(classifier: Classifier, store: SequenceStore) -> Scores:
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
     """Read a labelled file as the model reads its rows."""
     preprocessing = classifier.preprocessing
-    options = replace(
-        preprocessing.reading, format=resolve_format(path, "auto") or preprocessing.reading.format
-    )
+    options = preprocessing.reading.for_file(path)
     store, report = preprocessing.encode(read_examples(path, options), path)
-    return store, report.unknown_label_rows
+    return store, report.notices(display_name(path))
 
 
 def _split(path: Path, classifier: Classifier, split: str) -> tuple[str, SequenceStore, list[str]]:
@@ -108,12 +108,12 @@ def _split(path: Path, classifier: Classifier, split: str) -> tuple[str, Sequenc
         return named, store, warnings
     _check_unchanged(path, config.data.train)
     prepared = prepare(config, cache_folder=default_folder())
-    return config.data.train, prepared.splits[split], []
+    return config.data.train, prepared.splits[split], prepared.reports[split].notices(split)
 
 
 def _check_unchanged(path: Path, train: str) -> None:
     """A held-out part can be found again only in the file that it was held out of."""
-    recorded = parse_json(path / ENVIRONMENT, (path / ENVIRONMENT).read_bytes())["data"].get(train)
+    recorded = RunDirectory(path).environment()["data"].get(train)
     found = digest(train)
     if found != recorded:
         raise DataError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
+from typing import TypeAlias
 
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
@@ -42,6 +44,7 @@ class StartEvent:
         device, engine, engine_reason: what computes, and why.
         parameters: numbers that are learned.
         resumed_at: updates made before, where training goes on.
+        warnings: why going on may not be exact to the bit, a line each.
     """
 
     run: Path
@@ -51,6 +54,7 @@ class StartEvent:
     engine_reason: str
     parameters: int
     resumed_at: int
+    warnings: list[str]
 
 
 @dataclass(frozen=True)
@@ -74,5 +78,13 @@ class Run:
     test: Scores | None
 
 
-Event = DataEvent | StartEvent | StepEvent | EpochEvent | Run
-Listener = Callable[[Event], None]
+Event: TypeAlias = DataEvent | StartEvent | StepEvent | EpochEvent | Run
+Listener: TypeAlias = Callable[[Event], None]
+
+RunLike: TypeAlias = Run | str | PathLike[str] | None
+"""A run directory, a model folder, or what `fit` returned; None: the newest run."""
+
+
+def path_of(run: RunLike) -> Path | None:
+    """Return the directory of a run, or None where the newest is meant."""
+    return run.path if isinstance(run, Run) else None if run is None else Path(run)

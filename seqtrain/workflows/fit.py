@@ -11,13 +11,19 @@ import torch
 
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import check_files, prepare
+from seqtrain.data.preparation import PreparedData, check_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
+from seqtrain.errors import ConfigError
 from seqtrain.runs import run_directory
+from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.devices import select_device
 from seqtrain.workflows.events import DataEvent, Listener, Run
-from seqtrain.workflows.memory import check_memory
+from seqtrain.workflows.memory import check_longest, check_model
+from seqtrain.workflows.resuming import check_config_unchanged
 from seqtrain.workflows.session import Session
+
+SMALLEST_INPUT = 2
+"""Rows of the smallest embedding: what a model needs at least, known before any data is read."""
 
 
 def fit(
@@ -38,7 +44,7 @@ def fit(
         config: a Config, a mapping of its sections, or the path of a YAML file.
         run_dir: where; None: runs/<config name>-<time>.
         device: in place of training.device.
-        resume: go on from run_dir's last checkpoint (None: the newest run's).
+        resume: go on from run_dir's last checkpoint (None: the newest run's of this name).
         force: replace an earlier run in run_dir.
         cache: keep encoded data between runs.
         name: first part of the run's default name; None: the YAML file's, or "run".
@@ -59,29 +65,61 @@ def fit(
         training = config.training.model_copy(update={"device": device})
         config = config.model_copy(update={"training": training})
     chosen = select_device(config.training.device)
-    if resume:
-        run = run_directory.find(Path(run_dir) if run_dir else None)
-    elif run_dir is not None:
-        run_directory.check_free(Path(run_dir), force=force)
+    directory = Path(run_dir) if run_dir else None
+    run = _run_to_resume(directory, name, config, force=force) if resume else None
+    if directory is not None and not resume:
+        run_directory.check_free(directory, force=force)
+        _refuse_data_inside(directory, config)
     check_files(config.data, beside)
-    began = time.perf_counter()
-    data = prepare(config, cache_folder=default_folder() if cache else None)
-    check_memory(config, data)
-    summaries = summarize(data)
-    listener(
-        DataEvent(
-            data,
-            summaries,
-            padding_shares(data, config.batching, config.seed),
-            warnings(data, summaries),
-            time.perf_counter() - began,
-        )
-    )
+    check_model(config.model, SMALLEST_INPUT, num_classes=2)
+    data = _prepare(config, listener, cache=cache)
     with torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []):
         torch.manual_seed(config.seed)
         session = Session(config, data, chosen, listener)
-        if resume:
+        if run is not None:
             session.resume(run)
         else:
-            session.begin(Path(run_dir) if run_dir else None, name or "run", force=force)
+            session.begin(directory, name or "run", force=force)
         return session.train()
+
+
+def _refuse_data_inside(directory: Path, config: Config) -> None:
+    """Refuse a run directory that holds a data file: the run's own files could replace it."""
+    for name in ("train", "validation", "test"):
+        path = getattr(config.data, name)
+        if isinstance(path, str) and Path(path).resolve().is_relative_to(directory.resolve()):
+            raise ConfigError(
+                f"--run-dir: {directory} holds data.{name} ({Path(path).resolve()}); "
+                "choose another directory"
+            )
+
+
+def _run_to_resume(
+    path: Path | None, name: str | None, config: Config, *, force: bool
+) -> RunDirectory:
+    """Find the run to go on with, and refuse another config before any data is read."""
+    if force:
+        raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
+    run = run_directory.find(path, name)
+    check_config_unchanged(config, run)
+    return run
+
+
+def _prepare(config: Config, listener: Listener, *, cache: bool) -> PreparedData:
+    """Read the data, check that its longest sequence can be trained on, and tell the listener."""
+    began = time.perf_counter()
+    data = prepare(config, cache_folder=default_folder() if cache else None)
+    preprocessing = data.preprocessing
+    check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
+    check_longest(config, data.splits["train"])
+    summaries = summarize(data)
+    listener(
+        DataEvent(
+            data=data,
+            summaries=summaries,
+            padding=padding_shares(data, config.batching, config.seed),
+            warnings=warnings(data, summaries),
+            seconds=time.perf_counter() - began,
+        )
+    )
+    return data

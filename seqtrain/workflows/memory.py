@@ -7,9 +7,9 @@ import os
 import torch
 
 from seqtrain.config.schema import Config, ModelConfig
-from seqtrain.data.preparation import PreparedData
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.runs.model_folder import new_network
+from seqtrain.model.classifier import SequenceClassifier
 
 COPIES = 4
 """Weights, gradients, and the optimizer's two moments."""
@@ -18,33 +18,49 @@ STATES_SAVED = 6
 FLOAT_BYTES = 4
 
 
-def check_memory(config: Config, data: PreparedData) -> None:
-    """Compare estimates with the machine's memory.
+def check_model(model: ModelConfig, input_size: int, num_classes: int) -> None:
+    """Compare an estimate for the weights and their optimizer with the machine's memory.
+
+    Args:
+        model: of the config.
+        input_size: size of the vocabulary, or width of the feature vectors.
+        num_classes: labels.
 
     Raises:
-        ConfigError: the model and its optimizer need more than there is.
-        DataError: one sequence alone does; its line is named.
+        ConfigError: they need more than there is.
     """
     available = physical_memory()
     if available is None:
         return
     with torch.device("meta"):
-        network = new_network(config.model, data.preprocessing)
+        network = SequenceClassifier(
+            model, input_size=input_size, num_classes=num_classes, features=False
+        )
     parameters = sum(p.numel() for p in network.parameters())
     needed = parameters * COPIES * FLOAT_BYTES
     if needed > available:
         raise ConfigError(
-            f"model: {parameters:,} parameters need about {_gib(needed)} to train; this machine "
-            f"has {_gib(available)}; lower model.hidden_size or model.embedding_dim"
+            f"model.hidden_size: {parameters:,} parameters need {needed:,} bytes "
+            f"({_gib(needed)}) to train, about; this machine has {_gib(available)}; lower "
+            "model.hidden_size or model.embedding_dim"
         )
-    train = data.splits["train"]
+
+
+def check_longest(config: Config, train: SequenceStore) -> None:
+    """Compare an estimate for the longest sequence with the machine's memory.
+
+    Raises:
+        DataError: it alone needs more than there is; its line is named.
+    """
+    available = physical_memory()
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
     needed = steps * bytes_a_step(config.model)
-    if needed > available:
+    if available is not None and needed > available:
         raise DataError(
-            f"{config.data.train}:{train.lines[longest]}: a sequence of {steps:,} steps "
-            f"needs about {_gib(needed)} to train on; this machine has {_gib(available)}; set data.max_length"
+            f"{config.data.train}:{train.lines[longest]}: a sequence of {steps:,} steps needs "
+            f"about {_gib(needed)} to train on; this machine has {_gib(available)}; set "
+            "data.max_length"
         )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from seqtrain.config import resolve_format
+from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers.files import display_name
 from seqtrain.workflows.classifier import CHUNK_ROWS, Classifier, Prediction, load
+from seqtrain.workflows.events import RunLike
 
 STDIN = "-"
 READ_AHEAD = 1024
@@ -19,7 +21,12 @@ READ_AHEAD = 1024
 
 
 def predict(
-    source: str, run: Any = None, *, device: str = "auto", classifier: Classifier | None = None
+    source: str,
+    run: RunLike = None,
+    *,
+    device: str = "auto",
+    classifier: Classifier | None = None,
+    report: EncodingReport | None = None,
 ) -> Iterator[Prediction]:
     """Classify every row of a file, or of standard input.
 
@@ -31,6 +38,7 @@ def predict(
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         classifier: a loaded one, in place of run and device.
+        report: counts up the rows, and those cut or empty.
 
     Yields:
         One prediction a row, in input order, as soon as they are known.
@@ -44,17 +52,20 @@ def predict(
     if source == STDIN:
         # A chunk is what has arrived meanwhile: an answer waits for no later row.
         for chunk in _arriving(examples):
-            yield from classifier.predict_examples(chunk, "standard input")
+            yield from classifier.predict_examples(chunk, display_name(source), report)
     else:
-        yield from classifier.predict_examples(examples, source)
+        yield from classifier.predict_examples(examples, display_name(source), report)
 
 
 def input_options(reading: ReadOptions, source: str) -> ReadOptions:
-    """Return how rows are read: lines of .txt and standard input, else as in training."""
-    if source == STDIN:
-        return replace(reading, format="lines")
-    format = resolve_format(source, "auto") or reading.format
-    return replace(reading, format="lines" if format == "txt" else format)
+    """Return how rows are read: standard input and .txt as lines, else as in training.
+
+    A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab.
+    """
+    options = reading.for_file(source)
+    if source == STDIN or (options.format == "txt" and reading.format != "txt"):
+        return replace(options, format="lines")
+    return options
 
 
 def _arriving(examples: Iterator[Example]) -> Iterator[Iterator[Example]]:
@@ -62,12 +73,16 @@ def _arriving(examples: Iterator[Example]) -> Iterator[Iterator[Example]]:
     arrived: queue.Queue[Example | BaseException | None] = queue.Queue(READ_AHEAD)
 
     def read() -> None:
+        # While this frame holds it, shutdown can't close the stream that a read waits on: to
+        # close it then would abort the process.
+        stream = sys.stdin
         try:
             for example in examples:
                 arrived.put(example)
             arrived.put(None)
         except BaseException as error:
             arrived.put(error)
+        del stream
 
     threading.Thread(target=read, daemon=True).start()
     while True:

@@ -6,19 +6,20 @@ import math
 import signal
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import safetensors.torch
 import torch
 
-from seqtrain.config import load_config, render_config
+from seqtrain.config import render_config
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError, Interrupted
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.files import parse_json, read_folder, to_json, write_folder
-from seqtrain.runs.model_folder import Model, load_model, model_files, new_network, read_tensors
+from seqtrain.runs.model_folder import Model, load_model, model_files, new_network, parse_tensors
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
 from seqtrain.training.metrics import Scores
@@ -27,13 +28,12 @@ from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.evaluate import score_store
 from seqtrain.workflows.events import Listener, Run, StartEvent
+from seqtrain.workflows.resuming import check_data_unchanged, inexact
 from seqtrain.workflows.stopping import StopSignals
 
 STEPS_A_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
-MAY_CHANGE = ("training.max_epochs", "training.patience", "training.device")
-"""Keys that may differ from the run's config when it goes on."""
 
 
 class Session:
@@ -56,6 +56,7 @@ class Session:
         self.run: RunDirectory
         self.trainer: Trainer
         self.metrics_length = 0
+        self.warnings: list[str] = []
 
     def begin(self, path: Path | None, name: str, *, force: bool) -> None:
         """Draw the initial weights, make the run directory, write config and environment.
@@ -78,18 +79,21 @@ class Session:
         Raises:
             CheckpointError: there is none, it is damaged, or config or data changed since.
         """
-        self._check_unchanged(run)
+        recorded = run.environment()
+        check_data_unchanged(self.data.digests, recorded, run)
+        self.warnings = inexact(recorded, environment(self.data, self.device))
         self._set_up(load_model(run.last))
-        content = read_folder(run.last, [STATE])[STATE]
-        values = parse_json(run.last / STATE, content)
-        tensors = read_tensors(run.last, STATE_TENSORS)
+        contents = read_folder(run.last, [STATE, STATE_TENSORS])
+        values = parse_json(run.last / STATE, contents[STATE])
+        tensors = parse_tensors(run.last / STATE_TENSORS, contents[STATE_TENSORS])
         try:
             self.metrics_length = int(values["metrics_length"])
             self.trainer.progress = restore(
                 self.trainer.optimizer, self.device, tensors, values["progress"]
             )
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{run.last / STATE}: not a training state ({error})") from None
+        run.remove_strays()
         run.cut_metrics(self.metrics_length)
         self.run = run
         run.write(CONFIG, render_config(self.config).encode())
@@ -112,6 +116,7 @@ class Session:
                 engine_reason=reason,
                 parameters=sum(p.numel() for p in trainer.model.parameters()),
                 resumed_at=trainer.progress.step,
+                warnings=self.warnings,
             )
         )
         with StopSignals() as signals:
@@ -201,36 +206,12 @@ class Session:
         self.listener(run)
         return run
 
-    def _check_unchanged(self, run: RunDirectory) -> None:
-        """Refuse to go on with another config or other data than the run began with."""
-        before = flatten(load_config(run.path / CONFIG).model_dump())
-        now = flatten(self.config.model_dump())
-        changed = [
-            f"{key}: found {now.get(key)}, the run has {before.get(key)}"
-            for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key) and key not in MAY_CHANGE
-        ]
-        if changed:
-            raise CheckpointError(
-                *changed, f"{run.path}: only {', '.join(MAY_CHANGE)} may change on --resume"
-            )
-        path = run.path / ENVIRONMENT
-        try:
-            recorded = parse_json(path, path.read_bytes())["data"]
-        except (OSError, KeyError, TypeError):
-            raise CheckpointError(f"{path}: can't be read; expected the run's data files") from None
-        for file, found in self.data.digests.items():
-            if recorded.get(file) != found:
-                raise CheckpointError(
-                    f"{file}: changed since the run began: SHA-256 {found}, then "
-                    f"{recorded.get(file)}"
-                )
-
     def _how_to_go_on(self, number: int) -> str:
         name = signal.Signals(number).name
         return (
             f"stopped by {name} after step {self.trainer.progress.step}, saved; go on with: "
-            f"seqtrain fit {self.run.path / CONFIG} --resume --run-dir {self.run.path}"
+            f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
+            f"--run-dir {quote(str(self.run.path))}"
         )
 
 
@@ -253,14 +234,3 @@ def epoch_line(event: EpochEvent) -> dict[str, Any]:
         "padding_fraction": event.padding_fraction,
         "best": event.is_best,
     }
-
-
-def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as one, with dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict) and prefix.count(".") < 1:
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

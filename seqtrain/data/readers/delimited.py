@@ -48,6 +48,10 @@ def read_delimited(
     label_at: int | None = None
     if label_column is not None and (labelled or _is_present(label_column, names, width)):
         label_at = _position(label_column, names, width, line, problems)
+    if label_at in where:
+        raise DataError(f"data.label: {label_column!r} is a column of data.sequence too")
+    if len(set(where)) < len(where):
+        raise DataError(f"data.sequence: {columns} names a column twice")
 
     def parse(fields: list[str]) -> tuple[Sequence, str | None]:
         text = " ".join([fields[at] for at in where])

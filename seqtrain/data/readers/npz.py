@@ -7,6 +7,7 @@ integers of shape (N,), each the symbol that spells it; kind text is refused.
 
 from __future__ import annotations
 
+import io
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def read_npz(
     """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1.
 
     Args:
-        stream: the file's bytes, seekable.
+        stream: the file's bytes.
         options: the kind, features or tokens.
         problems: where rows are complained about.
         labelled: whether `labels` must be there.
@@ -41,6 +42,8 @@ def read_npz(
     name = problems.name
     if options.kind == "text":
         raise DataError("data.kind: text, but format npz holds numbers (features or tokens)")
+    if not stream.seekable():  # as a gzipped one isn't
+        stream = io.BytesIO(b"".join(iter(lambda: stream.read(1 << 20), b"")))
     arrays = _load(stream, name)
     values = _values(arrays, options.kind, name)
     offsets = _offsets(arrays, len(values), name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import shorten
 from seqtrain.errors import DataError
 
@@ -24,6 +25,7 @@ class ReadOptions:
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
         sequence: column of the sequence, a name or an index from 0; several are joined.
         label: column of the label.
+        by_name: another file's format goes by its own name; else the format was set for all.
     """
 
     format: str
@@ -32,6 +34,13 @@ class ReadOptions:
     quoting: str = "auto"
     sequence: Column | list[Column] | None = None
     label: Column | None = None
+    by_name: bool = True
+
+    def for_file(self, path: str) -> ReadOptions:
+        """Return how another file is read: by its own name, unless a format was set for all."""
+        if not self.by_name:
+            return self
+        return replace(self, format=resolve_format(path, "auto") or self.format)
 
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence as a list.

@@ -20,15 +20,17 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
 
     Args:
         text: the cell.
-        kind: text (as it is), tokens (split at blanks) or features (a JSON list of vectors).
+        kind: text (as it is), tokens (split at blanks, or a JSON list of strings, which begins
+            with `["`) or features (a JSON list of vectors).
 
     Raises:
-        BadRow: for features that are no JSON list of numbers or of vectors.
+        BadRow: for JSON that is malformed or no list of the kind.
     """
     if kind == "text":
         return text
     if kind == "tokens":
-        return text.split()
+        is_json = text.startswith('["') or text.strip() == "[]"
+        return sequence_from_json(parse_json(text), kind) if is_json else text.split()
     return features_from_json(parse_json(text) if text.strip() else [])
 
 

@@ -1,0 +1,73 @@
+"""What is wrong with a command line, in one line, with the nearest valid name."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+
+UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
+"""Typer's own base of usage errors: click's, or its copy of click's, by version."""
+
+
+def usage_problem(error: typer.BadParameter) -> str:
+    """Say what is wrong with a command line.
+
+    Args:
+        error: a UsageError.
+
+    Returns:
+        One line: what was found, the nearest valid name or all valid ones, and where help stands.
+    """
+    context: Any = error.ctx
+    text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
+    option = getattr(error, "option_name", None)
+    verb = re.match("No such command '(.*?)'", text)
+    if context is None:
+        return f"{text}; see: seqtrain --help"
+    if option and text.startswith("No such option"):
+        text = f"no option {option}; {_instead(option, context)}"
+    elif verb:
+        near = get_close_matches(verb[1], context.command.commands, n=1)
+        hint = f"did you mean {near[0]}?" if near else ""
+        text = f"no command {verb[1]}; {hint or 'expected ' + ', '.join(context.command.commands)}"
+    return f"{text}; see: {context.command_path} --help"
+
+
+def _instead(option: str, context: Any) -> str:
+    """Name the option that may have been meant: of the verb, of the program, or a config's key."""
+    own, program = _names(context), _names(context.find_root())
+    near = get_close_matches(option, own, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    if option in program:
+        return f"it stands before the verb: seqtrain {option} {context.info_name} …"
+    key = _nearest_key(option)
+    if key and "--set" in own:
+        return f"did you mean --set {key}=…?"
+    return f"expected {', '.join(own)}"
+
+
+def _names(context: Any) -> list[str]:
+    """Return the long options of a command."""
+    return [
+        name
+        for parameter in context.command.params
+        for name in parameter.opts
+        if name.startswith("--")
+    ] + ["--help"]
+
+
+def _nearest_key(option: str) -> str | None:
+    """Return the key of a config that an option is named like: --epochs, --learning-rate."""
+    from seqtrain.config.schema import Config
+
+    keys = {
+        key: f"{name}.{key}"
+        for name, section in Config.model_fields.items()
+        for key in getattr(section.annotation, "model_fields", {})
+    }
+    near = get_close_matches(option.lstrip("-").replace("-", "_"), keys, n=1, cutoff=0.5)
+    return keys[near[0]] if near else None

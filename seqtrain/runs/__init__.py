@@ -1,0 +1,1 @@
+"""Runs on disk: run directories and model folders, atomic and verified. Trains nothing."""

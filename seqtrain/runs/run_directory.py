@@ -1,0 +1,204 @@
+"""The directory of one run: its config, environment, metrics, scores, and two model folders."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import time
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.runs.files import (
+    complete_folder,
+    parse_json,
+    remove_strays,
+    to_json,
+    write_atomically,
+)
+
+RUNS = Path("runs")
+CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
+BEST, LAST = "best", "last"
+
+
+class RunDirectory:
+    """Where the files of one run stand.
+
+    Args:
+        path: the directory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def best(self) -> Path:
+        """The model folder of the best epoch."""
+        return self.path / BEST
+
+    @property
+    def last(self) -> Path:
+        """The model folder of the last checkpoint, with the training state."""
+        return self.path / LAST
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write one of the run's files, atomically."""
+        write_atomically(self.path / name, content)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a JSON file of the run, atomically."""
+        self.write(name, to_json(value))
+
+    def append_metrics(self, event: dict[str, Any]) -> int:
+        """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""
+        line = json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
+        path = self.path / METRICS
+        try:
+            with open(path, "ab", buffering=0) as file:
+                length = file.tell()
+                try:
+                    _write_all(file, line.encode())
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(length)
+                    raise
+                return file.tell()
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}; the lines before are untouched") from None
+
+    def cut_metrics(self, length: int) -> None:
+        """Forget metrics written after a checkpoint that training goes on from.
+
+        Raises:
+            CheckpointError: the file is shorter than it was at the checkpoint.
+        """
+        path = self.path / METRICS
+        size = path.stat().st_size if path.exists() else 0
+        if size < length:
+            raise CheckpointError(
+                f"{path}: {size} bytes, but the checkpoint was saved after {length}; "
+                "it was shortened since"
+            )
+        if size > length:
+            os.truncate(path, length)
+
+    def environment(self) -> dict[str, Any]:
+        """Return what environment.json holds.
+
+        Raises:
+            CheckpointError: it is missing or damaged.
+        """
+        path = self.path / ENVIRONMENT
+        try:
+            values = parse_json(path, path.read_bytes())
+        except OSError as error:
+            raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
+        if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
+            raise CheckpointError(f"{path}: expected an object with the digests of the data files")
+        return values
+
+    def remove_strays(self) -> None:
+        """Clean up after a process that was killed while writing here.
+
+        Raises:
+            RunError: the directory can't be changed.
+        """
+        try:
+            remove_strays(self.path, (BEST, LAST))
+        except OSError as error:
+            raise RunError(f"{error.filename or self.path}: {error.strerror}") from None
+
+
+def create(path: Path | None, config_name: str, *, force: bool) -> RunDirectory:
+    """Make the directory of a new run.
+
+    Args:
+        path: where; None: runs/<config name>-<time>.
+        config_name: for the default name.
+        force: whether an earlier run's files there may be removed (other files stay).
+
+    Raises:
+        ConfigError: there are files already, and no force; or nothing can be written there.
+    """
+    if path is None:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        path = RUNS / f"{config_name}-{stamp}"
+        number = 1
+        while path.exists():
+            number += 1
+            path = RUNS / f"{config_name}-{stamp}-{number}"
+    check_free(path, force=force)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        remove_strays(path, (BEST, LAST))
+        for name in (BEST, LAST):
+            if (path / name).exists():
+                shutil.rmtree(path / name)
+        for name in (CONFIG, ENVIRONMENT, METRICS, TEST):
+            (path / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"--run-dir: {error.filename or path}: {error.strerror}; choose another directory"
+        ) from None
+    return RunDirectory(path)
+
+
+def _write_all(file: FileIO, content: bytes) -> None:
+    """Write all of it: an unbuffered file may take a part at a time."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Refuse a path that is no directory, or one with files in it unless forced.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"--run-dir: {path} is a file; expected a directory")
+    if not force and path.is_dir() and any(path.iterdir()):
+        raise ConfigError(
+            f"--run-dir: {path} isn't empty; go on with --resume, replace the run in it with "
+            "--force, or choose another"
+        )
+
+
+def find(path: Path | None, name: str | None = None) -> RunDirectory:
+    """Return a run's directory; None means the newest under runs/, of this config name if given.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    if path is not None:
+        if not path.exists():
+            raise CheckpointError(f"{path}: no such run (tried {path.absolute()})")
+        return RunDirectory(path)
+    pattern = "*" if name is None else f"{glob.escape(name)}-[0-9]*"
+    runs = [p.parent for p in RUNS.glob(f"{pattern}/{CONFIG}")] if RUNS.is_dir() else []
+    if not runs:
+        of = "" if name is None else f" of {name}"
+        raise CheckpointError(
+            f"no run{of} under {RUNS.absolute()}; name one, or train one with: seqtrain fit CONFIG"
+        )
+    return RunDirectory(max(runs, key=lambda run: ((run / CONFIG).stat().st_mtime_ns, run.name)))
+
+
+def model_folder(path: Path) -> Path:
+    """Return the model folder that a path means: a run's best, or the folder itself.
+
+    Raises:
+        CheckpointError: there is no model.
+    """
+    for folder in (path / BEST, path):
+        if (complete_folder(folder) / "model.json").is_file():
+            return folder
+    raise CheckpointError(
+        f"{path}: no model in it (no {BEST}/model.json and no model.json); "
+        "expected a run directory or a model folder"
+    )

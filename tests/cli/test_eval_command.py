@@ -1,0 +1,120 @@
+"""What `seqtrain eval` promises: splits, other files, the keys of its JSON, and refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tiny import Cli, rows, write_table
+
+
+@pytest.fixture
+def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trained folder as current directory, as the run's config names its data relatively."""
+    monkeypatch.chdir(trained)
+    return trained
+
+
+def test_json_has_the_contracts_keys_and_equals_test_json(beside: Path, cli: Cli) -> None:
+    ended = cli("eval", "run", "--json")
+    assert ended.code == 0
+    scores = json.loads(ended.out)
+    assert scores == json.loads((beside / "run/test.json").read_text())
+    assert scores.keys() >= {"loss", "accuracy", "macro_f1", "num_examples", "labels", "per_class"}
+    assert scores["num_examples"] == 20
+    assert scores["labels"] == ["down", "up"]
+    assert scores["per_class"]["up"].keys() == {"precision", "recall", "f1", "support"}
+    matrix = scores["confusion_matrix"]
+    supports = [scores["per_class"][label]["support"] for label in scores["labels"]]
+    assert [sum(row) for row in matrix] == supports
+    assert (matrix[0][0] + matrix[1][1]) / 20 == pytest.approx(scores["accuracy"])
+    groups = scores["by_length"]
+    assert all(g.keys() == {"min", "max", "num_examples", "accuracy"} for g in groups)
+    assert sum(g["num_examples"] for g in groups) == 20
+
+
+@pytest.mark.parametrize(("split", "count"), [("train", 32), ("validation", 8), ("test", 20)])
+def test_splits(beside: Path, cli: Cli, split: str, count: int) -> None:
+    ended = cli("eval", "run", "--split", split, "--json")
+    assert json.loads(ended.out)["num_examples"] == count
+
+
+def test_held_out_rows_are_scored_as_while_training(beside: Path, cli: Cli) -> None:
+    scores = json.loads(cli("eval", "run", "--split", "validation", "--json").out)
+    lines = (beside / "run/metrics.jsonl").read_text().splitlines()
+    best = next(e for e in map(json.loads, lines) if e.get("best") is True)
+    epochs = [e for e in map(json.loads, lines) if e["event"] == "epoch" and e["best"]]
+    best = epochs[-1]
+    assert scores["accuracy"] == pytest.approx(best["validation"]["accuracy"])
+    assert scores["loss"] == pytest.approx(best["validation"]["loss"], rel=1e-5)
+
+
+def test_table_goes_to_stdout_and_the_rest_to_stderr(beside: Path, cli: Cli) -> None:
+    ended = cli("eval", "run")
+    assert "accuracy" in ended.out
+    assert "precision" in ended.out
+    assert "run: run" not in ended.out
+    assert "test.tsv" in ended.err
+
+
+def test_other_file_with_labels_that_train_lacks(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    known = rows(6, seed=8)
+    write_table(tmp_path / "more.tsv", [*known, ("rise", "sideways"), ("fall", "nowhere")])
+    ended = cli("eval", "run", "--data", tmp_path / "more.tsv", "--json")
+    assert ended.code == 0
+    scores = json.loads(ended.out)
+    write_table(tmp_path / "known.tsv", known)
+    of_known = json.loads(cli("eval", "run", "--data", tmp_path / "known.tsv", "--json").out)
+    assert scores["num_examples"] == 8
+    assert scores["accuracy"] == pytest.approx(of_known["accuracy"] * 6 / 8)
+    assert "more.tsv:8" in ended.err
+    assert "sideways" in ended.err
+    assert "more.tsv:9" in ended.err
+
+
+def test_model_folder_scores_a_file_but_names_no_split(
+    beside: Path, tmp_path: Path, cli: Cli
+) -> None:
+    shutil.copytree(beside / "run" / "best", tmp_path / "model")
+    assert cli("eval", tmp_path / "model", "--data", "test.tsv", "--json").code == 0
+    ended = cli("eval", tmp_path / "model")
+    assert ended.code == 2
+    assert "--data" in ended.err
+
+
+def test_split_that_the_config_lacks(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=null")
+    ended = cli("eval", "r")
+    assert ended.code == 2
+    assert len(ended.problems) == 1
+    assert "validation" in ended.err
+    assert not Path("r/test.json").exists()
+
+
+def test_held_out_rows_of_a_changed_file_are_refused(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    write_table(project / "train.tsv", rows(41, seed=1))
+    ended = cli("eval", "r", "--split", "validation")
+    assert ended.code == 2
+    assert "SHA-256" in ended.err
+    (project / "r" / "environment.json").unlink()
+    assert cli("eval", "r", "--split", "validation").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none"], "no such run"),
+        (["train.tsv"], "no model"),
+        (["run", "--data", "none.tsv"], "none.tsv"),
+        (["run", "--split", "tset"], "'test'"),
+    ],
+)
+def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> None:
+    ended = cli("eval", *arguments)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert len(ended.problems) == 1
+    assert words in ended.err

@@ -1,0 +1,105 @@
+"""Files other than the training file are read as the config and their names say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny import CONFIG, Cli, rows, write_table
+
+from seqtrain.cli.fit_screen import epoch_row
+from seqtrain.cli.prediction_rows import _csv_cell, _tsv_cell
+from seqtrain.training.loop import EpochEvent
+
+
+@pytest.mark.parametrize(("format", "name"), [("fasttext", "txt"), ("tsv", "csv")])
+def test_a_format_that_was_set_holds_for_every_file(
+    project: Path, cli: Cli, format: str, name: str
+) -> None:
+    for split, count in (("train", 40), ("test", 20)):
+        path = project / f"{split}.{name}"
+        if format == "tsv":
+            write_table(path, rows(count, seed=count))
+        else:
+            path.write_text("".join(f"__label__{y} {x}\n" for x, y in rows(count, seed=count)))
+    columns = "sequence: text, label: label, " if format == "tsv" else ""
+    data = f"{{train: train.{name}, test: test.{name}, {columns}format: {format}}}"
+    (project / "c.yaml").write_text("\n".join([f"data: {data}", *CONFIG.splitlines()[1:]]))
+    assert cli("fit", "c.yaml", "--run-dir", "r").code == 0
+    expected = json.loads((project / "r" / "test.json").read_text())["accuracy"]
+    for options in ([], ["--data", f"test.{name}"]):
+        ended = cli("eval", "r", "--json", *options)
+        assert json.loads(ended.out)["accuracy"] == expected
+    predicted = cli("predict", f"test.{name}", "--run", "r")
+    labels = [line.split("\t")[0] for line in predicted.out.splitlines()[1:]]
+    truth = [label for _, label in rows(20, seed=20)]
+    right = sum(a == b for a, b in zip(labels, truth, strict=True))
+    assert right / 20 == pytest.approx(expected)
+
+
+def test_split_and_data_exclude_each_other(trained: Path, cli: Cli) -> None:
+    ended = cli("eval", trained / "run", "--split", "test", "--data", trained / "test.tsv")
+    assert (ended.code, ended.out) == (2, "")
+    assert "give one of them" in ended.err
+
+
+def test_symbols_on_standard_input_may_be_json(trained_tokens: Path, cli: Cli) -> None:
+    split, listed = (
+        cli("predict", "-", "--run", trained_tokens / "run", stdin=line)
+        for line in ("rise climb the\n", '["rise", "climb", "the"]\n')
+    )
+    assert listed.code == 0
+    assert listed.out == split.out
+    broken = cli("predict", "-", "--run", trained_tokens / "run", stdin='["rise"\n')
+    assert broken.code == 2
+    assert "stdin:1" in broken.err
+
+
+def test_the_output_files_ending_chooses_the_format(
+    trained: Path, tmp_path: Path, cli: Cli
+) -> None:
+    for name, beginning in (("a.csv", "label,"), ("a.jsonl", "{"), ("a.tsv", "label\t")):
+        cli("predict", trained / "test.tsv", "--run", trained / "run", "--output", tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(beginning)
+
+
+def test_tables_quote_only_what_their_format_quotes() -> None:
+    assert [_tsv_cell(label) for label in ('say "x"', "a,b", "a\tb")] == [
+        'say "x"',
+        "a,b",
+        '"a\tb"',
+    ]
+    assert [_csv_cell(label) for label in ('say "x"', "a,b", "=1+1", "-1")] == [
+        '"say ""x"""',
+        '"a,b"',
+        "'=1+1",
+        "-1",
+    ]
+
+
+def test_closed_standard_output_is_one_line() -> None:
+    script = "from seqtrain.cli.main import run; run(['config', '--schema'])"
+    command = f'"{sys.executable}" -c "{script}" >&-'
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert ended.returncode == 3
+    assert ended.stderr == "seqtrain: standard output is closed; nothing can be answered\n"
+
+
+def test_the_table_of_epochs_fits_a_terminal_of_80_columns() -> None:
+    event = EpochEvent(
+        epoch=1000,
+        step=10**6,
+        train_loss=12.3456,
+        train_accuracy=1.0,
+        validation=None,
+        lr=1e-3,
+        seconds=1.0,
+        tokens=9_999_999,
+        padding_fraction=0.0,
+        is_best=True,
+    )
+    columns = epoch_row(event, header=True).columns
+    assert sum((column.width or 0) + 1 for column in columns) <= 80

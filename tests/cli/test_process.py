@@ -1,0 +1,209 @@
+"""What only a process of its own can show: imports, pipes, full disks and signals."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from test_resume import metrics
+from tiny import CONFIG, Cli
+
+from seqtrain.cli.main import ended_by_signals
+
+PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
+EPOCHS = 15
+LONG = ("--set", f"training.max_epochs={EPOCHS}")
+
+
+class Started:
+    """The program under way, with its three streams piped; leaving closes them."""
+
+    def __init__(self, *arguments: object) -> None:
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process = subprocess.Popen([*PROGRAM, *map(str, arguments)], bufsize=0, **pipes)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+
+    def ask(self, line: bytes) -> None:
+        """Write a line to standard input, which stays open."""
+        assert self.process.stdin
+        self.process.stdin.write(line)
+
+    def answer(self) -> bytes:
+        """Read a line of standard output."""
+        assert self.process.stdout
+        return self.process.stdout.readline()
+
+    def complaints(self) -> bytes:
+        """Read standard error to its end."""
+        assert self.process.stderr
+        return self.process.stderr.read()
+
+
+def test_help_and_config_errors_do_not_import_torch(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("data: {train: a.tsv}\n")
+    script = """
+import sys
+from seqtrain.cli.main import run
+import seqtrain
+for arguments in (["--help"], ["fit", "-h"], ["eval", "-h"], ["predict", "-h"], ["fit", "bad.yaml"],
+                  ["predict", "x", "--output", "."], ["config", "--schema"]):
+    try:
+        run(arguments)
+    except SystemExit as ended:
+        print("code", ended.code)
+sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", script], cwd=tmp_path, capture_output=True
+    )
+    codes = [line for line in ended.stdout.splitlines() if line.startswith(b"code")]
+    assert codes == [b"code 0"] * 4 + [b"code 2"] * 2 + [b"code 0"]
+    assert ended.returncode == 0
+
+
+def test_full_disk_behind_stdout_is_one_line() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*PROGRAM, "config", "--schema"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert ended.returncode == 3
+    assert ended.stderr.count(b"\n") == 1
+    assert b"No space" in ended.stderr
+
+
+def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(trained: Path) -> None:
+    with Started("predict", "-", "--run", trained / "run") as program:
+        program.ask(b"rise\n")
+        assert program.answer() == b"label\tprobability\n"
+        assert program.answer().count(b"\t") == 1
+        assert program.process.stdout
+        program.process.stdout.close()
+        program.ask(b"fall\n")
+        assert program.process.wait(timeout=30) == 141
+        assert program.complaints() == b""
+
+
+def test_signals_while_waiting_for_input(trained: Path) -> None:
+    codes = {signal.SIGINT: 130, signal.SIGTERM: 143}
+    with ExitStack() as stack:
+        programs = {
+            number: stack.enter_context(Started("predict", "-", "--run", trained / "run"))
+            for number in codes
+        }
+        for number, program in programs.items():
+            program.ask(b"rise\n")
+            assert program.answer() == b"label\tprobability\n"
+            program.process.send_signal(number)
+        for number, program in programs.items():
+            assert program.process.wait(timeout=30) == codes[number]
+            assert b"Traceback" not in program.complaints()
+            assert b"Fatal" not in program.complaints()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_while_training_saves_and_resume_is_exact(
+    project: Path, cli: Cli, number: int, code: int
+) -> None:
+    (project / "c.yaml").write_text(CONFIG.replace("batch_size: 8", "batch_size: 2"))
+    with Started("fit", "c.yaml", "--run-dir", "cut", *LONG) as program:
+        while not Path("cut/metrics.jsonl").exists():
+            assert program.process.poll() is None
+            time.sleep(0.005)
+        program.process.send_signal(number)
+        assert program.process.wait(timeout=30) == code
+        assert program.answer() == b""
+        line = program.complaints().decode().splitlines()[-1]
+    assert "--resume" in line
+    assert "cut/config.yaml" in line
+    progress = json.loads(Path("cut/last/training_state.json").read_text())["progress"]
+    assert 0 < progress["step"] < EPOCHS * 16
+    assert cli("fit", "cut/config.yaml", "--resume", "--run-dir", "cut").code == 0
+    cli("fit", "c.yaml", "--run-dir", "whole", *LONG)
+    for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
+        assert Path("whole", name).read_bytes() == Path("cut", name).read_bytes()
+    assert metrics("whole") == metrics("cut")
+
+
+def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:
+    name = os.fsdecode(b"r-\xff.txt")
+    try:
+        Path(name).write_text("rise\nfall\n")
+    except OSError:
+        pytest.skip("this file system refuses such names")
+    run = os.fsdecode(b"run-\xff")
+    ended = subprocess.run(
+        [*PROGRAM, "fit", "c.yaml", "--run-dir", run, "--quiet"],
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+    assert ended.returncode == 0
+    assert ended.stdout == b"run-\xff\n"
+    assert cli("predict", name, "--run", run).out.count("\n") == 3
+    refused = cli("predict", name, "--run", run, "--output", name, "--force")
+    assert refused.code == 2
+    assert "r-\\udcff.txt is the input" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "coloured"), [("COLORTERM=truecolor", True), ("NO_COLOR=1", False)]
+)
+def test_bars_on_a_terminal_and_colours_unless_unwanted(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, setting: str, coloured: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv(*setting.split("=", 1))
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))
+    shown = bytearray()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while block := os.read(controller, 4096):
+                shown.extend(block)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open(terminal, "w", encoding="utf-8") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        ended = cli("fit", "c.yaml")
+    reader.join()
+    os.close(controller)
+    assert ended.code == 0
+    assert b"tokens/s" in shown
+    assert b"epoch 1:" in shown
+    assert (b"\x1b[" in shown) == coloured
+    assert "\x1b" not in ended.out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_signal_outside_of_training_has_its_code(number: int, code: int) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as ended, ended_by_signals():
+        signal.raise_signal(number)
+    assert ended.value.code == code
+    assert signal.getsignal(number) is before

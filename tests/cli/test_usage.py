@@ -1,0 +1,77 @@
+"""Usage: help, version, wrong options, and the `config` verb."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny import Cli
+
+from seqtrain import __version__
+from seqtrain.config import load_config
+
+
+@pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["predict"], ["config"]])
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help(cli: Cli, verb: list[str], option: str) -> None:
+    ended = cli(*verb, option)
+    assert ended.code == 0
+    assert "Usage: seqtrain" in ended.out
+    assert ended.err == ""
+
+
+def test_no_arguments_show_the_help(cli: Cli) -> None:
+    assert cli().out == cli("--help").out
+
+
+def test_version(cli: Cli) -> None:
+    assert cli("--version").out == f"seqtrain {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fitt", "c.yaml"], "did you mean fit?"),
+        (["xyz"], "expected fit, eval, predict, config"),
+        (["fit"], "CONFIG"),
+        (["fit", "c.yaml", "d.yaml"], "d.yaml"),
+        (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
+        (["fit", "c.yaml", "--epochs", "3"], "--set training.max_epochs"),
+        (["fit", "c.yaml", "--debug"], "seqtrain --debug fit"),
+        (["fit", "c.yaml", "--run-dir"], "--run-dir"),
+        (["predict", "x", "--format", "xml"], "jsonl"),
+        (["predict", "x", "--top-k", "0"], "--top-k"),
+        (["predict", "x", "--top-k", "two"], "--top-k"),
+        (["predict", "-x"], "-x"),
+        (["config"], "CONFIG"),
+    ],
+)
+def test_usage_errors_are_one_line(cli: Cli, arguments: list[str], words: str) -> None:
+    ended = cli(*arguments)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert len(ended.problems) == 1
+    assert ended.err.startswith("seqtrain: ")
+    assert words in ended.err
+    assert len(ended.err) < 200
+
+
+def test_resolved_config_loads_back(project: Path, cli: Cli) -> None:
+    ended = cli("config", "c.yaml", "--set", "model.rnn=lstm")
+    assert ended.code == 0
+    assert "# default" in ended.out
+    (project / "again.yaml").write_text(ended.out)
+    assert load_config("again.yaml") == load_config("c.yaml", ["model.rnn=lstm"])
+
+
+def test_schema_is_json(cli: Cli) -> None:
+    schema = json.loads(cli("config", "--schema").out)
+    assert schema["properties"].keys() == {"seed", "data", "batching", "model", "training"}
+
+
+def test_control_characters_of_a_message_are_escaped(cli: Cli) -> None:
+    ended = cli("eval", "no\x1b[31m\nrun")
+    assert ended.code == 2
+    assert len(ended.problems) == 1
+    assert "\x1b" not in ended.err

@@ -1,0 +1,126 @@
+"""Whatever a file holds, it is a configuration or short lines of problems, nothing else."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqtrain.config import Config, config_from_mapping, parse_config, render_config
+from seqtrain.config.expectation import KNOWN_KEYS
+from seqtrain.errors import ConfigError
+
+WHOLE = render_config(
+    parse_config(
+        "data: {train: a.csv, sequence: [s, 1], label: l}\ntraining: {class_weights: {a: 1}}"
+    )
+)
+PIECES = [
+    *"\n :-,[]{}#&*!|>'\"%@`?~\t\0\x85\u2028\ud800٣",
+    *(
+        "\n  ",
+        ": ",
+        "- ",
+        "<<: ",
+        "&a ",
+        "*a",
+        "!!str ",
+        "!x ",
+        "---\n",
+        "...\n",
+        "%YAML 1.1\n",
+        "|\n",
+    ),
+    *(
+        "no",
+        "012",
+        "1e999",
+        ".nan",
+        "null",
+        "true",
+        "-1",
+        "0",
+        "99999999999999999999",
+        "1:30",
+        "''",
+    ),
+    *('"\\UFFFFFFFF"', '"\\ud800"', '"\\0"', "[[[[", "{a: {b: ", "? ", "x" * 300, "\r", "\ufeff"),
+]
+EDIT = st.tuples(
+    st.integers(0, len(WHOLE)), st.integers(0, 12), st.sampled_from(PIECES) | st.text(max_size=4)
+)
+NAMES = [".".join(map(str, path)) for path in KNOWN_KEYS]
+OPTION = st.builds(
+    lambda name, value: f"{name}={value}",
+    st.sampled_from(NAMES),
+    st.sampled_from(PIECES) | st.text(max_size=6),
+)
+
+
+def check(problems: tuple[str, ...]) -> None:
+    """Assert that problems are short single lines, each with a place or a key, in order."""
+    assert problems
+    for problem in problems:
+        assert len(problem) < 200
+        assert problem.isprintable()
+        assert re.match(r"cfg\.yaml:[1-9]\d*:[1-9]\d*: |--set |\d+ more problems", problem), problem
+        assert not re.search("Input should|constrained|pydantic|Traceback", problem)
+    places = [
+        tuple(map(int, found))
+        for found in re.findall(r"(?m)^cfg\.yaml:(\d+):(\d+)", "\n".join(problems))
+    ]
+    assert places == sorted(places)
+
+
+@given(st.lists(EDIT, min_size=1, max_size=4), st.lists(OPTION, max_size=2))
+@settings(max_examples=300, deadline=None)
+def test_mutated_text(edits: list[tuple[int, int, str]], options: list[str]) -> None:
+    text = WHOLE
+    for position, length, piece in edits:
+        text = text[:position] + piece + text[position + length :]
+    try:
+        assert isinstance(parse_config(text, "cfg.yaml", options), Config)
+    except ConfigError as error:
+        check(error.problems)
+
+
+@given(st.text(max_size=40) | st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+@settings(max_examples=200, deadline=None)
+def test_any_text(text: str) -> None:
+    try:
+        assert isinstance(parse_config(text, "cfg.yaml"), Config)
+    except ConfigError as error:
+        check(error.problems)
+
+
+LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary()
+VALUE = st.recursive(
+    LEAF,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(LEAF, inner, max_size=3),
+    max_leaves=5,
+)
+KEY = st.sampled_from([str(path[-1]) for path in KNOWN_KEYS]) | LEAF
+
+
+@given(st.dictionaries(KEY, VALUE | st.dictionaries(KEY, VALUE, max_size=4), max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_any_mapping(mapping: dict[str, object]) -> None:
+    try:
+        lines = [repr(config_from_mapping(mapping).seed)]
+    except ConfigError as error:
+        lines = list(error.problems)
+    assert lines
+    assert all(len(line) < 200 and line.isprintable() for line in lines)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_place_of_a_wrong_value_is_exact(data: st.DataObject) -> None:
+    lines = WHOLE.splitlines()
+    number = data.draw(st.sampled_from([n for n, line in enumerate(lines) if line[-1] != ":"]))
+    key = lines[number].split(":")[0]
+    lines[number] = f"{key}:{' ' * data.draw(st.integers(1, 5))}[]"
+    with pytest.raises(ConfigError) as caught:
+        parse_config("\n".join(lines), "cfg.yaml")
+    column = lines[number].index("[") + 1
+    assert caught.value.problems[0].startswith(f"cfg.yaml:{number + 1}:{column}")

@@ -1,0 +1,18 @@
+"""What all tests share: one thread, a cache of their own, and small data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down."""
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield

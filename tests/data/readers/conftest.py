@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.data.examples import Example
+from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.errors import DataError
+
+Read = Callable[..., list[Example]]
+Refuse = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Write bytes to a file and read it with the options given."""
+
+    def run(content: bytes | str, name: str, *, labelled: bool = True, **options: Any) -> Any:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return list(read_examples(str(path), ReadOptions(**options), labelled=labelled))
+
+    return run
+
+
+@pytest.fixture
+def refuse(read: Read, tmp_path: Path) -> Refuse:
+    """Read as `read` does, and return the complaints without the folder's name."""
+
+    def run(*args: Any, **options: Any) -> tuple[str, ...]:
+        with pytest.raises(DataError) as caught:
+            read(*args, **options)
+        return tuple(each.replace(f"{tmp_path}/", "") for each in caught.value.problems)
+
+    return run

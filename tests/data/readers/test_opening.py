@@ -1,0 +1,236 @@
+"""What is opened, decompressed and decoded, and what is refused before a row is read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import tempfile
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqtrain.data.examples import Example, RowProblems, shorten
+from seqtrain.data.readers import ReadOptions, files, lines, read_examples
+from seqtrain.errors import DataError
+
+Read = Callable[..., list[Any]]
+Refuse = Callable[..., tuple[str, ...]]
+
+TSV: dict[str, Any] = {"format": "tsv", "sequence": "text", "label": "label"}
+CONTENT = b"label\ttext\na\tone\nb\ttwo\n"
+
+
+def complaint(path: Path | str, *, labelled: bool = True) -> str:
+    with pytest.raises(DataError) as caught:
+        list(read_examples(str(path), ReadOptions(**TSV), labelled=labelled))
+    (message,) = caught.value.problems
+    return message
+
+
+def test_gzip_and_byte_order_mark_read_as_the_plain_file(read: Read) -> None:
+    plain = read(CONTENT, "a.tsv", **TSV)
+    assert [(row.sequence, row.label, row.line) for row in plain] == [
+        ("one", "a", 2),
+        ("two", "b", 3),
+    ]
+    assert read(b"\xef\xbb\xbf" + CONTENT, "b.tsv", **TSV) == plain
+    assert read(gzip.compress(CONTENT), "c.tsv.gz", **TSV) == plain
+    assert read(gzip.compress(CONTENT[:15]) + gzip.compress(CONTENT[15:]), "d.gz", **TSV) == plain
+
+
+def test_missing_file_tells_the_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert complaint("no.tsv") == f"no.tsv: no such file (looked for {tmp_path}/no.tsv)"
+
+
+def test_no_regular_file_is_refused_without_a_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    assert complaint(tmp_path).endswith("is a folder; expected a regular file")
+    assert complaint(tmp_path / "pipe").endswith("is a pipe; expected a regular file")
+    assert complaint("/dev/zero", labelled=False).endswith(
+        "is a device or socket; expected a regular file"
+    )
+    assert "symbolic links" in complaint(tmp_path / "loop")
+    assert "null" in complaint("a\0b")
+    assert complaint("-") == "stdin: can't be read here; give a file"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_unreadable_file(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").touch(mode=0o000)
+    assert complaint(tmp_path / "a.tsv").endswith("Permission denied")
+
+
+def test_prediction_reads_standard_input_and_pipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
+    rows = list(read_examples("-", ReadOptions("lines"), labelled=False))
+    assert [row.sequence for row in rows] == ["one", "two"]
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(
+        target=(tmp_path / "pipe").write_bytes, args=(b"three\n",), daemon=True
+    )
+    writer.start()
+    (row,) = read_examples(str(tmp_path / "pipe"), ReadOptions("lines"), labelled=False)
+    writer.join()
+    assert row.sequence == "three"
+
+
+def test_names_of_files_are_shown_on_one_line(tmp_path: Path) -> None:
+    assert "a\\nb.tsv: no such file" in complaint(tmp_path / "a\nb.tsv")
+    assert "\\udcff" in complaint(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (gzip.compress(CONTENT), "1: expected UTF-8 text, found gzip data; name it NAME.gz"),
+        (b"PK\x03\x04rest", "1: expected UTF-8 text, found a zip archive (or npz, xlsx)"),
+        (
+            CONTENT.decode().encode("utf-16"),
+            "1: expected UTF-8 text, found UTF-16 text; save it as UTF-8",
+        ),
+        (
+            CONTENT.decode().encode("utf-16-le"),
+            "1: expected UTF-8 text, found UTF-16 text; save it as UTF-8",
+        ),
+        (b"\0" * 9, "1: byte 1 is NUL; expected UTF-8 text, found binary data"),
+        (CONTENT + b"c\tth\0ree\n", "4: byte 5 is NUL; expected UTF-8 text, found binary data"),
+        (CONTENT + b"c\tth\xe9\n", "4: byte 5 is not UTF-8 (0xe9); save the file as UTF-8"),
+    ],
+)
+def test_what_is_no_utf_8_text_is_named(refuse: Refuse, content: bytes, found: str) -> None:
+    assert refuse(content, "a.tsv", **TSV) == (f"a.tsv:{found}",)
+
+
+def test_empty_files_are_refused_except_in_prediction(read: Read, refuse: Refuse) -> None:
+    for content in (b"", b"\xef\xbb\xbf", b"label\ttext\n"):
+        assert refuse(content, "a.tsv", **TSV) == ("a.tsv: no rows",)
+        assert read(content, "a.tsv", **TSV, labelled=False) == []
+    assert read(b"\xef\xbb\xbf", "a.txt", format="lines", labelled=False) == []
+
+
+def test_gzip_cut_anywhere_is_refused(refuse: Refuse) -> None:
+    packed = gzip.compress(CONTENT * 20)
+    for size in range(len(packed)):
+        (message,) = refuse(packed[:size], "a.tsv.gz", **TSV)[-1:]
+        assert message.startswith("a.tsv.gz:")
+        assert "the gzip data are cut off after" in message or size < 2
+
+
+def test_damaged_gzip_is_refused(refuse: Refuse) -> None:
+    packed = bytearray(gzip.compress(CONTENT * 20))
+    packed[-6] ^= 1
+    (message,) = refuse(bytes(packed), "a.gz", **TSV | {"header": True})
+    assert "the gzip data are damaged after" in message
+    assert refuse(CONTENT, "b.tsv.gz", **TSV) == ("b.tsv.gz: named .gz, but the data are not gzip",)
+
+
+def test_rows_before_the_cut_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"".join(b"%d\n" % i for i in range(50_000)))[:-40])
+    rows = read_examples(str(path), ReadOptions("lines"), labelled=False)
+    assert next(rows).sequence == "0"
+
+
+def test_gzip_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
+    monkeypatch.setattr(files, "BOMB_RATIO", 500)
+    bomb = gzip.compress(b"\n" * 400_000)
+    message = refuse(bomb, "a.gz", format="lines", labelled=False)[-1]
+    assert message.endswith("the gzip data expand more than 500 times; refused as a bomb")
+
+
+def test_overlong_line_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LINE_LIMIT", 10_000)
+    content = b"x" * 9_999 + b"\n" + b"y" * 10_001
+    message = refuse(b"\n" + content, "a.txt", format="lines", labelled=False)
+    assert message == ("a.txt:3: the line is longer than 10000 bytes",)
+
+
+def test_memory_stays_flat(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("label\ttext\n" + "a\tsome words\n" * 400_000)
+
+    def peak(rows: Iterator[object]) -> int:
+        tracemalloc.start()
+        for _ in zip(range(20_000), rows, strict=False):
+            pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert path.stat().st_size > 5_000_000
+    assert peak(read_examples(str(path), ReadOptions(**TSV))) < 1_000_000
+
+
+def test_the_first_five_problems_and_the_total() -> None:
+    problems = RowProblems("a.tsv")
+    problems.raise_if_any()
+    for line in range(1, 8):
+        problems.add(line, "bad")
+    with pytest.raises(DataError) as caught:
+        problems.raise_if_any()
+    assert caught.value.problems == (
+        *(f"a.tsv:{line}: bad" for line in range(1, 6)),
+        "a.tsv: 7 rows can't be used (2 not shown)",
+    )
+
+
+def test_stop_at_first_comes_after_the_rows_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("label\ttext\na\tone\nb\nc\tthree\n")
+    rows = read_examples(str(path), ReadOptions(**TSV), labelled=False, stop_at_first=True)
+    assert next(rows).sequence == "one"
+    with pytest.raises(DataError, match=r"a\.tsv:3: expected 2 fields") as caught:
+        next(rows)
+    assert len(caught.value.problems) == 1
+
+
+def test_shortened_text_is_printable_and_short() -> None:
+    assert shorten("a 'b'") == "'a 'b''"
+    assert shorten("a\x1b[31m\n") == "'a\\x1b[31m\\n'"
+    assert shorten("\u202e") == "'\\u202e'"
+    for text in ("x" * 10**6, "\x00" * 10**6):
+        assert len(shorten(text)) <= 80
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    content=st.one_of(
+        st.binary(max_size=40),
+        st.text('"{}[]:,\t\n\r@#_12?ael', max_size=40).map(str.encode),
+    ),
+    format=st.sampled_from(["csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "lines"]),
+    kind=st.sampled_from(["text", "tokens", "features"]),
+    labelled=st.booleans(),
+)
+def test_any_bytes_give_rows_or_a_data_error(
+    content: bytes, format: str, kind: str, labelled: bool
+) -> None:
+    column = "a" if format == "jsonl" else 0
+    options = ReadOptions(format, kind, sequence=column, label="e" if format == "jsonl" else 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a"
+        path.write_bytes(content)
+        rows: list[Example] = []
+        problems: tuple[str, ...] = ()
+        try:
+            rows = list(read_examples(str(path), options, labelled=labelled))
+        except DataError as error:
+            problems = error.problems
+    assert all(row.label for row in rows) or not labelled
+    assert rows or problems or not labelled
+    assert not any("\n" in problem for problem in problems)

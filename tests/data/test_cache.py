@@ -1,0 +1,174 @@
+"""Data from the cache equals data read anew, whatever happened to the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import Config
+from seqtrain.data import cache
+from seqtrain.data.preparation import PreparedData, prepare
+
+Write = Callable[[str, str | list[tuple[str, str]]], str]
+MakeConfig = Callable[..., Config]
+
+ROWS = [(f"word{i} again", "xy"[i % 2]) for i in range(20)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def keys(write: Write) -> dict[str, Any]:
+    return {
+        "train": write("train.tsv", ROWS),
+        "test": write("test.tsv", [("word1 other", "x"), ("word2 again", "z")]),
+        "validation": 0.2,
+        "max_length": 1,
+    }
+
+
+def same(one: PreparedData, other: PreparedData) -> bool:
+    arrays = [
+        np.array_equal(getattr(one.splits[name], array), getattr(other.splits[name], array))
+        and getattr(one.splits[name], array).dtype == getattr(other.splits[name], array).dtype
+        for name in one.splits
+        for array in cache.ARRAYS
+    ]
+    facts = [
+        (data.preprocessing, data.reports, data.eligible_tokens, data.digests, list(data.splits))
+        for data in (one, other)
+    ]
+    return all(arrays) and facts[0] == facts[1]
+
+
+def test_cached_data_equals_fresh_data_and_is_memory_mapped(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
+) -> None:
+    config = make_config(**keys)
+    fresh = prepare(config, cache_folder=folder)
+    cached = prepare(config, cache_folder=folder)
+    assert (fresh.from_cache, cached.from_cache) == (False, True)
+    assert same(fresh, cached)
+    assert same(prepare(config, cache_folder=None), cached)
+    assert isinstance(cached.splits["train"].values, np.memmap)
+    assert not cached.splits["train"].values.flags.writeable
+
+
+def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"text": [[1, null], [2, 3]], "label": "x"}\n{"text": [[4, 5]], "label": "y"}\n'
+    )
+    config = make_config(train=str(path), kind="features", missing="mask")
+    fresh, cached = (prepare(config, cache_folder=folder) for _ in range(2))
+    assert cached.from_cache
+    assert same(fresh, cached)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lowercase": False},
+        {"max_length": 2},
+        {"max_vocab_size": 4},
+        {"tokenizer": "char"},
+        {"validation": 0.3},
+        {"test": None},
+        {"seed": 1},
+    ],
+)
+def test_another_key_means_another_entry(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any], change: dict[str, Any]
+) -> None:
+    prepare(make_config(**keys), cache_folder=folder)
+    changed = make_config(**{**keys, **change})
+    data = prepare(changed, cache_folder=folder)
+    assert not data.from_cache
+    assert same(data, prepare(changed, cache_folder=None))
+
+
+def test_a_changed_file_means_another_entry_and_a_touched_one_does_not(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any], write: Write
+) -> None:
+    config = make_config(**keys)
+    prepare(config, cache_folder=folder)
+    os.utime(keys["train"], (1, 1))
+    assert prepare(config, cache_folder=folder).from_cache
+    write("train.tsv", [("changed again", "x"), *ROWS[1:]])
+    data = prepare(config, cache_folder=folder)
+    assert not data.from_cache
+    assert same(data, prepare(config, cache_folder=None))
+
+
+def entry_of(folder: Path) -> Path:
+    (entry,) = folder.iterdir()
+    return entry
+
+
+@pytest.mark.parametrize("name", ["train.values.npy", "test.labels.npy", "entry.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_entry_is_ignored_and_replaced(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any], name: str, damage: str
+) -> None:
+    config = make_config(**keys)
+    fresh = prepare(config, cache_folder=folder)
+    path = entry_of(folder) / "content" / name
+    content = path.read_bytes()
+    if damage == "remove":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[:-3])
+    else:
+        path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+    again = prepare(config, cache_folder=folder)
+    assert not again.from_cache
+    assert same(fresh, again)
+    assert prepare(config, cache_folder=folder).from_cache
+
+
+@pytest.mark.parametrize("obstacle", ["a file", "below a file"])
+def test_a_cache_that_cannot_be_written_is_no_failure(
+    make_config: MakeConfig, tmp_path: Path, keys: dict[str, Any], obstacle: str
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    folder = blocked if obstacle == "a file" else blocked / "cache"
+    for _ in range(2):
+        assert not prepare(make_config(**keys), cache_folder=folder).from_cache
+    assert blocked.read_text() == ""
+
+
+def test_old_and_abandoned_entries_go_and_those_in_use_stay(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
+) -> None:
+    folder.mkdir()
+    for age in range(cache.KEPT_ENTRIES + 5):
+        entry = folder / f"{age:064}"
+        entry.mkdir()
+        os.utime(entry, (1_000_000 - age, 1_000_000 - age))
+    for name, when in ((".new-old", 1_000_000), (".new-now", None), ("unrelated", 1)):
+        (folder / name).mkdir()
+        if when:
+            os.utime(folder / name, (when, when))
+    prepare(make_config(**keys), cache_folder=folder)
+    names = {path.name for path in folder.iterdir()}
+    assert {".new-now", "unrelated", f"{0:064}"} <= names
+    assert ".new-old" not in names
+    assert len([name for name in names if len(name) == 64]) == cache.KEPT_ENTRIES
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path))
+    assert cache.default_folder() == tmp_path
+    monkeypatch.delenv("SEQTRAIN_CACHE")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.default_folder() == tmp_path / "seqtrain"

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.data.splits import count_repeats, fingerprints, stratified_split
+from seqtrain.data.store import SequenceStore, StoreBuilder
+
+
+@given(
+    st.lists(st.integers(0, 8), min_size=1, max_size=200),
+    st.floats(0.01, 0.99),
+    st.integers(0, 2**63 - 1),
+)
+def test_a_split_parts_the_rows_class_by_class(
+    classes: list[int], fraction: float, seed: int
+) -> None:
+    labels = np.array(classes)
+    train, held_out = stratified_split(labels, fraction, seed)
+    assert sorted([*train, *held_out]) == list(range(len(labels)))
+    assert train.tolist() == sorted(train)
+    assert held_out.tolist() == sorted(held_out)
+    for label in set(classes):
+        count = classes.count(label)
+        taken = int((labels[held_out] == label).sum())
+        assert taken <= min(count - 1, count * fraction + 1)
+        assert taken >= min(count - 1, int(count * fraction - 1))
+    again = stratified_split(labels, fraction, seed)
+    assert (again[0] == train).all()
+
+
+def test_small_classes_add_up_to_the_fraction() -> None:
+    labels = np.repeat(np.arange(100), 3)
+    assert len(stratified_split(labels, 0.1, 0)[1]) == 30
+
+
+def test_classes_of_one_row_take_nothing_from_the_others() -> None:
+    labels = np.array([*range(1000), *[1000] * 50])
+    held_out = stratified_split(labels, 0.1, 0)[1]
+    assert len(held_out) <= 6
+    assert (labels[held_out] == 1000).all()
+
+
+def test_the_seed_decides_which_rows() -> None:
+    labels = np.zeros(100, dtype=np.int64)
+    assert (stratified_split(labels, 0.5, 0)[1] != stratified_split(labels, 0.5, 1)[1]).any()
+
+
+def build(*sequences: list[int]) -> SequenceStore:
+    builder = StoreBuilder()
+    for ids in sequences:
+        builder.add_ids(ids, 0, 1)
+    return builder.build()
+
+
+def test_repeats_are_whole_equal_sequences() -> None:
+    known = fingerprints(build([1, 2], [3], [4, 5, 6]))
+    assert count_repeats(build([1, 2], [2, 1], [1], [3], [3], [4, 5]), known) == 3

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.data.tokenizers import make_tokenizer, train_bpe
+from seqtrain.errors import ConfigError
+
+
+def split(name: str, text: str, *, lowercase: bool = False) -> list[str]:
+    return list(make_tokenizer(name, lowercase=lowercase)(text))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tokens"),
+    [
+        ("word", "Don't stop, R2-D2!", ["Don't", "stop", ",", "R2", "-", "D2", "!"]),
+        ("word", "l’été\u2028à 3.5€", ["l’été", "à", "3", ".", "5", "€"]),
+        ("word", "'quoted' a''b", ["'", "quoted", "'", "a", "'", "'", "b"]),
+        ("word", " \t\u3000", []),
+        ("whitespace", " Don't\tstop,\u3000R2-D2! ", ["Don't", "stop,", "R2-D2!"]),
+        ("char", "a é😀", ["a", " ", "é", "😀"]),
+        ("byte", "aé", ["a", "\xc3", "\xa9"]),
+        ("byte", "\ud800", ["\xed", "\xa0", "\x80"]),
+    ],
+)
+def test_texts_are_split_as_the_tokenizer_says(name: str, text: str, tokens: list[str]) -> None:
+    assert split(name, text) == tokens
+
+
+def test_lowercase_comes_before_splitting() -> None:
+    assert split("word", "MOVE İt", lowercase=True) == split("word", "move i̇t")
+    assert split("char", "Ab", lowercase=True) == ["a", "b"]
+
+
+@given(st.text())
+def test_no_tokenizer_loses_or_invents_characters(text: str) -> None:
+    assert "".join(split("char", text)) == text
+    assert "".join(split("byte", text)).encode("latin-1") == text.encode()
+    assert "".join(split("whitespace", text)) == "".join(text.split())
+    assert "".join(split("word", text)) == "".join(text.split())
+
+
+TEXTS = ["low lower lowest", "new newer newest", "wide wider widest"] * 20
+
+
+def test_bpe_learns_frequent_pieces_from_its_texts() -> None:
+    model = train_bpe(iter(TEXTS), vocab_size=300, lowercase=False)
+    tokenize = make_tokenizer("bpe", lowercase=False, bpe_model=model)
+    assert len(tokenize("lower newest")) < len("lower newest") / 2
+    assert list(tokenize(" \t ")) == []
+    assert len(json.loads(model)["model"]["vocab"]) <= 298
+    assert model == train_bpe(iter(TEXTS), vocab_size=300, lowercase=False)
+
+
+@given(st.text(min_size=1).filter(lambda text: bool(text.strip())))
+def test_bpe_splits_any_text_into_known_bytes(text: str) -> None:
+    tokenize = make_tokenizer("bpe", lowercase=False, bpe_model=BPE)
+    assert set("".join(tokenize(text))) <= ALPHABET
+    assert len("".join(tokenize(text))) == len(text.strip().encode())
+
+
+BPE = train_bpe(iter(TEXTS), vocab_size=280, lowercase=False)
+ALPHABET = {token for token in json.loads(BPE)["model"]["vocab"] if len(token) == 1}
+
+
+def test_bpe_lowercases_as_asked_in_training_and_use() -> None:
+    model = train_bpe(["NEWEST"] * 50, vocab_size=270, lowercase=True)
+    tokenize = make_tokenizer("bpe", lowercase=True, bpe_model=model)
+    assert list(tokenize("Newest")) == ["newest"]
+
+
+def test_bpe_without_its_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ConfigError, match=r"data.tokenizer: .*pip install 'seqtrain\[bpe\]'"):
+        train_bpe(TEXTS, vocab_size=300, lowercase=False)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.data.vocabulary import (
+    PAD,
+    SPECIAL,
+    UNK,
+    Vocabulary,
+    fit_vocabulary,
+    provisional_index,
+)
+
+
+def fit(tokens: list[str], *, min_count: int = 1, max_size: int = 100) -> tuple[Vocabulary, int]:
+    """Fit as the data room does: provisional ids first; check that the final ids agree."""
+    index = provisional_index()
+    ids = np.array([index[token] for token in tokens], dtype=np.int32)
+    counts = np.bincount(ids, minlength=len(index))
+    vocabulary, final, eligible = fit_vocabulary(
+        list(index), counts, min_count=min_count, max_size=max_size
+    )
+    assert final[ids].tolist() == [vocabulary.index[token] for token in tokens]
+    return vocabulary, eligible
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "é", "<pad>", "<unk>", ""]), max_size=60)
+
+
+@given(WORDS, st.integers(1, 4), st.integers(3, 9), st.randoms(use_true_random=False))
+def test_the_most_frequent_tokens_stay_in_an_order_that_rows_do_not_change(
+    tokens: list[str], min_count: int, max_size: int, chance: random.Random
+) -> None:
+    vocabulary, eligible = fit(tokens, min_count=min_count, max_size=max_size)
+    counts = Counter(token for token in tokens if token not in SPECIAL)
+    expected = sorted(counts, key=lambda token: (-counts[token], token))
+    expected = [token for token in expected if counts[token] >= min_count]
+    assert vocabulary.tokens == (*SPECIAL, *expected[: max_size - 2])
+    assert eligible == len(expected)
+    shuffled = list(tokens)
+    chance.shuffle(shuffled)
+    assert fit(shuffled, min_count=min_count, max_size=max_size)[0] == vocabulary
+
+
+def test_special_spellings_in_the_data_are_unknown_and_never_padding() -> None:
+    vocabulary, _ = fit(["<pad>", "<pad>", "<unk>", "a"])
+    assert vocabulary.tokens == ("<pad>", "<unk>", "a")
+    assert [vocabulary.index[token] for token in ("<pad>", "<unk>", "a", "b")] == [UNK, UNK, 2, UNK]
+    assert PAD not in vocabulary.index.values()
+
+
+def test_looking_a_token_up_does_not_add_it() -> None:
+    vocabulary, _ = fit(["a"])
+    assert vocabulary.index["new"] == UNK
+    assert "new" not in vocabulary.index

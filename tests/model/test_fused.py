@@ -1,0 +1,306 @@
+"""The fused GRU gives what torch's gives: states, gradients, dropout; repeatably."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
+
+from seqtrain.model.fused import DistinctInputs, fused_gru
+from seqtrain.model.matmul import long_product, outer_product, product
+
+VOCABULARY = 11
+INPUT_SIZE = 5
+LIMITS = {torch.float32: (1e-5, 1e-4), torch.float64: (1e-10, 1e-10)}
+
+
+class Case:
+    """A GRU, a batch of token sequences and weights for a loss over all that the GRU returns."""
+
+    def __init__(
+        self,
+        lengths: list[int],
+        *,
+        hidden_size: int = 6,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        with_h0: bool = False,
+        dtype: torch.dtype = torch.float64,
+        input_size: int = INPUT_SIZE,
+        vocabulary: int = VOCABULARY,
+        seed: int = 0,
+    ) -> None:
+        generator = torch.Generator().manual_seed(seed)
+
+        def random(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+        torch.manual_seed(seed)
+        self.gru = nn.GRU(
+            input_size,
+            hidden_size,
+            num_layers=num_layers,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            dtype=dtype,
+        )
+        self.tokens = pack_sequence(
+            [
+                torch.randint(vocabulary, (n,), generator=generator)
+                for n in sorted(lengths, reverse=True)
+            ]
+        )
+        directions = 1 + bidirectional
+        states = (num_layers * directions, len(lengths), hidden_size)
+        self.embedding = random(vocabulary, input_size).requires_grad_()
+        self.h0 = random(*states).requires_grad_() if with_h0 else None
+        self.output_weights = random(sum(lengths), directions * hidden_size)
+        self.final_weights = random(*states)
+        self.leaves = [self.embedding, *self.gru.parameters()]
+        self.leaves += [] if self.h0 is None else [self.h0]
+
+    def vectors(self) -> PackedSequence:
+        return PackedSequence(self.embedding[self.tokens.data], self.tokens.batch_sizes)
+
+    def distinct(self) -> DistinctInputs:
+        ids, index = torch.unique(self.tokens.data, return_inverse=True)
+        return DistinctInputs(self.embedding[ids], index, self.tokens.batch_sizes)
+
+    def fused_run(self, *, distinct: bool = True) -> tuple[Tensor, Tensor]:
+        inputs = self.distinct() if distinct else self.vectors()
+        outputs, h_n = fused_gru(inputs, self.gru, self.h0)
+        assert outputs is not None
+        return outputs, h_n
+
+    def torch_run(self) -> tuple[Tensor, Tensor]:
+        outputs, h_n = self.gru(self.vectors(), self.h0)
+        return outputs.data, h_n
+
+    def loss(self, outputs: Tensor | None, h_n: Tensor) -> Tensor:
+        loss = (h_n * self.final_weights).sum()
+        return loss if outputs is None else loss + (outputs * self.output_weights).sum()
+
+    def gradients(self, outputs: Tensor | None, h_n: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(self.loss(outputs, h_n), self.leaves)
+
+
+def assert_near(found: Tensor, expected: Tensor, limit: float) -> None:
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    scale = max(1e-3, float(expected.detach().abs().max()))
+    assert float((found - expected).detach().abs().max()) <= limit * scale
+
+
+def assert_same_as_torch(case: Case, *, distinct: bool, need_outputs: bool) -> None:
+    state_limit, gradient_limit = LIMITS[case.embedding.dtype]
+    inputs = case.distinct() if distinct else case.vectors()
+    outputs, h_n = fused_gru(inputs, case.gru, case.h0, need_outputs=need_outputs)
+    torch_outputs, torch_h_n = case.torch_run()
+    assert_near(h_n, torch_h_n, state_limit)
+    if outputs is not None:
+        assert_near(outputs, torch_outputs, state_limit)
+    assert (outputs is not None) == need_outputs
+    expected = case.gradients(torch_outputs if need_outputs else None, torch_h_n)
+    for found, gradient in zip(case.gradients(outputs, h_n), expected, strict=True):
+        assert_near(found, gradient, gradient_limit)
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+@settings(deadline=None, max_examples=80)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    hidden_size=st.sampled_from([1, 3, 8, 17]),
+    num_layers=st.integers(1, 2),
+    bidirectional=st.booleans(),
+    with_h0=st.booleans(),
+    distinct=st.booleans(),
+    need_outputs=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_states_and_gradients_are_torchs(
+    dtype: torch.dtype,
+    lengths: list[int],
+    hidden_size: int,
+    num_layers: int,
+    bidirectional: bool,
+    with_h0: bool,
+    distinct: bool,
+    need_outputs: bool,
+    seed: int,
+) -> None:
+    case = Case(
+        lengths,
+        hidden_size=hidden_size,
+        num_layers=num_layers,
+        bidirectional=bidirectional,
+        with_h0=with_h0,
+        dtype=dtype,
+        seed=seed,
+    )
+    assert_same_as_torch(case, distinct=distinct, need_outputs=need_outputs)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("dtype", LIMITS)
+def test_large_batches_are_torchs(dtype: torch.dtype, distinct: bool) -> None:
+    """Enough tokens, distinct tokens and units for several blocks and for oneDNN's products."""
+    case = Case(
+        [70, 1, 1, *range(20, 70)],
+        hidden_size=96,
+        input_size=64,
+        vocabulary=3000,
+        bidirectional=True,
+        with_h0=True,
+        dtype=dtype,
+    )
+    assert_same_as_torch(case, distinct=distinct, need_outputs=True)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_gradients_are_the_numerical_ones(bidirectional: bool, distinct: bool) -> None:
+    case = Case([4, 2, 2, 1], hidden_size=3, bidirectional=bidirectional, with_h0=True)
+
+    def run(*_leaves: Tensor) -> tuple[Tensor, Tensor]:
+        return case.fused_run(distinct=distinct)  # gradcheck changes the leaves in place
+
+    assert torch.autograd.gradcheck(run, case.leaves)
+
+
+def test_inputs_and_weights_without_gradient() -> None:
+    case = Case([3, 2], num_layers=2)
+    case.embedding.requires_grad_(False)
+    frozen = case.gru.get_parameter("weight_hh_l0").requires_grad_(False)
+    case.leaves = [p for p in case.gru.parameters() if p is not frozen]
+    found = case.gradients(*case.fused_run(distinct=False))
+    for gradient, expected in zip(found, case.gradients(*case.torch_run()), strict=True):
+        assert_near(gradient, expected, 1e-10)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_gradients_accumulate(distinct: bool) -> None:
+    case = Case([5, 3, 1], num_layers=2, bidirectional=True, with_h0=True)
+    once = case.gradients(*case.fused_run(distinct=distinct))
+    loss = case.loss(*case.fused_run(distinct=distinct))
+    torch.autograd.backward(loss, retain_graph=True)
+    torch.autograd.backward(loss)
+    torch.autograd.backward(case.loss(*case.fused_run(distinct=distinct)))
+    for leaf, gradient in zip(case.leaves, once, strict=True):
+        assert leaf.grad is not None
+        assert_near(leaf.grad, 3 * gradient, 1e-12)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_forwards_in_flight_keep_apart(distinct: bool) -> None:
+    cases = (Case([5, 3, 1]), Case([7, 7], seed=1))
+    alone = [case.gradients(*case.fused_run(distinct=distinct)) for case in cases]
+    runs = [case.fused_run(distinct=distinct) for case in cases]
+    for case, run, expected in zip(cases, runs, alone, strict=True):
+        for found, gradient in zip(case.gradients(*run), expected, strict=True):
+            assert torch.equal(found, gradient)
+
+
+def test_one_gru_twice_in_one_graph() -> None:
+    case = Case([4, 2, 2], num_layers=2)
+    _, h_n = case.fused_run()
+    found = case.gradients(*fused_gru(case.distinct(), case.gru, h_n))
+    _, torch_h_n = case.gru(case.vectors())
+    outputs, torch_h_n = case.gru(case.vectors(), torch_h_n)
+    expected = case.gradients(outputs.data, torch_h_n)
+    for gradient, torch_gradient in zip(found, expected, strict=True):
+        assert_near(gradient, torch_gradient, 1e-10)
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+def test_repeats_bit_for_bit(dtype: torch.dtype) -> None:
+    case = Case([60, *range(1, 60)], hidden_size=64, vocabulary=900, dtype=dtype)
+    runs = [case.fused_run() for _ in range(2)]
+    first, second = ((*run, *case.gradients(*run)) for run in runs)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_dropout_is_torchs() -> None:
+    case = Case([6, 4, 1], num_layers=3, bidirectional=True, dropout=0.4)
+    torch.manual_seed(7)
+    found = case.fused_run()
+    other = case.fused_run()
+    torch.manual_seed(7)
+    again = case.fused_run()
+    torch.manual_seed(7)
+    expected = case.torch_run()
+    assert torch.equal(found[1], again[1])
+    assert not torch.allclose(found[1], other[1])
+    assert_near(found[1], expected[1], 1e-10)
+    for a, b in zip(case.gradients(*found), case.gradients(*expected), strict=True):
+        assert_near(a, b, 1e-10)
+
+
+def test_evaluation_has_no_dropout_and_no_graph() -> None:
+    case = Case([6, 4, 1], num_layers=2, dropout=0.4)
+    case.gru.eval()
+    with torch.no_grad():
+        outputs, h_n = case.fused_run()
+    expected, torch_h_n = case.torch_run()
+    assert not h_n.requires_grad
+    assert_near(outputs, expected, 1e-10)
+    assert_near(h_n, torch_h_n, 1e-10)
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_autocast_lowers_the_products_alone(distinct: bool) -> None:
+    case = Case([6, 4, 1], num_layers=2, hidden_size=32, with_h0=True, dtype=torch.float32)
+    run = case.fused_run(distinct=distinct)
+    expected = (*run, *case.gradients(*run))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        run = case.fused_run(distinct=distinct)
+        found = (*run, *case.gradients(*run))
+    for lower, full in zip(found, expected, strict=True):
+        assert lower.dtype == torch.float32
+        assert not torch.equal(lower, full)
+        torch.testing.assert_close(lower, full, atol=3e-2, rtol=5e-2)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_nan_and_inf_show_and_stay_in_their_sequence(bad: float) -> None:
+    case = Case([5, 4, 3])
+    clean, _ = case.fused_run(distinct=False)
+    data = case.vectors().data.detach().clone()
+    data[1] = bad  # the second sequence's first token
+    inputs = PackedSequence(data, case.tokens.batch_sizes)
+    outputs, h_n = fused_gru(inputs, case.gru)
+    expected, torch_h_n = case.gru(inputs)
+    assert outputs is not None
+    assert torch.equal(outputs.isfinite(), expected.data.isfinite())
+    others = [0, 2, 3, 5, 6, 8, 9, 11]
+    assert torch.equal(outputs[others], clean[others])
+    weight = case.gru.get_parameter("weight_hh_l0")
+    (found,) = torch.autograd.grad(h_n.sum(), [weight])
+    (gradient,) = torch.autograd.grad(torch_h_n.sum(), [weight])
+    assert torch.equal(found.isfinite(), gradient.isfinite())
+
+
+def test_a_sequence_does_not_depend_on_its_batch_mates() -> None:
+    case = Case([40, 30, 30, *[20] * 30], hidden_size=128, dtype=torch.float32)
+    _, h_n = fused_gru(case.distinct(), case.gru)
+    lengths = [40, 30, 30]
+    for row, length in enumerate(lengths):
+        positions = case.tokens.batch_sizes.cumsum(0) - case.tokens.batch_sizes + row
+        tokens = case.tokens.data[positions[:length]]
+        alone = PackedSequence(case.embedding[tokens], torch.ones(length, dtype=torch.int64))
+        assert_near(fused_gru(alone, case.gru)[1][0, 0], h_n[0, row], 1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 511, 512, 513, 1100])
+def test_products_are_torchs(rows: int) -> None:
+    torch.manual_seed(0)
+    x, y = torch.randn(rows, 64), torch.randn(rows, 192)
+    weight, bias = torch.randn(192, 64), torch.randn(192)
+    expected = x @ weight.T + bias
+    torch.testing.assert_close(product(x, weight, bias), expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(long_product(x, weight, bias), expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(long_product(y, weight.T), y @ weight, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(outer_product(x, y, x.dtype), x.T @ y, atol=2e-4, rtol=1e-4)

@@ -1,0 +1,70 @@
+"""Pooling of packed steps against masked, padded arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from seqtrain.model.pooling import StepPooling, last_valid_state, rows_of_steps
+
+LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=8).map(
+    lambda values: sorted(values, reverse=True)
+)
+
+
+def padded_pooling(pooling: StepPooling, states: Tensor, valid: Tensor) -> Tensor:
+    """Pool (B, T, H) under a mask (B, T)."""
+    if pooling.how == "mean":
+        return (states * valid[..., None]).sum(1) / valid.sum(1, keepdim=True)
+    if pooling.how == "max":
+        return states.masked_fill(~valid[..., None], -torch.inf).amax(1)
+    scores = pooling.score(torch.tanh(pooling.project(states))).squeeze(-1)
+    weights = torch.softmax(scores.masked_fill(~valid, -torch.inf), 1)
+    return (weights[..., None] * states).sum(1)
+
+
+@given(LENGTHS, st.sampled_from(["mean", "max", "attention"]), st.sampled_from([1.0, 300.0]))
+def test_it_equals_masked_padded_pooling_with_its_gradient(
+    lengths: list[int], how: str, scale: float
+) -> None:
+    generator = torch.Generator().manual_seed(len(lengths))
+    sizes = torch.tensor(lengths)
+    states = scale * torch.randn(len(lengths), lengths[0], 3, generator=generator)
+    states.requires_grad_()
+    valid = torch.arange(lengths[0]) < sizes[:, None]
+    pooling = StepPooling(how, 3)
+    packed = pack_padded_sequence(states, sizes, batch_first=True)
+
+    pooled = pooling(packed.data, packed.batch_sizes)
+    expected = padded_pooling(pooling, states, valid)
+    torch.testing.assert_close(pooled, expected, rtol=1e-5, atol=1e-5)
+    weights = torch.randn(pooled.shape, generator=generator)
+    gradients = [
+        torch.autograd.grad((result * weights).sum(), states)[0] for result in (pooled, expected)
+    ]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+    assert (gradients[0][~valid] == 0).all()
+
+
+@given(LENGTHS)
+def test_each_packed_step_belongs_to_its_row(lengths: list[int]) -> None:
+    sizes = torch.tensor(lengths)
+    own_row = torch.arange(len(lengths)).unsqueeze(1).expand(-1, lengths[0])
+    packed = pack_padded_sequence(own_row, sizes, batch_first=True)
+    assert torch.equal(rows_of_steps(packed.batch_sizes), packed.data)
+
+
+def test_long_means_are_summed_in_full_precision() -> None:
+    states = torch.ones(5000, 1, dtype=torch.bfloat16)
+    pooled = StepPooling("mean", 1)(states, torch.ones(5000, dtype=torch.int64))
+    assert pooled.item() == pytest.approx(1.0)
+
+
+def test_the_last_valid_state_joins_both_directions_of_the_top_layer() -> None:
+    h_n = torch.arange(4.0).reshape(4, 1, 1)
+    assert last_valid_state(h_n, bidirectional=True).tolist() == [[2.0, 3.0]]
+    assert last_valid_state(h_n, bidirectional=False).tolist() == [[3.0]]

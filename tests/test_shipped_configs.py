@@ -1,0 +1,29 @@
+"""Every config that ships is valid, and names data that ships or says where it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seqtrain.config import load_config
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+
+
+def test_there_are_configs() -> None:
+    assert ROOT / "configs" / "quickstart.yaml" in CONFIGS
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_config_loads(path: Path) -> None:
+    load_config(path)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_data_that_ships_is_there(path: Path) -> None:
+    data = load_config(path).data
+    for name in (data.train, data.validation, data.test):
+        if isinstance(name, str) and name.startswith("data/"):
+            assert (ROOT / name).exists()

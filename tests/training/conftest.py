@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seqtrain.config.schema import Config
+from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.training.loop import Trainer
+
+NAMES = ("a", "b", "c")
+VOCAB_SIZE = 12
+
+
+@pytest.fixture
+def make_config() -> Callable[..., Config]:
+    """Build a small config; keys of sections are given as section=dict."""
+
+    def run(seed: int = 0, **sections: dict[str, Any]) -> Config:
+        small = {"embedding_dim": 6, "hidden_size": 8}
+        return Config.model_validate(
+            {
+                "seed": seed,
+                "data": {"train": "train.tsv", "sequence": "text", "label": "label"},
+                "batching": sections.get("batching", {"batch_size": 8}),
+                "model": {**small, **sections.get("model", {})},
+                "training": {"lr": 0.01, **sections.get("training", {})},
+            }
+        )
+
+    return run
+
+
+@pytest.fixture
+def make_store() -> Callable[..., SequenceStore]:
+    """Build random sequences; the class is decided by the first id."""
+
+    def run(rows: int, *, seed: int = 0, longest: int = 9) -> SequenceStore:
+        generator = np.random.default_rng(seed)
+        builder = StoreBuilder()
+        for row in range(rows):
+            ids = generator.integers(2, VOCAB_SIZE, size=generator.integers(1, longest + 1))
+            builder.add_ids(ids.tolist(), int(ids[0]) % len(NAMES), row + 2)
+        return builder.build()
+
+    return run
+
+
+@pytest.fixture
+def make_trainer(
+    make_config: Callable[..., Config], make_store: Callable[..., SequenceStore]
+) -> Callable[..., Trainer]:
+    """Build a trainer with freshly drawn weights, as `fit` does."""
+
+    def run(
+        config: Config | None = None,
+        train: SequenceStore | None = None,
+        validation: SequenceStore | None = None,
+        **sections: Any,
+    ) -> Trainer:
+        config = config or make_config(**sections)
+        torch.manual_seed(config.seed)
+        model = SequenceClassifier(
+            config.model, input_size=VOCAB_SIZE, num_classes=len(NAMES), features=False
+        )
+        model.initialize()
+        train = train or make_store(29)
+        return Trainer(model, train, validation, NAMES, config, torch.device("cpu"))
+
+    return run

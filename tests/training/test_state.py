@@ -1,0 +1,60 @@
+"""Going on from a captured state: the same bits as without the stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqtrain.data.store import SequenceStore
+from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
+from seqtrain.training.state import capture, restore
+
+MakeTrainer = Callable[..., Trainer]
+MakeStore = Callable[..., SequenceStore]
+
+
+def weights(trainer: Trainer) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+def state_after(trainer: Trainer, events: int) -> tuple[Any, ...]:
+    """Train for some events, then copy the whole state out as it is saved."""
+    steps = trainer.events()
+    for _ in range(events):
+        next(steps)
+    tensors, values = capture(trainer.optimizer, trainer.progress, trainer.device)
+    return weights(trainer), {name: value.clone() for name, value in tensors.items()}, values
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("events", [1, 3, 4, 5, 9])
+def test_going_on_from_a_captured_state_gives_equal_bits(
+    optimizer: str, events: int, make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    keys: dict[str, Any] = {
+        "model": {"dropout": 0.3, "num_layers": 2, "pooling": "attention"},
+        "training": {"optimizer": optimizer, "max_epochs": 3, "schedule": "cosine", "warmup": 0.2},
+        "validation": make_store(20, seed=1),
+    }
+    uninterrupted = make_trainer(**keys)
+    complete = [strip(event) for event in uninterrupted.events()]
+
+    weights_then, tensors, values = state_after(make_trainer(**keys), events)
+    resumed = make_trainer(**keys)
+    resumed.model.load_state_dict(weights_then)
+    torch.manual_seed(99)
+    resumed.progress = restore(resumed.optimizer, resumed.device, tensors, values)
+    remaining = [strip(event) for event in resumed.events()]
+
+    assert remaining == complete[events:]
+    expected = weights(uninterrupted)
+    assert all(torch.equal(value, expected[name]) for name, value in weights(resumed).items())
+
+
+def strip(event: StepEvent | EpochEvent) -> dict[str, Any]:
+    """All of an event but the time that it took."""
+    return {name: value for name, value in vars(event).items() if name != "seconds"}

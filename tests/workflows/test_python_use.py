@@ -1,0 +1,142 @@
+"""The verbs as plain functions: a session as the README has it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import seqtrain
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.workflows.stopping import StopSignals
+
+WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = tmp_path_factory.mktemp("data")
+    rows = [
+        (f"the {word} of n{i}", label)
+        for i in range(12)
+        for label in WORDS
+        for word in WORDS[label]
+    ]
+    text = "".join(f"{sequence}\t{label}\n" for sequence, label in rows)
+    (folder / "train.tsv").write_text(text)
+    return {
+        "data": {"train": folder / "train.tsv", "validation": 0.25, "sequence": 0, "label": 1},
+        "model": {"embedding_dim": 8, "hidden_size": 8},
+        "batching": {"batch_size": 8},
+        "training": {"max_epochs": 12, "lr": 0.03},
+    }
+
+
+@pytest.fixture(scope="module")
+def run(config: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+    return seqtrain.fit(config, run_dir=tmp_path_factory.mktemp("runs") / "r", device="cpu")
+
+
+def test_import_is_light() -> None:
+    script = "import sys, seqtrain; dir(seqtrain); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_all_names_are_there() -> None:
+    assert all(getattr(seqtrain, name) is not None for name in seqtrain.__all__)
+    with pytest.raises(AttributeError, match="trian"):
+        _ = seqtrain.trian
+
+
+def test_session(run: seqtrain.Run, config: dict[str, object]) -> None:
+    classifier = seqtrain.load(run)
+    assert classifier.labels == ("down", "up")
+    answers = classifier.predict(["the rise of x", "sink", "the climb", "fall fall"])
+    assert [answer.label for answer in answers] == ["up", "down", "up", "down"]
+    assert sum(answers[0].probabilities.values()) == pytest.approx(1)
+    assert answers[1].unknown == 0
+    assert classifier.predict(["zzz yyy"])[0].unknown == 1
+    assert classifier.predict([]) == []
+    assert seqtrain.evaluate(run, split="validation").scores.num_examples == 12
+    assert seqtrain.evaluate(str(run.path), split="train").scores.accuracy == 1.0
+    train = str(config["data"]["train"])  # type: ignore[index]
+    assert len(list(seqtrain.predict(train, run))) == 48
+    assert run.best_epoch <= run.epochs
+    assert run.test is None
+
+
+def test_predictions_of_the_best_model_equal_the_loaded_one(run: seqtrain.Run) -> None:
+    texts = [f"the {word}" for words in WORDS.values() for word in words]
+    whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")
+    assert whole.predict(texts) == folder.predict(texts)
+
+
+def test_order_of_input_changes_nothing(run: seqtrain.Run) -> None:
+    classifier = seqtrain.load(run)
+    texts = [f"the {word} {'of ' * i}" for words in WORDS.values() for i, word in enumerate(words)]
+    forward, backward = classifier.predict(texts), classifier.predict(texts[::-1])[::-1]
+    assert [a.label for a in forward] == [a.label for a in backward]
+    assert [a.probability for a in forward] == pytest.approx([a.probability for a in backward])
+
+
+@pytest.mark.parametrize("sequence", [3, ["a", "list"], None, np.zeros((2, 2)), ""])
+def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) -> None:
+    with pytest.raises(DataError, match=r"sequences?.*2"):
+        seqtrain.load(run).predict(["fine", sequence])
+
+
+def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
+    config: dict[str, object], tmp_path: Path, run: seqtrain.Run
+) -> None:
+    import torch
+
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    again = seqtrain.fit(config, run_dir=tmp_path / "again")
+    assert torch.equal(torch.rand(1), expected)
+    for name in ("best/model.safetensors", "last/training_state.safetensors"):
+        assert (again.path / name).read_bytes() == (run.path / name).read_bytes()
+    other = seqtrain.fit({**config, "seed": 1}, run_dir=tmp_path / "other")
+    name = "best/model.safetensors"
+    assert (other.path / name).read_bytes() != (run.path / name).read_bytes()
+
+
+def test_listener_hears_every_step(config: dict[str, object], tmp_path: Path) -> None:
+    heard: list[str] = []
+    seqtrain.fit(config, run_dir=tmp_path / "r", listener=lambda e: heard.append(type(e).__name__))
+    epochs = heard.count("EpochEvent")
+    assert heard[:2] == ["DataEvent", "StartEvent"]
+    assert heard[-1] == "Run"
+    assert heard.count("StepEvent") == epochs * 5
+
+
+def test_absent_device_is_refused(config: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cuda:88.*cpu"):
+        seqtrain.fit(config, run_dir=tmp_path / "r", device="cuda:88")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_second_interrupt_stops_at_once() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with StopSignals() as signals:
+        signal.raise_signal(signal.SIGINT)
+        assert signals.received == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("sequences", ["rise", 5, None])
+def test_one_sequence_instead_of_a_list_is_refused(run: seqtrain.Run, sequences: object) -> None:
+    with pytest.raises(DataError, match="expected a list of sequences"):
+        seqtrain.load(run).predict(sequences)  # type: ignore[arg-type]
+
+
+def test_a_split_that_cannot_be_is_refused(run: seqtrain.Run) -> None:
+    with pytest.raises(ConfigError, match="found 'dev'; expected test, validation, train"):
+        seqtrain.evaluate(run, split="dev")
