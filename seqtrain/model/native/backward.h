@@ -11,7 +11,6 @@
 namespace {
 
 // Vectors that tokens share: the gradients of a vector's tokens are summed, the rest is done once.
-
 void sum_occurrences(const GruCall& call, const BackwardPlan& plan, Index vector, float* sum) {
   const Shape& shape = plan.shape;
   memset(sum, 0, shape.gate_row * sizeof(float));
@@ -55,8 +54,6 @@ void finish_vectors(const GruCall& call, const BackwardPlan& plan, Worker& worke
       multiply(through_input(call, plan), count, worker.gates, worker.d_inputs);
   }
 }
-
-// The threads' sums, in torch's order of gates.
 
 // The sum of a row over all threads, given the first thread's.
 void add_rows(const BackwardPlan& plan, Index threads, const float* first, Index count, float* to) {

@@ -1,0 +1,88 @@
+"""The native engine refuses what it can't read before native code runs; and can be absent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.native import native_gru, serves, why_not
+from seqtrain.model.native.build import compile_library
+from seqtrain.model.native.library import VARIABLE, find_library
+
+needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+def packed(batch_sizes: list[int], size: int = 5) -> PackedSequence:
+    return PackedSequence(torch.randn(sum(batch_sizes), size), torch.tensor(batch_sizes))
+
+
+def shared(index: list[int], dtype: torch.dtype = torch.int64) -> DistinctInputs:
+    return DistinctInputs(
+        torch.randn(3, 5), torch.tensor(index, dtype=dtype), torch.tensor([len(index)])
+    )
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("inputs", "h0", "error", "says"),
+    [
+        (packed([2, 1], size=4), None, ValueError, r"\(tokens, 5\)"),
+        (PackedSequence(torch.randn(5), torch.tensor([5])), None, ValueError, "shape"),
+        (PackedSequence(torch.randn(4, 5), torch.tensor([2, 1])), None, ValueError, "sum is 3"),
+        (PackedSequence(torch.randn(3, 5), torch.tensor([1, 2])), None, ValueError, "never grow"),
+        (PackedSequence(torch.randn(3, 5), torch.tensor([3, 0])), None, ValueError, "positive"),
+        (PackedSequence(torch.randn(1, 5), torch.tensor([3, -2])), None, ValueError, "positive"),
+        (PackedSequence(torch.randn(3, 5), torch.tensor([3.0])), None, TypeError, "batch_sizes"),
+        (shared([0, 3]), None, ValueError, "0 to 3, must be 0 to 2"),
+        (shared([-1, 2]), None, ValueError, "-1 to 2"),
+        (shared([0, 1], torch.int32), None, TypeError, "index"),
+        (packed([2, 1]), torch.zeros(1, 3, 6), ValueError, r"must be \(1, 2, 6\)"),
+        (packed([2, 1]), torch.zeros(1, 2, 6).double(), TypeError, "h0"),
+    ],
+)
+def test_bad_input_is_refused(
+    inputs: PackedSequence | DistinctInputs,
+    h0: Tensor | None,
+    error: type[Exception],
+    says: str,
+) -> None:
+    with pytest.raises(error, match=says):
+        native_gru(inputs, nn.GRU(5, 6), h0)
+
+
+@needs_library
+def test_serves_float32_grus_alone() -> None:
+    assert serves(nn.GRU(2, 3))
+    assert not serves(nn.LSTM(2, 3))
+    assert not serves(nn.GRU(2, 3).double())
+    assert not serves(nn.GRU(2, 3, device="meta"))
+    with pytest.raises(TypeError, match="float64"):
+        native_gru(packed([2, 1]), nn.GRU(5, 6).double())
+
+
+@pytest.mark.parametrize(("value", "says"), [("off", "switched off"), ("sse", "must be one of")])
+def test_the_variable_switches_it_off(
+    monkeypatch: pytest.MonkeyPatch, value: str, says: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, value)
+    find_library.cache_clear()
+    try:
+        assert says in why_not()
+        assert not serves(nn.GRU(2, 3))
+        with pytest.raises(RuntimeError, match=says):
+            native_gru(packed([2, 1]), nn.GRU(5, 6))
+    finally:
+        find_library.cache_clear()
+
+
+def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: None)
+    assert compile_library(tmp_path / "library.so") == "no C++ compiler was found"
+    assert not list(tmp_path.iterdir())
