@@ -109,8 +109,9 @@ class ModelConfig(Section):
     """State before the first step."""
     unroll: Literal["packed"] = "packed"
     """How the encoder runs over sequences of unequal length."""
-    engine: Literal["auto", "fused", "torch"] = "auto"
-    """Who computes the recurrence: fused (GRU, cost linear in length), torch; auto chooses."""
+    engine: Literal["auto", "native", "fused", "torch"] = "auto"
+    """Who computes the recurrence: fused (GRU, cost linear in length), torch, or auto: fused for a
+    GRU on a CPU, else torch; native is a GRU in C++, for those who ask for it."""
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0

@@ -1,0 +1,81 @@
+"""What must hold before native code sees a tensor: types, devices, sizes, ranges."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def check_parameters(gru: nn.GRU) -> None:
+    """Check the parameters of a GRU.
+
+    Raises:
+        TypeError: not float32 on the CPU.
+        ValueError: another shape than the GRU's sizes say.
+    """
+    width = gru.hidden_size * (2 if gru.bidirectional else 1)
+    for name, parameter in gru.named_parameters():
+        check_type(name, parameter, torch.float32)
+        columns = gru.hidden_size
+        if name.startswith("weight_ih"):
+            columns = gru.input_size if "_l0" in name else width
+        shape = (3 * gru.hidden_size, columns)[: 2 if name.startswith("weight") else 1]
+        if parameter.shape != shape:
+            raise ValueError(f"{name}: shape {tuple(parameter.shape)}, must be {shape}")
+
+
+def check_inputs(
+    vectors: Tensor, index: Tensor | None, batch_sizes: Tensor, input_size: int
+) -> None:
+    """Check packed tokens: vectors, or a table of vectors and an index into it.
+
+    Raises:
+        TypeError: another type or device than the library takes.
+        ValueError: sizes that don't fit, or an index outside the table.
+    """
+    check_type("inputs", vectors, torch.float32)
+    check_type("batch_sizes", batch_sizes, torch.int64)
+    if vectors.dim() != 2 or vectors.shape[1] != input_size:
+        raise ValueError(f"inputs: shape {tuple(vectors.shape)}, must be (tokens, {input_size})")
+    tokens = len(vectors)
+    if index is not None:
+        check_type("index", index, torch.int64)
+        if index.dim() != 1:
+            raise ValueError(f"index: shape {tuple(index.shape)}, must be (tokens,)")
+        tokens = len(index)
+    if batch_sizes.dim() != 1 or len(batch_sizes) == 0:
+        raise ValueError(f"batch_sizes: shape {tuple(batch_sizes.shape)}, must be (steps,)")
+    if int(batch_sizes[-1]) < 1 or bool((batch_sizes.diff() > 0).any()):
+        raise ValueError("batch_sizes: must be positive and never grow (longest sequence first)")
+    if int(batch_sizes.sum()) != tokens:
+        raise ValueError(f"batch_sizes: sum is {int(batch_sizes.sum())}, but {tokens} tokens")
+    if index is not None:
+        low, high = (int(bound) for bound in index.aminmax())
+        if low < 0 or high >= len(vectors):
+            raise ValueError(f"index: {low} to {high}, must be 0 to {len(vectors) - 1}")
+
+
+def check_start(h0: Tensor, gru: nn.GRU, batch: int) -> None:
+    """Check initial states.
+
+    Raises:
+        TypeError: not float32 on the CPU.
+        ValueError: another shape than (layers * directions, batch, hidden).
+    """
+    check_type("h0", h0, torch.float32)
+    directions = 2 if gru.bidirectional else 1
+    shape = (gru.num_layers * directions, batch, gru.hidden_size)
+    if h0.shape != shape:
+        raise ValueError(f"h0: shape {tuple(h0.shape)}, must be {shape}")
+
+
+def check_type(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    """Check that a tensor is what the library reads: of this type, strided, on the CPU.
+
+    Raises:
+        TypeError: it isn't.
+    """
+    if tensor.dtype != dtype or tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        raise TypeError(
+            f"{name}: {tensor.dtype} on {tensor.device}, the native engine takes {dtype} on cpu"
+        )

@@ -1,0 +1,57 @@
+// Which vector path runs, and the functions that Python calls.
+
+#include <string.h>
+
+#include "interface.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+extern "C" const Kernels seqtrain_kernels_portable;
+#if defined(__x86_64__)
+extern "C" const Kernels seqtrain_kernels_avx2;
+extern "C" const Kernels seqtrain_kernels_avx512;
+#endif
+
+static const Kernels* kernels = &seqtrain_kernels_portable;
+
+// The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
+static const Kernels* find(const char* wanted) {
+  bool any = strcmp(wanted, "auto") == 0;
+#if defined(__x86_64__)
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+  if (avx512 && (any || strcmp(wanted, "avx512") == 0)) return &seqtrain_kernels_avx512;
+  if (avx2 && (any || strcmp(wanted, "avx2") == 0)) return &seqtrain_kernels_avx2;
+#endif
+  return any || strcmp(wanted, "portable") == 0 ? &seqtrain_kernels_portable : nullptr;
+}
+
+// Chooses the path; returns its name, null where the processor lacks the wanted one.
+EXPORT const char* seqtrain_choose(const char* wanted) {
+  const Kernels* found = find(wanted);
+  if (found) kernels = found;
+  return found ? found->name : nullptr;
+}
+
+// What the library was built from: build.py's digest of the sources.
+EXPORT const char* seqtrain_sources() { return SEQTRAIN_SOURCES; }
+
+EXPORT int64_t seqtrain_call_size() { return sizeof(GruCall); }
+
+EXPORT int64_t seqtrain_gru_gate_row(int64_t hidden_size) { return kernels->gate_row(hidden_size); }
+
+EXPORT int64_t seqtrain_gru_scratch(const GruCall* call, int backward) {
+  return kernels->scratch(call, backward);
+}
+
+EXPORT void seqtrain_gru_forward(const GruCall* call) { kernels->forward(call); }
+
+EXPORT void seqtrain_gru_backward(const GruCall* call) { kernels->backward(call); }
+
+EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
+                                 int64_t* unique, int64_t* inverse) {
+  return kernels->distinct(ids, count, size, place, unique, inverse);
+}
+
+EXPORT void seqtrain_adam_rows(const AdamRows* call) { kernels->adam_rows(call); }

@@ -1,0 +1,68 @@
+// What Python hands over and calls: plain C, no torch. library.py mirrors the struct field by field.
+//
+// Shapes: N packed tokens, T longest length, B batch, U vectors, E input size, H hidden size.
+// The token of sequence b (they stand longest first) at step t is number start[t] + b, where
+// start[t] is the sum of batch_sizes[0 .. t-1]: torch's PackedSequence. Arrays are row-major.
+
+#pragma once
+
+#include <stdint.h>
+
+// One layer of a GRU in one direction. Null pointers are allowed where said.
+struct GruCall {
+  int64_t threads;
+  int64_t reverse;        // whether the sequences are read from their last token to their first
+  int64_t tokens;         // N
+  int64_t steps;          // T
+  int64_t batch;          // B
+  int64_t vectors;        // U
+  int64_t input_size;     // E
+  int64_t hidden_size;    // H
+  int64_t states_stride;  // numbers from one row of `states`, and of `d_states`, to the next
+
+  const int64_t* batch_sizes;  // (T)
+  const int64_t* index;        // (N) which vector each token is; null: vector i is token i
+  const float* vectors_in;     // (U, E)
+  const float* w_ih;           // (3H, E), gates in torch's order: r, z, n
+  const float* w_hh;           // (3H, H)
+  const float* b_ih;           // (3H)
+  const float* b_hh;           // (3H)
+  const float* h0;             // (B, H); null: zeros
+
+  float* states;  // (N, H) every state; null in a forward without a backward that needs none
+  float* gates;   // (N, gate_row) what backward needs and overwrites; null without a backward
+  float* last;    // (B, H) the state after each sequence's last token in this direction
+  char* scratch;  // as many bytes as seqtrain_gru_scratch says
+
+  const float* d_states;  // (N, H); null: none
+  const float* d_last;    // (B, H); null: none
+  float* d_vectors;       // (U, E); null: not wanted
+  int64_t add_d_vectors;  // add to d_vectors instead of writing them
+  float* d_w_ih;
+  float* d_w_hh;
+  float* d_b_ih;
+  float* d_b_hh;
+  float* d_h0;  // (B, H); null: not wanted
+};
+
+// Adam on some rows of a matrix, each named once.
+struct AdamRows {
+  int64_t threads, touched, row_size;
+  const int64_t* rows;            // (touched)
+  const float* gradient;          // (touched, row_size)
+  float *weight, *mean, *square;  // (any, row_size)
+  double lr, beta1, beta2, eps, weight_decay;
+  double correction1, root_correction2;  // 1 - beta1^step, sqrt(1 - beta2^step)
+};
+
+// The kernels of one vector path.
+struct Kernels {
+  const char* name;
+  int64_t (*gate_row)(int64_t hidden_size);
+  int64_t (*scratch)(const GruCall* call, int backward);
+  void (*forward)(const GruCall* call);
+  void (*backward)(const GruCall* call);
+  int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
+                      int64_t* unique, int64_t* inverse);
+  void (*adam_rows)(const AdamRows* call);
+};

@@ -1,0 +1,28 @@
+// The kernels for one vector path: built once for each, with the flags that it needs, under
+// the name SEQTRAIN_PATH.
+
+#include "backward.h"
+#include "forward.h"
+#include "rows.h"
+
+namespace {
+
+int64_t gate_row(int64_t hidden_size) { return shape_of(1, hidden_size).gate_row; }
+
+int64_t scratch(const GruCall* call, int backward) {
+  Arena arena{nullptr, 0};
+  if (backward) plan_backward(*call, arena);
+  else plan_forward(*call, arena);
+  return arena.used;
+}
+
+}  // namespace
+
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+#define JOIN_OF(a, b) a##b
+#define JOIN(a, b) JOIN_OF(a, b)
+
+extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
+const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {TEXT(SEQTRAIN_PATH), gate_row, scratch,
+                                                    forward, backward, distinct, adam_rows};

@@ -1,0 +1,85 @@
+// How weights are packed, so that the innermost loops read them in one stream.
+//
+// A product is computed for ROWS rows and one panel at a time. A panel is up to three vectors of
+// columns wide; a line of it, at depth k, holds what row k of the right-hand matrix has there:
+//
+//                vector 0       vector 1       vector 2
+//   depth 0   [c0 ... c15 ][c16 ... c31 ][c32 ... c47 ]     multiplied by number 0 of each row
+//   depth 1   [c0 ... c15 ][c16 ... c31 ][c32 ... c47 ]     multiplied by number 1 of each row
+//   ...
+//
+// In a gate panel the three vectors are the three gates of the same LANES units:
+//
+//   recurrent weights    [r of u0 ... u15][z of u0 ... u15][n of u0 ... u15]
+//   input weights        [n of u0 ... u15][r of u0 ... u15][z of u0 ... u15]
+//
+// so that the accumulators of a unit's gates meet in registers and are joined there. The orders
+// differ for the sake of what forward saves for backward, four vectors for each LANES units:
+//
+//                       n        r        z        q          q = W_hn h + b_hn
+//   backward makes     dn       dr       dz       dq
+//                     |--- for the input ---|
+//                               |- for the recurrence -|
+//
+// each matrix needs three vectors next to each other. Units beyond H count as ones whose weights
+// are zero.
+
+#pragma once
+
+#include "vector.h"
+
+namespace {
+
+// Which of torch's gates (r 0, z 1, n 2) stands in each vector of a gate panel.
+constexpr int RECURRENT_ORDER[3] = {0, 1, 2};
+constexpr int INPUT_ORDER[3] = {2, 0, 1};
+
+// Width of the next panel, in vectors, where `left` remain: 4 are two twos, not a three and a one.
+INLINE Index panel_width(Index left) { return left == 4 ? 2 : smaller(left, 3); }
+
+// One gate panel of W (3H, depth): to[k][gate][lane].
+void pack_gate_panel(const float* w, Index hidden, Index depth, const int* order, Index panel,
+                     float* to) {
+  for (int gate = 0; gate < 3; ++gate) {
+    for (int lane = 0; lane < LANES; ++lane) {
+      Index unit = panel * LANES + lane;
+      float* at = to + gate * LANES + lane;
+      const float* row = w + (order[gate] * hidden + unit) * depth;
+      for (Index k = 0; k < depth; ++k) at[k * 3 * LANES] = unit < hidden ? row[k] : 0.f;
+    }
+  }
+}
+
+// One panel of W (3H, columns) from column `first` on, for gradients of gates times W: its depth
+// runs over the gates as they lie in a gate row, LANES units of each gate in turn.
+void pack_column_panel(const float* w, Index hidden, Index columns, const int* order, Index first,
+                       Index width, float* to) {
+  Index count = smaller(width * LANES, columns - first);
+  for (Index group = 0; group < round_up(hidden, LANES); group += LANES) {
+    for (int gate = 0; gate < 3; ++gate) {
+      for (int lane = 0; lane < LANES; ++lane, to += width * LANES) {
+        Index unit = group + lane;
+        const float* row = w + (order[gate] * hidden + unit) * columns + first;
+        for (Index i = 0; i < width * LANES; ++i)
+          to[i] = unit < hidden && i < count ? row[i] : 0.f;
+      }
+    }
+  }
+}
+
+// Numbers per unit in the order of a gate panel: to[panel][gate][lane].
+void pack_bias(const float* b_ih, const float* b_hh, Index hidden, float* input, float* recurrent) {
+  for (Index unit = 0; unit < round_up(hidden, LANES); ++unit) {
+    Index panel = unit / LANES, lane = unit % LANES;
+    bool real = unit < hidden;
+    for (int gate = 0; gate < 3; ++gate) {
+      Index from = INPUT_ORDER[gate] * hidden + unit;
+      // r and z add both biases; n's recurrent one stays inside r * (...).
+      float b = real ? b_ih[from] + (gate == 0 ? 0.f : b_hh[from]) : 0.f;
+      input[(panel * 3 + gate) * LANES + lane] = b;
+    }
+    recurrent[unit] = real ? b_hh[2 * hidden + unit] : 0.f;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,150 @@
+// The two matrix products: rows times a packed matrix, and sums of outer products.
+
+#pragma once
+
+#include "panels.h"
+
+namespace {
+
+// sums[row][vector] += a[row][0 .. depth-1] times a panel W vectors wide.
+template <int R, int W>
+INLINE void multiply_add(Vec (&sums)[R][W], const float* const* a, const float* panel,
+                         Index depth) {
+  for (Index k = 0; k < depth; ++k, panel += W * LANES) {
+    Vec weight[W];
+    UNROLL for (int v = 0; v < W; ++v) weight[v] = load(panel + v * LANES);
+    UNROLL for (int r = 0; r < R; ++r) {
+      Vec x = in_register(splat(a[r][k]));
+      UNROLL for (int v = 0; v < W; ++v) sums[r][v] += x * weight[v];
+    }
+  }
+}
+
+// C = A B, the rows of A and C given by pointers.
+struct Product {
+  Index pieces, depth, stride;  // a row of A: `pieces` runs of `depth` numbers, `stride` apart
+  const float* panels;          // B, packed
+  Index columns;                // of C
+  const float* bias;            // added to each row, in whole vectors; null: none
+  bool add;                     // add to what is in C
+};
+
+template <int R, int W>
+NOINLINE void multiply_tile(const Product& product, const float* const* a, float* const* c,
+                            Index column, const float* panel) {
+  Vec sums[R][W];
+  UNROLL for (int r = 0; r < R; ++r) {
+    UNROLL for (int v = 0; v < W; ++v) {
+      Index at = column + v * LANES;
+      sums[r][v] = product.bias ? load(product.bias + at) : Vec{};
+      if (product.add) sums[r][v] += load_part(c[r] + at, product.columns - at);
+    }
+  }
+  const float* row[R];
+  for (int r = 0; r < R; ++r) row[r] = a[r];
+  for (Index piece = 0; piece < product.pieces; ++piece) {
+    multiply_add<R, W>(sums, row, panel, product.depth);
+    panel += product.depth * W * LANES;
+    for (int r = 0; r < R; ++r) row[r] += product.stride;
+  }
+  UNROLL for (int r = 0; r < R; ++r) {
+    UNROLL for (int v = 0; v < W; ++v) {
+      Index at = column + v * LANES;
+      store_part(c[r] + at, sums[r][v], product.columns - at);
+    }
+  }
+}
+
+// Panel by panel, so that a panel stays in the first cache while all rows pass.
+void multiply(const Product& product, Index rows, const float* const* a, float* const* c) {
+  Index vectors = round_up(product.columns, LANES) / LANES;
+  Index depth = product.pieces * product.depth;
+  for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
+    const float* panel = product.panels + at * LANES * depth;
+    for (Index r = 0; r < rows; r += ROWS) {
+      with_rows(smaller(ROWS, rows - r), [&](auto count) {
+        constexpr int R = decltype(count)::value;
+        Index column = at * LANES;
+        if (width == 3) multiply_tile<R, 3>(product, a + r, c + r, column, panel);
+        if (width == 2) multiply_tile<R, 2>(product, a + r, c + r, column, panel);
+        if (width == 1) multiply_tile<R, 1>(product, a + r, c + r, column, panel);
+      });
+    }
+  }
+}
+
+// sum (ROWS, W vectors) += left (depth, ROWS)^T right (depth, W vectors)
+template <int W>
+NOINLINE void outer_tile(const float* left, const float* right, Index depth, float* sum,
+                         Index stride) {
+  Vec sums[ROWS][W] = {};
+  for (Index k = 0; k < depth; ++k, left += ROWS, right += W * LANES) {
+    Vec y[W];
+    UNROLL for (int v = 0; v < W; ++v) y[v] = load(right + v * LANES);
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+      Vec x = in_register(splat(left[r]));
+      UNROLL for (int v = 0; v < W; ++v) sums[r][v] += x * y[v];
+    }
+  }
+  UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLL for (int v = 0; v < W; ++v) {
+      float* at = sum + r * stride + v * LANES;
+      store(at, load(at) + sums[r][v]);
+    }
+  }
+}
+
+// Numbers between two tiles of the packed left side, away from a power of two: tiles that lie a
+// power of two apart share a few lines of the cache, and a line written goes to a tile each.
+INLINE Index left_tile(Index depth) { return depth * ROWS + 16; }
+
+INLINE Index left_size(Index gates, Index depth) { return gates / ROWS * left_tile(depth); }
+
+// Copies three of the four vectors of each group in gate rows into tiles of ROWS columns.
+void pack_left(const float* const* rows, Index depth, Index groups, float* to) {
+  Index tile = left_tile(depth);
+  for (Index k = 0; k < depth; ++k) {
+    const float* from = rows[k];
+    float* at = to + k * ROWS;
+    for (Index group = 0; group < groups; ++group, from += 4 * LANES) {
+      UNROLL for (int i = 0; i < 3 * LANES; i += ROWS, at += tile) {
+        memcpy(at, from + i, ROWS * sizeof(float));
+      }
+    }
+  }
+}
+
+// Copies one panel's columns of rows that end after `columns` numbers.
+void pack_right(const float* const* rows, Index depth, Index first, Index width, Index columns,
+                float* to) {
+  for (Index k = 0; k < depth; ++k) {
+    for (Index at = first; at < first + width * LANES; at += LANES, to += LANES)
+      store(to, load_part(rows[k] + at, columns - at));
+  }
+}
+
+// Adds the outer products of pairs of rows: three vectors a group of gate rows, and plain rows.
+// sum (3 * groups * LANES, columns in whole vectors); left, right: room for the packed rows.
+struct OuterProduct {
+  Index groups, columns;
+  float *sum, *left, *right;
+};
+
+void add_outer(const OuterProduct& outer, Index depth, const float* const* gate_rows,
+               const float* const* rows) {
+  Index vectors = round_up(outer.columns, LANES) / LANES, stride = vectors * LANES;
+  Index gates = 3 * outer.groups * LANES;
+  pack_left(gate_rows, depth, outer.groups, outer.left);
+  for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
+    pack_right(rows, depth, at * LANES, width, outer.columns, outer.right);
+    for (Index i = 0; i < gates; i += ROWS) {
+      const float* left = outer.left + i / ROWS * left_tile(depth);
+      float* sum = outer.sum + i * stride + at * LANES;
+      if (width == 3) outer_tile<3>(left, outer.right, depth, sum, stride);
+      if (width == 2) outer_tile<2>(left, outer.right, depth, sum, stride);
+      if (width == 1) outer_tile<1>(left, outer.right, depth, sum, stride);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,461 @@
+"""The native engine gives what torch's GRU gives on every vector path, and refuses bad input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.native import adam_rows, distinct, native_gru, serves, why_not
+from seqtrain.model.native.build import compile_library
+from seqtrain.model.native.library import VARIABLE, find_library
+
+needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
+LENGTHS = st.one_of(
+    st.lists(st.integers(1, 12), min_size=1, max_size=20),
+    st.lists(st.integers(1, 90), min_size=1, max_size=5),
+)
+
+
+@pytest.fixture(params=["avx512", "avx2", "portable"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Force each vector path that this processor has."""
+    monkeypatch.setenv(VARIABLE, request.param)
+    find_library.cache_clear()
+    if why_not():
+        find_library.cache_clear()
+        pytest.skip(why_not())
+    yield request.param
+    monkeypatch.undo()
+    find_library.cache_clear()
+    why_not()
+
+
+class Case:
+    """A GRU, a batch, and weights that make a loss of all that the GRU returns."""
+
+    def __init__(
+        self,
+        lengths: list[int],
+        input_size: int = 5,
+        hidden_size: int = 6,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        bias: bool = True,
+        vectors: int | None = None,
+        with_h0: bool = False,
+        need_outputs: bool = True,
+        seed: int = 0,
+    ) -> None:
+        torch.manual_seed(seed)
+        self.gru = nn.GRU(
+            input_size, hidden_size, num_layers, bias=bias, bidirectional=bidirectional
+        )
+        lengths = sorted(lengths, reverse=True)
+        self.batch_sizes = torch.tensor([sum(n > t for n in lengths) for t in range(lengths[0])])
+        self.table = torch.randn(vectors or sum(lengths), input_size, requires_grad=True)
+        self.index = torch.randint(vectors, (sum(lengths),)) if vectors else None
+        states = ((1 + bidirectional) * num_layers, len(lengths), hidden_size)
+        self.h0 = torch.randn(states, requires_grad=True) if with_h0 else None
+        self.weight = torch.randn(states)
+        self.output_weight = torch.randn(sum(lengths), (1 + bidirectional) * hidden_size)
+        self.need_outputs = need_outputs
+
+    def leaves(self) -> list[Tensor]:
+        return [self.table, *self.gru.parameters(), *([] if self.h0 is None else [self.h0])]
+
+    def torch(self) -> tuple[Tensor | None, Tensor]:
+        data = self.table if self.index is None else self.table[self.index]
+        outputs, h_n = self.gru(PackedSequence(data, self.batch_sizes), self.h0)
+        return outputs.data if self.need_outputs else None, h_n
+
+    def native(self) -> tuple[Tensor | None, Tensor]:
+        inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
+        if self.index is not None:
+            inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
+        return native_gru(inputs, self.gru, self.h0, need_outputs=self.need_outputs)
+
+    def loss(self, states: tuple[Tensor | None, Tensor]) -> Tensor:
+        outputs, h_n = states
+        loss = (h_n * self.weight).sum()
+        return loss if outputs is None else loss + (outputs * self.output_weight).sum()
+
+    def gradients(self, states: tuple[Tensor | None, Tensor]) -> list[Tensor]:
+        return list(torch.autograd.grad(self.loss(states), self.leaves()))
+
+
+def assert_close(found: Tensor | None, expected: Tensor | None, limit: float) -> None:
+    """Compare within a limit relative to the largest number, or to 1 where that is less."""
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.shape == expected.shape
+        scale = max(1.0, expected.abs().max().item())
+        assert (found - expected).abs().max().item() <= limit * scale
+
+
+def assert_same_as_torch(case: Case) -> None:
+    expected, found = case.torch(), case.native()
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, 1e-5)
+    for ours, theirs in zip(case.gradients(found), case.gradients(expected), strict=True):
+        assert_close(ours, theirs, 1e-4)
+
+
+def test_is_built_where_there_is_a_compiler() -> None:
+    if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
+        assert why_not() == ""
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    lengths=LENGTHS,
+    input_size=SIZES,
+    hidden_size=SIZES,
+    num_layers=st.integers(1, 2),
+    bidirectional=st.booleans(),
+    bias=st.booleans(),
+    vectors=st.one_of(st.none(), st.integers(1, 9), st.integers(100, 300)),
+    with_h0=st.booleans(),
+    need_outputs=st.booleans(),
+)
+def test_states_and_gradients_are_torchs(
+    path: str,
+    lengths: list[int],
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    bidirectional: bool,
+    bias: bool,
+    vectors: int | None,
+    with_h0: bool,
+    need_outputs: bool,
+) -> None:
+    assert_same_as_torch(
+        Case(
+            lengths,
+            input_size,
+            hidden_size,
+            num_layers=num_layers,
+            bidirectional=bidirectional,
+            bias=bias,
+            vectors=vectors,
+            with_h0=with_h0,
+            need_outputs=need_outputs,
+        )
+    )
+
+
+@pytest.mark.parametrize(("input_size", "hidden_size"), [(300, 100), (100, 257), (1, 1)])
+def test_awkward_sizes(path: str, input_size: int, hidden_size: int) -> None:
+    assert_same_as_torch(Case([40, 30, 9, 9, 8, 7, 6, 5, 1], input_size, hidden_size, vectors=40))
+
+
+@needs_library
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_any_number_of_threads(threads: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert_same_as_torch(Case([9, 8, 3], vectors=30, bidirectional=True))
+        assert_same_as_torch(Case([5], 3, 2))
+    finally:
+        torch.set_num_threads(before)
+
+
+@needs_library
+def test_a_hundred_thousand_steps() -> None:
+    case = Case([100_000], 3, 4, need_outputs=False)
+    _, h_n = case.native()
+    with torch.no_grad():
+        _, expected = case.gru(case.table)
+    assert_close(h_n[:, 0], expected, 1e-5)
+    assert all(bool(gradient.isfinite().all()) for gradient in case.gradients((None, h_n)))
+
+
+@needs_library
+def test_no_gradients_no_memory_of_the_steps() -> None:
+    case = Case([9, 4, 4], vectors=7, num_layers=2, bidirectional=True)
+    with torch.no_grad():
+        for ours, theirs in zip(case.native(), case.torch(), strict=True):
+            assert ours is not None
+            assert not ours.requires_grad
+            assert_close(ours, theirs, 1e-5)
+
+
+@needs_library
+def test_frozen_inputs_get_no_gradient() -> None:
+    case = Case([9, 4, 4])
+    case.table.requires_grad_(False)
+    expected, found = (
+        torch.autograd.grad(case.loss(states), case.leaves()[1:])
+        for states in (case.torch(), case.native())
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, 1e-4)
+
+
+@needs_library
+@pytest.mark.parametrize("vectors", [None, 7])
+def test_gradients_add_up(vectors: int | None) -> None:
+    case = Case([9, 4, 4], vectors=vectors)
+    once = case.gradients(case.native())
+    case.loss(case.native()).backward()
+    first = case.gru.weight_hh_l0.grad
+    case.loss(case.native()).backward()
+    assert case.gru.weight_hh_l0.grad is first
+    for leaf, gradient in zip(case.leaves(), once, strict=True):
+        assert_close(leaf.grad, 2 * gradient, 1e-5)
+
+
+@needs_library
+def test_two_forwards_in_flight() -> None:
+    one, other = Case([30, 4, 4], seed=1), Case([7, 7, 7], vectors=5, bidirectional=True, seed=2)
+    of_one, of_other = one.native(), other.native()
+    for case, states in ((one, of_one), (other, of_other)):
+        for ours, theirs in zip(case.gradients(states), case.gradients(case.torch()), strict=True):
+            assert_close(ours, theirs, 1e-4)
+
+
+@needs_library
+def test_same_bits_every_time() -> None:
+    case = Case([60, 50, 33] + [20] * 30, 17, 33, vectors=50, bidirectional=True)
+    states = [case.native() for _ in range(3)]
+    gradients = [case.gradients(state) for state in states]
+    for again in (1, 2):
+        assert torch.equal(states[0][1], states[again][1])
+        for first, later in zip(gradients[0], gradients[again], strict=True):
+            assert torch.equal(first, later)
+
+
+@needs_library
+def test_dropout_between_layers_is_torchs() -> None:
+    case = Case([9, 8, 3], num_layers=2, need_outputs=False)
+    case.gru.dropout = 0.5
+    torch.manual_seed(3)
+    _, first = case.native()
+    torch.manual_seed(3)
+    _, same = case.native()
+    _, other = case.native()
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
+    case.gru.eval()
+    assert_close(case.native()[1], case.torch()[1], 1e-5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_nan_and_infinity_are_torchs(path: str, value: float) -> None:
+    case = Case([9, 8, 3])
+    with torch.no_grad():
+        case.table[4, 2] = value
+        (outputs, h_n), (expected, expected_h_n) = case.native(), case.torch()
+    assert outputs is not None
+    assert expected is not None
+    torch.testing.assert_close(outputs, expected, equal_nan=True)
+    torch.testing.assert_close(h_n, expected_h_n, equal_nan=True)
+
+
+@needs_library
+def test_nan_reaches_the_gradients() -> None:
+    case = Case([9, 8, 3])
+    with torch.no_grad():
+        case.table[4, 2] = float("nan")
+    assert bool(case.gradients(case.native())[1].isnan().any())
+
+
+@needs_library
+def test_a_forward_is_gone_back_through_once() -> None:
+    case = Case([3, 2])
+    loss = case.loss(case.native())
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="once"):
+        loss.backward()
+
+
+def packed(batch_sizes: list[int], size: int = 5) -> PackedSequence:
+    return PackedSequence(torch.randn(sum(batch_sizes), size), torch.tensor(batch_sizes))
+
+
+def shared(index: list[int], dtype: torch.dtype = torch.int64) -> DistinctInputs:
+    return DistinctInputs(
+        torch.randn(3, 5), torch.tensor(index, dtype=dtype), torch.tensor([len(index)])
+    )
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("inputs", "h0", "error", "says"),
+    [
+        (packed([2, 1], size=4), None, ValueError, r"\(tokens, 5\)"),
+        (PackedSequence(torch.randn(5), torch.tensor([5])), None, ValueError, "shape"),
+        (PackedSequence(torch.randn(4, 5), torch.tensor([2, 1])), None, ValueError, "sum is 3"),
+        (PackedSequence(torch.randn(3, 5), torch.tensor([1, 2])), None, ValueError, "never grow"),
+        (PackedSequence(torch.randn(3, 5), torch.tensor([3, 0])), None, ValueError, "positive"),
+        (PackedSequence(torch.randn(1, 5), torch.tensor([3, -2])), None, ValueError, "positive"),
+        (PackedSequence(torch.randn(3, 5), torch.tensor([3.0])), None, TypeError, "batch_sizes"),
+        (shared([0, 3]), None, ValueError, "0 to 3, must be 0 to 2"),
+        (shared([-1, 2]), None, ValueError, "-1 to 2"),
+        (shared([0, 1], torch.int32), None, TypeError, "index"),
+        (packed([2, 1]), torch.zeros(1, 3, 6), ValueError, r"must be \(1, 2, 6\)"),
+        (packed([2, 1]), torch.zeros(1, 2, 6).double(), TypeError, "h0"),
+    ],
+)
+def test_bad_input_is_refused(
+    inputs: PackedSequence | DistinctInputs,
+    h0: Tensor | None,
+    error: type[Exception],
+    says: str,
+) -> None:
+    with pytest.raises(error, match=says):
+        native_gru(inputs, nn.GRU(5, 6), h0)
+
+
+@needs_library
+def test_what_lies_scattered_in_memory_is_read_rightly() -> None:
+    case = Case([4, 3, 3], vectors=9, with_h0=True)
+    expected = case.torch()
+    assert case.h0 is not None
+    scattered = torch.empty(5, 9).T
+    scattered.copy_(case.table.detach())
+    case.table = scattered
+    case.h0 = case.h0.detach().transpose(1, 2).contiguous().transpose(1, 2)
+    case.gru.weight_hh_l0 = nn.Parameter(case.gru.weight_hh_l0.detach().T.contiguous().T)
+    for ours, theirs in zip(case.native(), expected, strict=True):
+        assert_close(ours, theirs, 1e-5)
+
+
+def test_serves_float32_grus_alone(path: str) -> None:
+    assert serves(nn.GRU(2, 3))
+    assert not serves(nn.LSTM(2, 3))
+    assert not serves(nn.GRU(2, 3).double())
+    assert not serves(nn.GRU(2, 3, device="meta"))
+    with pytest.raises(TypeError, match="float64"):
+        native_gru(packed([2, 1]), nn.GRU(5, 6).double())
+
+
+@pytest.mark.parametrize(("value", "says"), [("off", "switched off"), ("sse", "must be one of")])
+def test_the_variable_switches_it_off(
+    monkeypatch: pytest.MonkeyPatch, value: str, says: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, value)
+    find_library.cache_clear()
+    try:
+        assert says in why_not()
+        assert not serves(nn.GRU(2, 3))
+        with pytest.raises(RuntimeError, match=says):
+            native_gru(packed([2, 1]), nn.GRU(5, 6))
+    finally:
+        find_library.cache_clear()
+
+
+def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: None)
+    assert compile_library(tmp_path / "library.so") == "no C++ compiler was found"
+    assert not list(tmp_path.iterdir())
+
+
+@needs_library
+@given(st.lists(st.integers(0, 19), min_size=0, max_size=50))
+def test_distinct_is_unique(ids: list[int]) -> None:
+    expected = torch.unique(torch.tensor(ids, dtype=torch.int64), return_inverse=True)
+    for ours, theirs in zip(distinct(torch.tensor(ids).long(), 20), expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@needs_library
+@pytest.mark.parametrize("wrong", [-1, 20, 2**40])
+def test_distinct_refuses_ids_outside_the_vocabulary(wrong: int) -> None:
+    with pytest.raises(ValueError, match="must be 0 to 19"):
+        distinct(torch.tensor([3, wrong, 5]), 20)
+
+
+def test_adam_on_all_rows_is_adamw(path: str) -> None:
+    weight = torch.randn(9, 37)
+    expected = weight.clone().requires_grad_()
+    adamw = torch.optim.AdamW([expected], lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.2)
+    moments = torch.zeros(2, 9, 37)
+    for step in range(1, 6):
+        expected.grad = torch.randn(9, 37)
+        adamw.step()
+        adam_rows(
+            *(weight, moments[0], moments[1], torch.arange(9), expected.grad),
+            step=step,
+            lr=0.1,
+            betas=(0.8, 0.95),
+            eps=1e-3,
+            weight_decay=0.2,
+        )
+    assert_close(weight, expected.detach(), 1e-5)
+
+
+@needs_library
+def test_adam_leaves_other_rows_alone() -> None:
+    weight, moments = torch.randn(9, 4), torch.ones(2, 9, 4)
+    before = weight.clone()
+    touched = torch.tensor([1, 8])
+    adam_rows(weight, moments[0], moments[1], touched, torch.randn(2, 4), step=3, lr=0.1)
+    changed = (weight != before).all(1)
+    assert changed.nonzero().flatten().tolist() == [1, 8]
+    assert (moments != 1).all(2).any(0).nonzero().flatten().tolist() == [1, 8]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("rows", "gradient", "says"),
+    [
+        ([1, 9], (2, 4), "0 to 8"),
+        ([-1, 2], (2, 4), "0 to 8"),
+        ([1, 1], (2, 4), "ascend"),
+        ([1, 2], (2, 5), "gradient"),
+        ([1, 2], (3, 4), "gradient"),
+    ],
+)
+def test_adam_refuses_rows_that_do_not_fit(
+    rows: list[int], gradient: tuple[int, int], says: str
+) -> None:
+    weight, mean, square = torch.zeros(3, 9, 4)
+    with pytest.raises(ValueError, match=says):
+        adam_rows(weight, mean, square, torch.tensor(rows), torch.zeros(gradient), step=1, lr=0.1)
+
+
+@pytest.mark.slow
+def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
+    runtime = subprocess.run(
+        ["c++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if not Path(runtime).is_absolute():
+        pytest.skip("this compiler has no AddressSanitizer")
+    library = tmp_path / "library.so"
+    assert compile_library(library, ["-fsanitize=address", "-O1", "-g"]) == ""
+    program = (
+        "import sys, pytest, seqtrain.model.native.library as library\n"
+        "library.LIBRARY = sys.argv[1]\n"
+        "sys.exit(pytest.main([sys.argv[2], '-q', '-x', '-p', 'no:cacheprovider', '-k',"
+        " 'path or torchs or awkward or threads or frozen or adam or distinct']))"
+    )
+    environment = {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(library), __file__],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
