@@ -179,7 +179,7 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
             "validation": fitted.store.__getitems__(held_out),
         }
         reports = {
-            "train": replace(report, rows=len(rows)),
+            "train": replace(report, held_out=len(held_out)),
             "validation": EncodingReport(rows=len(held_out)),
         }
     for name, path in (("validation", data.validation), ("test", data.test)):
