@@ -110,8 +110,7 @@ class ModelConfig(Section):
     unroll: Literal["packed"] = "packed"
     """How the encoder runs over sequences of unequal length."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
-    """Who computes the recurrence: fused (GRU, cost linear in length), torch, or auto: fused for a
-    GRU on a CPU, else torch; native is a GRU in C++, for those who ask for it."""
+    """What computes the recurrence; native (C++) and fused serve gru, auto is fused or torch."""
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0
