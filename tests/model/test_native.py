@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.fused import DistinctInputs
 from seqtrain.model.native import adam_rows, distinct, native_gru, serves, why_not
-from seqtrain.model.native.build import compile_library
+from seqtrain.model.native.build import LIBRARY, compile_library
 from seqtrain.model.native.library import VARIABLE, find_library
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -115,13 +115,14 @@ def assert_same_as_torch(case: Case) -> None:
         assert_close(ours, theirs, 1e-4)
 
 
-def test_is_built_where_there_is_a_compiler() -> None:
-    if shutil.which("c++") or shutil.which("g++") or shutil.which("clang++"):
-        assert why_not() == ""
+@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no compiler")
+def test_compiles_where_there_is_a_compiler(tmp_path: Path) -> None:
+    assert compile_library(tmp_path / LIBRARY) == ""
+    assert (tmp_path / LIBRARY).is_file()
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     lengths=LENGTHS,
@@ -166,16 +167,19 @@ def test_awkward_sizes(path: str, input_size: int, hidden_size: int) -> None:
     assert_same_as_torch(Case([40, 30, 9, 9, 8, 7, 6, 5, 1], input_size, hidden_size, vectors=40))
 
 
-@needs_library
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_any_number_of_threads(threads: int) -> None:
+@pytest.fixture(params=[1, 2, 3, 7])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Run with a number of threads."""
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        assert_same_as_torch(Case([9, 8, 3], vectors=30, bidirectional=True))
-        assert_same_as_torch(Case([5], 3, 2))
-    finally:
-        torch.set_num_threads(before)
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@needs_library
+def test_any_number_of_threads(threads: int) -> None:
+    assert_same_as_torch(Case([9, 8, 3], vectors=30, bidirectional=True))
+    assert_same_as_torch(Case([5], 3, 2))
 
 
 @needs_library
@@ -233,7 +237,7 @@ def test_two_forwards_in_flight() -> None:
 
 
 @needs_library
-def test_same_bits_every_time() -> None:
+def test_same_bits_every_time(threads: int) -> None:
     case = Case([60, 50, 33] + [20] * 30, 17, 33, vectors=50, bidirectional=True)
     states = [case.native() for _ in range(3)]
     gradients = [case.gradients(state) for state in states]
