@@ -66,8 +66,12 @@ def _column_faults(data: Mapping[str, Any], formats: list[str]) -> Iterator[tupl
 def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Check the keys of the model section against one another; as `data_faults`."""
     rnn = model.get("rnn")
-    if model.get("engine") == "fused" and rnn not in ("gru", None):
-        yield "engine", f"found fused, which computes gru alone; expected auto or torch for {rnn}"
+    engine = model.get("engine")
+    if engine in ("native", "fused") and rnn not in ("gru", None):
+        yield (
+            "engine",
+            f"found {engine}, which computes gru alone; expected auto or torch for {rnn}",
+        )
 
 
 RULES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {

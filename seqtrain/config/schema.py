@@ -109,8 +109,8 @@ class ModelConfig(Section):
     """State before the first step."""
     unroll: Literal["packed"] = "packed"
     """How the encoder runs over sequences of unequal length."""
-    engine: Literal["auto", "fused", "torch"] = "auto"
-    """Who computes the recurrence: fused (GRU, cost linear in length), torch; auto chooses."""
+    engine: Literal["auto", "native", "fused", "torch"] = "auto"
+    """What computes the recurrence; native (C++) and fused serve gru, auto is fused or torch."""
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0

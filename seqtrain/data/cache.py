@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.digests import digest
+from seqtrain.data.digests import digest_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
 
-FORMAT = 2
+FORMAT = 3
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
@@ -65,7 +65,7 @@ def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
     """
     content = folder / key / "content"
     try:
-        if (folder / key / "sha256").read_text(encoding="ascii") != digest(str(content)):
+        if (folder / key / "sha256").read_text(encoding="ascii") != _digest(content):
             return None
         entry = json.loads((content / "entry.json").read_text(encoding="utf-8"))
         stores = {
@@ -101,13 +101,17 @@ def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) 
                 np.save(content / f"{split}.{name}.npy", getattr(store, name))
         entry = json.dumps({"splits": list(stores), "values": values})
         (content / "entry.json").write_text(entry, encoding="utf-8")
-        (temporary / "sha256").write_text(digest(str(content)), encoding="ascii")
+        (temporary / "sha256").write_text(_digest(content), encoding="ascii")
         shutil.rmtree(folder / key, ignore_errors=True)
         temporary.rename(folder / key)
         _forget_oldest(folder)
     except (OSError, DataError):
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _digest(content: Path) -> str:
+    return digest_files(str(content), sorted(map(str, content.iterdir())))
 
 
 def _forget_oldest(folder: Path) -> None:

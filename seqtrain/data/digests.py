@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import os
+from collections.abc import Iterable
 
-from seqtrain.data.readers.files import display_name, file_problem
-from seqtrain.errors import DataError
+from seqtrain.data.readers.files import file_problem, open_file
+from seqtrain.data.readers.txt import list_folder
 
 
 def digest(path: str) -> str:
-    """Return the SHA-256 of a file, or of all files of a folder with their names, in hexadecimal.
+    """Return the SHA-256 of a file, or of what is read of a folder in format txt, in hexadecimal.
 
     Raises:
         DataError: nothing readable stands there, or a pipe or device without an end.
     """
-    root = Path(path)
-    try:
-        root.stat()
-        if root.is_file():
-            return _digest_of(root)
-        if not root.is_dir():
-            raise DataError(f"{display_name(path)}: is a pipe or device; expected a regular file")
-        total = hashlib.sha256()
-        # What a txt folder holds: files, and folders of files, links followed, dot names left out.
-        found = {p for pattern in ("*", "*/*") for p in root.glob(pattern) if p.is_file()}
-        for part in sorted(p for p in found if not p.name.startswith(".")):
-            total.update(f"{part.relative_to(root).as_posix()}\0{_digest_of(part)}\n".encode())
-        return total.hexdigest()
-    except (OSError, ValueError) as error:
-        raise file_problem(path, error) from None
+    if os.path.isdir(path):
+        return digest_files(path, [file for file, _, _ in list_folder(path)])
+    return _digest_of(path)
 
 
-def _digest_of(path: Path) -> str:
+def digest_files(folder: str, files: Iterable[str]) -> str:
+    """Return one SHA-256 of some of a folder's files, with their names, in hexadecimal.
+
+    Raises:
+        DataError: one of them can't be read.
+    """
     total = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            total.update(block)
+    for file in files:
+        name = os.fsencode(os.path.relpath(file, folder)).replace(os.fsencode(os.sep), b"/")
+        total.update(b"%b\0%b\n" % (name, _digest_of(file).encode()))
+    return total.hexdigest()
+
+
+def _digest_of(path: str) -> str:
+    total = hashlib.sha256()
+    try:
+        with open_file(path, pipes=False) as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+    except OSError as error:
+        raise file_problem(path, error) from None
     return total.hexdigest()

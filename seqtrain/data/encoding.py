@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import Example, Features, RowProblems, shorten
+from seqtrain.data.examples import Example, Features, RowProblems, locate, shorten
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK
 from seqtrain.errors import DataError
@@ -44,12 +44,14 @@ class EncodingReport:
 
     Attributes:
         rows: rows kept.
+        held_out: rows among these, and among those counted below, that now are validation's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
         unknown_labels: rows whose label train doesn't have.
         unknown_label_rows: the first of them, as `FILE:LINE: …` lines.
     """
 
     rows: int = 0
+    held_out: int = 0
     truncated: int = 0
     dropped: int = 0
     filled: int = 0
@@ -59,6 +61,8 @@ class EncodingReport:
     def notices(self, name: str) -> list[str]:
         """Say what was done to the rows of the split of this name, a line each."""
         lines = []
+        if self.held_out:
+            name += " with its held-out rows"
         if self.truncated:
             lines.append(f"{name}: {self.truncated} sequences were cut at data.max_length")
         if self.dropped:
@@ -216,8 +220,12 @@ class Encoder:
             report.unknown_labels += 1
             if report.unknown_labels <= SHOWN_LABELS:
                 report.unknown_label_rows.append(
-                    f"{file}:{example.line}: label {shorten(example.label)} doesn't occur in "
-                    "train; it counts as wrong"
+                    locate(
+                        file,
+                        example.line,
+                        f"label {shorten(example.label)} doesn't occur in train; "
+                        "it counts as wrong",
+                    )
                 )
         return label
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
@@ -16,6 +17,7 @@ Sequence: TypeAlias = str | list[str] | Features
 
 SHOWN_PROBLEMS = 5
 MESSAGE_LIMIT = 80
+LINE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,13 @@ class RowProblems:
             self.fail(line, problem)
         self.count += 1
         if len(self.shown) < SHOWN_PROBLEMS:
-            self.shown.append(f"{self.file}:{line}: {problem}")
+            self.shown.append(locate(self.file, line, problem))
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise all complaints and this one, after which the rest of the file can't be read."""
         self.count += 1
-        raise DataError(*self.shown, f"{self.file}:{line}: {problem}", *self._total(shown_now=1))
+        located = locate(self.file, line, problem)
+        raise DataError(*self.shown, located, *self._total(shown_now=1))
 
     def raise_if_any(self) -> None:
         """Raise what was gathered as one DataError: the first five and the total."""
@@ -80,6 +83,13 @@ class RowProblems:
         """Return the line that counts the rows not shown, if any."""
         more = self.count - len(self.shown) - shown_now
         return [f"{self.name}: {self.count} rows can't be used ({more} not shown)"] if more else []
+
+
+def locate(file: str, line: int, problem: str) -> str:
+    """Put file and line before a problem; of a path that makes it overlong, the end alone."""
+    if len(f"{file}:{line}: {problem}") >= LINE_LENGTH:
+        file = min(file, "…" + f"/{os.path.basename(file)}"[-MESSAGE_LIMIT:], key=len)
+    return f"{file}:{line}: {problem}"
 
 
 def shorten(text: str) -> str:

@@ -179,7 +179,7 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
             "validation": fitted.store.__getitems__(held_out),
         }
         reports = {
-            "train": replace(report, rows=len(rows)),
+            "train": replace(report, held_out=len(held_out)),
             "validation": EncodingReport(rows=len(held_out)),
         }
     for name, path in (("validation", data.validation), ("test", data.test)):
@@ -228,10 +228,8 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
                 else "no rows are left, for every sequence is empty (data.empty: drop)"
             )
             raise DataError(f"data.{name}: {hint}")
-        if name == "validation" and (store.labels < 0).all():
-            raise DataError(
-                "data.validation: none of its labels occurs in train; is it another set?"
-            )
+        if (store.labels < 0).all():
+            raise DataError(f"data.{name}: none of its labels occurs in train; is it another set?")
     vocabulary = prepared.preprocessing.vocabulary
     if vocabulary is not None and len(vocabulary) == len(SPECIAL):
         raise DataError(

@@ -9,7 +9,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.errors import ConfigError
 from seqtrain.model.fused import DistinctInputs, fused_gru
+from seqtrain.model.native import native_gru, serves, why_not
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
@@ -27,7 +29,15 @@ def make_encoder(config: ModelConfig) -> nn.RNNBase:
 
 
 def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
-    """Return which engine computes the recurrence on a device, and why."""
+    """Return which engine computes the recurrence on a device, and why.
+
+    Raises:
+        ConfigError: the native engine is asked for and can't run.
+    """
+    if config.engine == "native":
+        absent = why_not() if device.type == "cpu" else f"it has no kernels for {device.type}"
+        if absent:
+            raise ConfigError(f"model.engine: found native; {absent}; or set auto, fused or torch")
     if config.engine != "auto":
         return config.engine, "model.engine"
     if config.rnn != "gru":
@@ -55,7 +65,7 @@ def encode(
         dropout: of the embedded steps; a token's vector loses the same units wherever it stands in
             the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct token is
             embedded, dropped and projected once.
-        engine: fused or torch.
+        engine: native, fused or torch.
         need_outputs: whether the states of all steps are wanted too.
 
     Shape:
@@ -64,19 +74,20 @@ def encode(
     """
     sizes = packed.batch_sizes
     gru: nn.GRU | None = None
-    if engine == "fused" and isinstance(encoder, nn.GRU):
+    if engine != "torch" and isinstance(encoder, nn.GRU):
         gru = encoder
+    run_gru = native_gru if engine == "native" and serves(encoder) else fused_gru
     dropping = dropout.training and dropout.p > 0
     if isinstance(embedding, nn.Embedding) and (gru is not None or dropping):
         distinct, index = torch.unique(packed.data, return_inverse=True)
         table = dropout(embedding(distinct))
         if gru is not None:
-            return fused_gru(DistinctInputs(table, index, sizes), gru, need_outputs=need_outputs)
+            return run_gru(DistinctInputs(table, index, sizes), gru, need_outputs=need_outputs)
         vectors = table[index]
     else:
         vectors = dropout(embedding(packed.data))
     inputs = PackedSequence(vectors, sizes)
     if gru is not None:
-        return fused_gru(inputs, gru, need_outputs=need_outputs)
+        return run_gru(inputs, gru, need_outputs=need_outputs)
     outputs, state = encoder(inputs)
     return outputs.data if need_outputs else None, state[0] if encoder.mode == "LSTM" else state

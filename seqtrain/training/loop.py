@@ -237,5 +237,6 @@ class Trainer:
         more = f" and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
         return RunError(
             f"step {self.progress.step + 1}: the {what} isn't finite for train lines "
-            f"{shown}{more}; nothing was updated; lower training.lr, or look at these rows"
+            f"{shown}{more} (of a folder: rows through its files); nothing was updated; "
+            "lower training.lr, or look at these rows"
         )

@@ -67,6 +67,8 @@ def evaluate(
         source, store, warnings = _split(path, classifier, split)
     if not len(store):
         raise DataError(f"{source}: no rows to score")
+    if (store.labels < 0).all():
+        raise DataError(f"{source}: the model knows none of its labels; is it another set?")
     return Evaluation(path, source, score_store(classifier, store), warnings)
 
 

@@ -14,6 +14,7 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
+from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.devices import select_device
@@ -65,6 +66,7 @@ def fit(
         training = config.training.model_copy(update={"device": device})
         config = config.model_copy(update={"training": training})
     chosen = select_device(config.training.device)
+    choose_engine(config.model, chosen)
     directory = Path(run_dir) if run_dir else None
     run = _run_to_resume(directory, name, config, force=force) if resume else None
     if directory is not None and not resume:

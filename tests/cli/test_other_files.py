@@ -103,3 +103,10 @@ def test_the_table_of_epochs_fits_a_terminal_of_80_columns() -> None:
     )
     columns = epoch_row(event, header=True).columns
     assert sum((column.width or 0) + 1 for column in columns) <= 80
+
+
+def test_a_file_of_other_labels_is_not_scored(trained: Path, tmp_path: Path, cli: Cli) -> None:
+    write_table(tmp_path / "other.tsv", [("rise", "north"), ("fall", "south")])
+    ended = cli("eval", trained / "run", "--data", tmp_path / "other.tsv")
+    assert (ended.code, ended.out) == (2, "")
+    assert "the model knows none of its labels" in ended.err

@@ -207,3 +207,20 @@ def test_signal_outside_of_training_has_its_code(number: int, code: int) -> None
         signal.raise_signal(number)
     assert ended.value.code == code
     assert signal.getsignal(number) is before
+
+
+def test_waiting_threads_leave_the_processor_to_others() -> None:
+    script = """
+import os
+from seqtrain.cli.main import run
+try:
+    run(["--version"])
+except SystemExit:
+    print(os.environ["OMP_WAIT_POLICY"])
+"""
+    for given, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | given
+        ended = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+        )
+        assert ended.stdout.splitlines()[-1] == expected

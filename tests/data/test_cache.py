@@ -108,6 +108,25 @@ def test_a_changed_file_means_another_entry_and_a_touched_one_does_not(
     assert same(data, prepare(config, cache_folder=None))
 
 
+@pytest.mark.parametrize(
+    ("keys_of_bpe", "place"),
+    [({}, "unicodedata.unidata_version"), ({"tokenizer": "bpe"}, "tokenizers.__version__")],
+)
+def test_another_version_of_what_splits_texts_means_another_entry(
+    make_config: MakeConfig,
+    folder: Path,
+    keys: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    keys_of_bpe: dict[str, str],
+    place: str,
+) -> None:
+    config = make_config(**keys, **keys_of_bpe)
+    prepare(config, cache_folder=folder)
+    assert prepare(config, cache_folder=folder).from_cache
+    monkeypatch.setattr(place, "0.0.0")
+    assert not prepare(config, cache_folder=folder).from_cache
+
+
 def entry_of(folder: Path) -> Path:
     (entry,) = folder.iterdir()
     return entry

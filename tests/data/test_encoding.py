@@ -165,3 +165,16 @@ def test_bad_feature_values_are_named_by_line_and_step() -> None:
         "f.csv:5: 3 channels; expected 2",
     )
     assert len(encode(*rows[:2], kind="features", missing="mask")[0]) == 2
+
+
+def test_a_series_of_another_width_is_named_by_its_own_file() -> None:
+    encoder = Encoder(
+        kind="features",
+        policy=LengthPolicy(None, "head", "error"),
+        tokenize=None,
+        index=DIGITS,
+        label_index=LABELS,
+    )
+    rows = [Example(vectors([1, 2]), "x", 1, "d/x.txt"), Example(vectors([1]), "y", 1, "d/y.txt")]
+    with pytest.raises(DataError, match=r"^d/y\.txt:1: 1 channels; expected 2$"):
+        encoder.encode(rows, "d")

@@ -200,7 +200,7 @@ def test_a_split_that_is_train_itself_is_refused(write: Write, ready: Ready) -> 
 def test_folders_and_pipes_are_refused_before_they_are_read(tmp_path: Path, ready: Ready) -> None:
     (tmp_path / "folder.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
-    for name, found in (("folder", "a folder"), ("pipe", "a pipe or device")):
+    for name, found in (("folder", "a folder"), ("pipe", "a pipe")):
         with pytest.raises(DataError, match=f"{name}.csv: is {found}; expected a regular file"):
             ready(train=str(tmp_path / f"{name}.csv"))
 
@@ -229,6 +229,19 @@ def test_a_file_behind_a_linked_folder_enters_the_digest(tmp_path: Path) -> None
     before = digest(str(tmp_path / "set"))
     (elsewhere / "2.txt").write_text("two")
     assert digest(str(tmp_path / "set")) != before
+
+
+def test_what_is_not_read_of_a_folder_stays_out_of_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "1.txt").write_text("one")
+    before = digest(str(tmp_path))
+    (tmp_path / ".git").mkdir()
+    for unread in (".git/HEAD", "x/.1.swp", "README"):
+        (tmp_path / unread).write_text("other")
+    assert digest(str(tmp_path)) == before
+    os.mkfifo(tmp_path / "x" / "2.txt")
+    with pytest.raises(DataError, match=r"x/2\.txt: is a pipe; expected a regular file"):
+        digest(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def test_what_was_added_comes_back_in_any_order(
     store = builder.build()
     assert len(store) == len(sequences)
     assert store.lengths.tolist() == [len(ids) for ids in sequences]
+    assert store.lengths is store.lengths
     rows = list(range(len(sequences))) * 2
     chance.shuffle(rows)
     picked = store.__getitems__(np.array(rows, dtype=np.int64))

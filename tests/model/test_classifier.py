@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import choose_engine
+from seqtrain.model.native import why_not
+from seqtrain.model.native.library import find_library
 
 
 def build(**keys: object) -> SequenceClassifier:
@@ -88,3 +92,32 @@ def test_auto_takes_the_fused_engine_for_a_gru_on_the_cpu(
     chosen, reason = choose_engine(config, torch.device(device))
     assert chosen == engine
     assert reason
+
+
+def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ModelConfig.model_validate({"engine": "native"})
+    with pytest.raises(ConfigError, match="no kernels for cuda; or set auto, fused or torch"):
+        choose_engine(config, torch.device("cuda"))
+    monkeypatch.setenv("SEQTRAIN_NATIVE", "off")
+    find_library.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match=r"switched off \(SEQTRAIN_NATIVE=off\)"):
+            choose_engine(config, torch.device("cpu"))
+    finally:
+        find_library.cache_clear()
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("pooling", ["last", "max"])
+def test_native_gives_the_logits_of_the_fused_engine(pooling: str) -> None:
+    logits = []
+    for engine in ("native", "fused"):
+        torch.manual_seed(0)
+        config = ModelConfig.model_validate(
+            {"engine": engine, "pooling": pooling, "bidirectional": True, "hidden_size": 24}
+        )
+        model = SequenceClassifier(config, input_size=20, num_classes=3, features=False)
+        model.initialize()
+        ids = [torch.randint(2, 20, (length,)) for length in (9, 5, 5, 1)]
+        logits.append(model(pack_sequence(ids)))
+    assert torch.allclose(*logits, atol=1e-5)

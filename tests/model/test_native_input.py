@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.fused import DistinctInputs
 from seqtrain.model.native import native_gru, serves, why_not
-from seqtrain.model.native.build import compile_library
+from seqtrain.model.native.build import LIBRARY, compile_library
 from seqtrain.model.native.library import VARIABLE, find_library
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -78,6 +79,12 @@ def test_the_variable_switches_it_off(
             native_gru(packed([2, 1]), nn.GRU(5, 6))
     finally:
         find_library.cache_clear()
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no compiler")
+def test_compiles_where_there_is_a_compiler(tmp_path: Path) -> None:
+    assert compile_library(tmp_path / LIBRARY) == ""
+    assert (tmp_path / LIBRARY).is_file()
 
 
 def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from seqtrain.data.batching import plan_epoch
 from seqtrain.data.collate import collate
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
 from seqtrain.training.inference import predict_logits
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
@@ -165,7 +165,8 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTra
     with pytest.raises(RunError) as caught:
         next(steps)
     assert str(caught.value) == (
-        f"step 2: the loss isn't finite for train lines {', '.join(lines)}; nothing was updated; "
+        f"step 2: the loss isn't finite for train lines {', '.join(lines)} "
+        "(of a folder: rows through its files); nothing was updated; "
         "lower training.lr, or look at these rows"
     )
     after = weights(trainer)
@@ -184,10 +185,24 @@ def test_a_gradient_that_is_not_finite_stops_too(make_trainer: MakeTrainer) -> N
     assert equal(before, weights(trainer))
 
 
+def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
+    make_trainer: MakeTrainer,
+) -> None:
+    unseen = StoreBuilder()
+    unseen.add_ids([1], 0, 1)
+    trainer = make_trainer(validation=unseen.build())
+    trainer.model.embedding.weight.data[1] = math.nan
+    with pytest.raises(RunError) as caught:
+        epochs(trainer)
+    assert str(caught.value) == (
+        "epoch 1: the validation loss is nan; lower training.lr; what was saved stays valid"
+    )
+
+
 def test_many_guilty_lines_are_counted(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(batching={"batch_size": 29})
     trainer.model.head.bias.data[0] = math.nan
-    with pytest.raises(RunError, match=r"(\d+, ){9}\d+ and 19 more; nothing was updated"):
+    with pytest.raises(RunError, match=r"(\d+, ){9}\d+ and 19 more \(of a folder"):
         next(trainer.events())
 
 

@@ -9,8 +9,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, TypeAlias
 
-import numpy as np
-
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.fasttext import read_fasttext
@@ -60,7 +58,7 @@ def read_examples(
     """
     problems = RowProblems(display_name(path), stop_at_first=stop_at_first)
     rows = 0
-    for example in _same_width(_read(path, options, problems, labelled), problems):
+    for example in _read(path, options, problems, labelled):
         rows += 1
         yield example
     problems.raise_if_any()
@@ -78,17 +76,3 @@ def _read(
     seekable_only = options.format == "npz"
     with open_input(path, pipes=not labelled and not seekable_only) as stream:
         yield from READERS[options.format](stream, options, problems, labelled)
-
-
-def _same_width(examples: Iterator[Example], problems: RowProblems) -> Iterator[Example]:
-    """Pass on the examples whose feature vectors are as wide as the first one's."""
-    width: int | None = None
-    for example in examples:
-        if isinstance(example.sequence, np.ndarray) and len(example.sequence):
-            found = example.sequence.shape[1]
-            width = width or found
-            if found != width:
-                problems.file = example.file or problems.name
-                problems.add(example.line, f"{found} values a step, but earlier rows have {width}")
-                continue
-        yield example

@@ -54,7 +54,7 @@ def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
             raise DataError("stdin: can't be read here; give a file")
         yield sys.stdin.buffer
         return
-    with _open_file(path, pipes) as stream:
+    with open_file(path, pipes=pipes) as stream:
         if not path.lower().endswith(".gz"):
             yield stream
             return
@@ -66,8 +66,12 @@ def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
         yield io.BufferedReader(_Inflated(stream), GZIP_BUFFER)
 
 
-def _open_file(path: str, pipes: bool) -> BinaryIO:
-    """Open a regular file, or a named pipe where these are welcome."""
+def open_file(path: str, *, pipes: bool) -> BinaryIO:
+    """Open a regular file, or a named pipe where these are welcome, as it is.
+
+    Raises:
+        DataError: for what is missing, unreadable, or no file.
+    """
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):

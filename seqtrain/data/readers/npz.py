@@ -42,8 +42,6 @@ def read_npz(
     name = problems.name
     if options.kind == "text":
         raise DataError("data.kind: text, but format npz holds numbers (features or tokens)")
-    if not stream.seekable():  # as a gzipped one isn't
-        stream = io.BytesIO(b"".join(iter(lambda: stream.read(1 << 20), b"")))
     arrays = _load(stream, name)
     values = _values(arrays, options.kind, name)
     offsets = _offsets(arrays, len(values), name)
@@ -62,6 +60,8 @@ def read_npz(
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
     """Load the arrays we know; objects, which would be unpickled, are refused by numpy."""
     try:
+        if not stream.seekable():  # as a gzipped one isn't
+            stream = io.BytesIO(stream.read())
         with zipfile.ZipFile(stream) as archive:
             packed = sum(entry.compress_size for entry in archive.infolist())
             size = sum(entry.file_size for entry in archive.infolist())

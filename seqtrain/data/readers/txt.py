@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.files import display_name, file_problem, open_input
@@ -19,6 +19,8 @@ from seqtrain.data.readers.rows import (
 )
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
+
+ReadRows: TypeAlias = Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]]
 
 
 def read_txt(
@@ -59,6 +61,16 @@ def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Itera
     Raises:
         DataError: where the folder holds neither, or both.
     """
+    for file, label, read_rows in list_folder(path):
+        yield from _read_file(file, label, read_rows, options, problems)
+
+
+def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
+    """Return the files that are read of a folder in their order: path, class, how its rows part.
+
+    Raises:
+        DataError: where the folder holds neither sub-folders nor files of classes, or both.
+    """
     entries = _entries(path)
     classes = [name for name, mode in entries if stat.S_ISDIR(mode)]
     files = [name for name, mode in entries if not stat.S_ISDIR(mode) and _stem(name)]
@@ -70,12 +82,13 @@ def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Itera
             f"{name}: holds both sub-folders and .txt files ({display_name(files[0])}); "
             "expected one kind"
         )
-    for label in classes:
-        folder = os.path.join(path, label)
-        for file, _ in _entries(folder):
-            yield from _read_file(os.path.join(folder, file), label, _whole, options, problems)
-    for file in files:
-        yield from _read_file(os.path.join(path, file), _stem(file), read_lines, options, problems)
+    if files:
+        return [(os.path.join(path, file), _stem(file), read_lines) for file in files]
+    return [
+        (os.path.join(path, label, file), label, _whole)
+        for label in classes
+        for file, _ in _entries(os.path.join(path, label))
+    ]
 
 
 def _entries(path: str) -> list[tuple[str, int]]:
@@ -102,7 +115,7 @@ def _whole(stream: BinaryIO, problems: RowProblems) -> Iterator[tuple[int, str]]
 def _read_file(
     path: str,
     label: str,
-    read_rows: Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]],
+    read_rows: ReadRows,
     options: ReadOptions,
     problems: RowProblems,
 ) -> Iterator[Example]:

@@ -166,7 +166,6 @@ def test_features(read: Read) -> None:
         ("[1, -1e39]", "text: step 2: -1e+39 is infinite or too large for float32"),
         ("[1" + "0" * 400 + "]", "text: a number is too large for float32"),
         ('"1 2"', "text: expected a list of vectors or numbers, found a string"),
-        ("[[1, 2, 3]]", "3 values a step, but earlier rows have 2"),
     ],
 )
 def test_features_that_are_refused(refuse: Refuse, text: str, problem: str) -> None:

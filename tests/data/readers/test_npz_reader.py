@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import npz
+from seqtrain.data.readers import files, npz
 from seqtrain.errors import DataError
 
 Read = Callable[..., list[Any]]
@@ -116,6 +117,22 @@ def test_pickles_text_and_other_files_are_refused(
     monkeypatch.setattr(npz, "BOMB_RATIO", 100)
     (message,) = refuse(pack(values=np.zeros(10**6), lengths=[10**6], labels=[1]), "a", **OPTIONS)
     assert message == "a: the arrays expand more than 100 times; refused"
+
+
+def test_gzip_around_npz(read: Read, refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = pack(values=VALUES, lengths=[3, 1], labels=["a", "b"])
+    plain, unpacked = (
+        [(row.sequence.tolist(), row.label, row.line) for row in read(content, name, **OPTIONS)]
+        for content, name in ((packed, "a.npz"), (gzip.compress(packed), "a.npz.gz"))
+    )
+    assert plain == unpacked
+    (message,) = refuse(gzip.compress(packed)[:-30], "a.npz.gz", **OPTIONS)
+    assert message.startswith("a.npz.gz: not a sound npz file")
+    assert "the gzip data are cut off after" in message
+    monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
+    monkeypatch.setattr(files, "BOMB_RATIO", 500)
+    (message,) = refuse(gzip.compress(b"PK" + b"\0" * 400_000), "b.npz.gz", **OPTIONS)
+    assert "expand more than 500 times; refused as a bomb" in message
 
 
 def test_damage_never_escapes_as_another_error(read: Read) -> None:

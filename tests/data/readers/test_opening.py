@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtrain.data.examples import Example, RowProblems, shorten
+from seqtrain.data.examples import Example, RowProblems, locate, shorten
 from seqtrain.data.readers import ReadOptions, files, lines, read_examples
 from seqtrain.errors import DataError
 
@@ -187,6 +187,19 @@ def test_the_first_five_problems_and_the_total() -> None:
         *(f"a.tsv:{line}: bad" for line in range(1, 6)),
         "a.tsv: 7 rows can't be used (2 not shown)",
     )
+
+
+def test_a_long_path_gives_way_to_the_problem() -> None:
+    deep = f"/{'folder/' * 40}"
+    for name, shown in (("a.csv", "…/a.csv"), ("x" * 250, "…" + "x" * 80)):
+        problems = RowProblems(deep + name)
+        problems.add(7, "p" * 90)
+        with pytest.raises(DataError) as caught:
+            problems.fail(8, "q" * 90)
+        assert caught.value.problems == (f"{shown}:7: {'p' * 90}", f"{shown}:8: {'q' * 90}")
+        assert all(len(line) < 200 for line in caught.value.problems)
+    assert locate("d/a.csv", 1, "p" * 80) == f"d/a.csv:1: {'p' * 80}"
+    assert locate("a.csv", 1, "p" * 200) == f"a.csv:1: {'p' * 200}"
 
 
 def test_stop_at_first_comes_after_the_rows_before_it(tmp_path: Path) -> None:
