@@ -11,6 +11,11 @@ SeqtrainError
 from __future__ import annotations
 
 
+def printable(text: str) -> str:
+    """Escape the control characters of a text, so that it is safe on a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class SeqtrainError(Exception):
     """Base of all errors meant for the user: one line a problem, no traceback.
 

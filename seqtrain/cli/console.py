@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from seqtrain.errors import printable
+
 WIDTH_OF_A_FILE = 120
 
 
@@ -47,7 +49,7 @@ def small_table(first: str, *numbers: str) -> Table:
 
 def plain(text: str) -> Text:
     """Return the user's text as it is: brackets are no markup, control characters are escaped."""
-    return Text("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+    return Text(printable(text))
 
 
 def note(line: str) -> None:

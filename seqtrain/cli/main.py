@@ -17,7 +17,7 @@ import typer
 from seqtrain import __version__
 from seqtrain.cli import config, evaluate, fit, predict
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import SeqtrainError
+from seqtrain.errors import SeqtrainError, printable
 
 app = typer.Typer(
     name="seqtrain",
@@ -145,5 +145,4 @@ def _abandon_stdout() -> None:
 def _complain(*problems: str) -> None:
     """Print each problem as one line on stderr, control characters escaped."""
     for problem in problems:
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in problem)
-        print(f"seqtrain: {text}", file=sys.stderr)
+        print(f"seqtrain: {printable(problem)}", file=sys.stderr)
