@@ -110,7 +110,7 @@ class ModelConfig(Section):
     unroll: Literal["packed"] = "packed"
     """How the encoder runs over sequences of unequal length."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
-    """What computes the recurrence; native (C++) and fused serve gru, auto is fused or torch."""
+    """What computes the recurrence; native (C++) and fused serve gru; auto: the fastest one."""
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0
@@ -124,6 +124,8 @@ class TrainingConfig(Section):
     """Passes over train at most."""
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Update rule; sgd has momentum 0.9."""
+    sparse_embedding: bool = True
+    """Update the vectors of a batch's own tokens alone; false: all, by what moments they have."""
     lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.001
     """Peak learning rate."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 0.0

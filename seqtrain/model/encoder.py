@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.fused import DistinctInputs, fused_gru
-from seqtrain.model.native import native_gru, serves, why_not
+from seqtrain.model.native import distinct as native_distinct
+from seqtrain.model.native import native_gru, why_not
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
@@ -34,17 +36,16 @@ def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
     Raises:
         ConfigError: the native engine is asked for and can't run.
     """
-    if config.engine == "native":
-        absent = why_not() if device.type == "cpu" else f"it has no kernels for {device.type}"
-        if absent:
-            raise ConfigError(f"model.engine: found native; {absent}; or set auto, fused or torch")
+    absent = why_not() if device.type == "cpu" else f"it has no kernels for {device.type}"
+    if config.engine == "native" and absent:
+        raise ConfigError(f"model.engine: found native; {absent}; or set auto, fused or torch")
     if config.engine != "auto":
         return config.engine, "model.engine"
     if config.rnn != "gru":
-        return "torch", f"fused has no {config.rnn}"
+        return "torch", f"native and fused have no {config.rnn}"
     if device.type != "cpu":
         return "torch", f"its own kernels on {device.type}"
-    return "fused", "cost linear in length"
+    return ("fused", absent) if absent else ("native", "cost linear in length, compiled")
 
 
 def encode(
@@ -73,14 +74,14 @@ def encode(
         not wanted), and h_n (layers * directions, B, hidden).
     """
     sizes = packed.batch_sizes
-    gru: nn.GRU | None = None
-    if engine != "torch" and isinstance(encoder, nn.GRU):
-        gru = encoder
-    run_gru = native_gru if engine == "native" and serves(encoder) else fused_gru
+    gru = encoder if engine != "torch" and isinstance(encoder, nn.GRU) else None
+    run_gru = native_gru if engine == "native" else fused_gru
     dropping = dropout.training and dropout.p > 0
     if isinstance(embedding, nn.Embedding) and (gru is not None or dropping):
-        distinct, index = torch.unique(packed.data, return_inverse=True)
-        table = dropout(embedding(distinct))
+        distinct, index = _distinct(packed.data, embedding.num_embeddings)
+        # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
+        table = functional.embedding(distinct, embedding.weight, sparse=embedding.sparse)
+        table = dropout(table)
         if gru is not None:
             return run_gru(DistinctInputs(table, index, sizes), gru, need_outputs=need_outputs)
         vectors = table[index]
@@ -91,3 +92,11 @@ def encode(
         return run_gru(inputs, gru, need_outputs=need_outputs)
     outputs, state = encoder(inputs)
     return outputs.data if need_outputs else None, state[0] if encoder.mode == "LSTM" else state
+
+
+def _distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """Return the distinct ids, ascending, and where each id stands among them."""
+    if ids.device.type == "cpu" and not why_not():
+        return native_distinct(ids, vocab_size)
+    distinct, index = torch.unique(ids, return_inverse=True)
+    return distinct, index

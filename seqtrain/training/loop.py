@@ -21,6 +21,7 @@ from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 from seqtrain.training.optimization import lr_at, make_optimizer
+from seqtrain.training.sparse import clip_gradients, update
 from seqtrain.training.state import Progress
 
 SHOWN_LINES = 10
@@ -173,9 +174,7 @@ class Trainer:
             mean_loss = losses.mean()
             self.optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(mean_loss)
-            norm = torch.nn.utils.clip_grad_norm_(
-                self.model.parameters(), settings.max_grad_norm or math.inf
-            )
+            norm = clip_gradients(self.model.parameters(), settings.max_grad_norm)
             correct = (logits.argmax(1) == batch.labels).sum()
             # One copy from the device a step: each would wait for it.
             figures = torch.stack((mean_loss.detach(), norm, correct.to(mean_loss.dtype)))
@@ -185,7 +184,7 @@ class Trainer:
                 raise self._not_finite(what, rows, losses[batch.unsorted_indices])
             for group in self.optimizer.param_groups:
                 group["lr"] = lr
-            self.optimizer.step()
+            update(self.optimizer)
         tokens = len(batch.packed.data)
         progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens

@@ -8,13 +8,22 @@ import torch
 from torch import nn
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.model.classifier import SequenceClassifier
 
 SGD_MOMENTUM = 0.9
 PLATEAU_FACTOR = 0.5
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimizer of a config; weight decay falls on matrices alone, not on biases."""
+def make_optimizer(model: SequenceClassifier, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return the optimizer of a config; weight decay falls on matrices alone, not on biases.
+
+    Args:
+        model: on its device; its embedding is told whether its gradients are to be sparse.
+        config: the config's training section.
+    """
+    if isinstance(model.embedding, nn.Embedding):
+        on_mps = model.embedding.weight.device.type == "mps"  # torch has no sparse tensors there
+        model.embedding.sparse = config.sparse_embedding and not on_mps
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},

@@ -9,10 +9,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.data.batching import plan_epoch
+from seqtrain.data.collate import collate
+from seqtrain.data.store import StoreBuilder
+from seqtrain.model.native import adam_rows, why_not
+from seqtrain.training import sparse
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
-from seqtrain.training.optimization import lr_at, make_optimizer
+from seqtrain.training.optimization import lr_at
+from seqtrain.training.sparse import clip_gradients
 
 MakeTrainer = Callable[..., Trainer]
 SCHEDULES = ["constant", "linear", "cosine", "plateau"]
@@ -105,28 +112,96 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("sparse", [True, False])
 def test_updates_are_those_of_torchs_plain_optimizer(
-    optimizer: str, make_trainer: MakeTrainer
+    optimizer: str, sparse: bool, make_trainer: MakeTrainer, make_store: Callable[..., Any]
 ) -> None:
-    keys = {"optimizer": optimizer, "lr": 0.1, "weight_decay": 0.01}
-    model = torch.nn.Linear(3, 2)
-    ours = make_optimizer(model, settings(**keys))
-    copy = torch.nn.Linear(3, 2)
-    copy.load_state_dict(model.state_dict())
-    plain: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "adamw": torch.optim.AdamW,
-        "adam": torch.optim.Adam,
-        "sgd": lambda groups, lr: torch.optim.SGD(groups, lr, momentum=0.9),
-    }
+    """Every token stands in every batch, so that touched rows are all rows but two."""
+    keys = {"optimizer": optimizer, "lr": 0.05, "weight_decay": 0.01, "max_grad_norm": 0.5}
+    everything = {"batching": {"batch_size": 100}, "data": {}}
+    trainer = make_trainer(
+        train=make_store(60),
+        training={**keys, "sparse_embedding": sparse, "max_epochs": 4},
+        **everything,
+    )
+    copy = make_trainer(train=make_store(60), **everything)
+    matrices = [p for p in copy.model.parameters() if p.ndim > 1]
+    vectors = [p for p in copy.model.parameters() if p.ndim <= 1]
     groups = [
-        {"params": [copy.weight], "weight_decay": 0.01},
-        {"params": [copy.bias], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": 0.01},
+        {"params": vectors, "weight_decay": 0.0},
     ]
-    theirs = plain[optimizer](groups, lr=0.1)
-    for step in range(3):
-        for net, update in ((model, ours), (copy, theirs)):
-            update.zero_grad()
-            net(torch.full((4, 3), 1.0 + step)).square().sum().backward()
-            update.step()
-    torch.testing.assert_close(model.weight, copy.weight)
-    torch.testing.assert_close(model.bias, copy.bias)
+    theirs: torch.optim.Optimizer
+    if optimizer == "sgd":
+        theirs = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
+    else:
+        theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[optimizer](groups, lr=0.05)
+    copy.model.embedding.sparse = False
+    for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, StepEvent)):
+        (rows,) = plan_epoch(copy.train.lengths, copy.config.batching, seed=0, epoch=epoch)
+        batch = collate(copy.train.__getitems__(rows))
+        theirs.zero_grad()
+        functional.cross_entropy(copy.model(batch.packed), batch.labels).backward()
+        torch.nn.utils.clip_grad_norm_(copy.model.parameters(), 0.5)
+        theirs.step()
+    for (name, ours), expected in zip(
+        trainer.model.named_parameters(), copy.model.parameters(), strict=True
+    ):
+        here = slice(2, None) if name == "embedding.weight" else slice(None)
+        torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+def test_a_sparse_update_leaves_the_tokens_of_other_batches_alone(
+    optimizer: str, native: bool, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setattr(sparse, "_native_serves", lambda weight: False)
+    builder = StoreBuilder()
+    builder.add_ids([3, 4, 3], 0, 1)
+    builder.add_ids([5], 1, 2)
+    keys = {"optimizer": optimizer, "weight_decay": 0.1, "max_epochs": 3}
+    trainer = make_trainer(train=builder.build(), batching={"batch_size": 1}, training=keys)
+    embedding = trainer.model.embedding.weight
+    before = embedding.detach().clone()
+    for event in trainer.events():
+        after = embedding.detach().clone()
+        moved = (after != before).any(1).nonzero().flatten().tolist()
+        assert moved in ([[3, 4], [5]] if isinstance(event, StepEvent) else [[]])
+        before = after
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_native_and_torch_update_rows_alike() -> None:
+    torch.manual_seed(0)
+    rows, gradient = torch.tensor([1, 4, 7]), torch.randn(3, 5)
+    results = []
+    for step_rows in (adam_rows, sparse._adam_rows):
+        state = [torch.full((9, 5), value) for value in (1.0, 0.1, 0.2)]
+        for step in (1, 2):
+            keys = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
+            step_rows(*state, rows, gradient, step=step, **keys)
+        results.append(torch.stack(state))
+    torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("max_norm", [0.3, 1e9, None])
+def test_clipping_is_torchs_also_where_a_token_has_several_entries(max_norm: float | None) -> None:
+    ids = torch.tensor([3, 1, 3, 3])
+    gradients, norms = [], []
+    for is_sparse in (True, False):
+        embedding = torch.nn.Embedding(6, 4, sparse=is_sparse)
+        head = torch.nn.Linear(4, 2, bias=False)
+        with torch.no_grad():
+            embedding.weight.copy_(torch.arange(24.0).view(6, 4) / 24)
+            head.weight.fill_(0.5)
+        head(embedding(ids)).square().sum().backward()
+        parameters = [embedding.weight, head.weight]
+        if is_sparse:
+            norms.append(clip_gradients(parameters, max_norm))
+        else:
+            norms.append(torch.nn.utils.clip_grad_norm_(parameters, max_norm or float("inf")))
+        gradients.append([p.grad.to_dense() for p in parameters])
+    torch.testing.assert_close(*norms)
+    torch.testing.assert_close(*gradients)
