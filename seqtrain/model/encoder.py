@@ -13,7 +13,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.fused import DistinctInputs, fused_gru
 from seqtrain.model.native import distinct as native_distinct
-from seqtrain.model.native import native_gru, why_not
+from seqtrain.model.native import native_gru, vector_path, why_not
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
@@ -45,7 +45,9 @@ def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
         return "torch", f"native and fused have no {config.rnn}"
     if device.type != "cpu":
         return "torch", f"its own kernels on {device.type}"
-    return ("fused", absent) if absent else ("native", "cost linear in length, compiled")
+    if absent:
+        return "fused", f"cost linear in length; {absent}"
+    return "native", f"cost linear in length, compiled for {vector_path()}"
 
 
 def encode(

@@ -1,6 +1,8 @@
-"""Logits of a whole store, batched by length, in the order of its rows."""
+"""Logits and scores of a whole store, batched by length, in the order of its rows."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.training.memory import memory_errors
+from seqtrain.training.metrics import Scores, score
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 
@@ -48,3 +51,21 @@ def predict_logits(
     finally:
         model.train(was_training)
     return logits
+
+
+def score_store(
+    model: SequenceClassifier, store: SequenceStore, names: Sequence[str], device: torch.device
+) -> Scores:
+    """Score a model on labelled sequences.
+
+    Args:
+        model: on the device.
+        store: the sequences.
+        names: label of each class index.
+        device: where to compute.
+
+    Raises:
+        RunError: memory ran out.
+    """
+    logits = predict_logits(model, store, device)
+    return score(logits, torch.tensor(store.labels), torch.tensor(store.lengths), names)

@@ -16,10 +16,10 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.inference import predict_logits
+from seqtrain.training.inference import score_store
 from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.memory import memory_errors
-from seqtrain.training.metrics import Scores, score
+from seqtrain.training.metrics import Scores
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import clip_gradients, update
 from seqtrain.training.state import Progress
@@ -197,13 +197,7 @@ class Trainer:
         train_loss = progress.loss_sum / progress.examples
         train_accuracy = progress.correct / progress.examples
         if self.validation is not None:
-            logits = predict_logits(self.model, self.validation, self.device)
-            validation = score(
-                logits,
-                torch.tensor(self.validation.labels),
-                torch.tensor(self.validation.lengths),
-                self.names,
-            )
+            validation = score_store(self.model, self.validation, self.names, self.device)
             if not math.isfinite(validation.loss):
                 raise RunError(
                     f"epoch {progress.epoch + 1}: the validation loss is {validation.loss}; "

@@ -20,7 +20,8 @@ from seqtrain.errors import DataError
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.training.devices import select_device
-from seqtrain.training.inference import predict_logits
+from seqtrain.training.inference import predict_logits, score_store
+from seqtrain.training.metrics import Scores
 from seqtrain.workflows.events import RunLike, path_of
 
 CHUNK_ROWS = 4096
@@ -123,6 +124,14 @@ class Classifier:
             RunError: memory ran out.
         """
         return predict_logits(self.network, store, self.device)
+
+    def score(self, store: SequenceStore) -> Scores:
+        """Score encoded, labelled sequences.
+
+        Raises:
+            RunError: memory ran out.
+        """
+        return score_store(self.network, store, self.labels, self.device)
 
     def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
         probabilities = torch.softmax(logits.double(), dim=1)

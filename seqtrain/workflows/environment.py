@@ -13,6 +13,7 @@ import torch
 
 import seqtrain
 from seqtrain.data.preparation import PreparedData
+from seqtrain.model.native import vector_path
 
 
 def environment(data: PreparedData, device: torch.device) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def environment(data: PreparedData, device: torch.device) -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "native": vector_path(),
         "cpu_count": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "device": str(device),

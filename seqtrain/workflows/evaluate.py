@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from seqtrain.config import load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
@@ -16,7 +14,7 @@ from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
-from seqtrain.training.metrics import Scores, score
+from seqtrain.training.metrics import Scores
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
 
@@ -69,17 +67,7 @@ def evaluate(
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Evaluation(path, source, score_store(classifier, store), warnings)
-
-
-def score_store(classifier: Classifier, store: SequenceStore) -> Scores:
-    """Score a classifier on encoded, labelled sequences."""
-    return score(
-        classifier.logits(store),
-        torch.tensor(store.labels),
-        torch.tensor(store.lengths),
-        classifier.labels,
-    )
+    return Evaluation(path, source, classifier.score(store), warnings)
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:

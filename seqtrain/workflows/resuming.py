@@ -11,7 +11,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory
 
 MAY_CHANGE = ("training.max_epochs", "training.patience", "training.device")
 """Keys that may differ from the run's config when it goes on."""
-EXACT_ON = ("torch", "threads", "cpu_capability", "device", "device_name")
+EXACT_ON = ("torch", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json on which the last bits of a result depend."""
 
 

@@ -26,7 +26,6 @@ from seqtrain.training.metrics import Scores
 from seqtrain.training.state import capture, restore
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
-from seqtrain.workflows.evaluate import score_store
 from seqtrain.workflows.events import Listener, Run, StartEvent
 from seqtrain.workflows.resuming import check_data_unchanged, inexact
 from seqtrain.workflows.stopping import StopSignals
@@ -55,6 +54,7 @@ class Session:
         self.listener = listener
         self.run: RunDirectory
         self.trainer: Trainer
+        self.engine, self.engine_reason = choose_engine(config.model, device)
         self.metrics_length = 0
         self.warnings: list[str] = []
 
@@ -105,15 +105,14 @@ class Session:
             RunError: the run failed; what was saved stays valid.
             Interrupted: a signal stopped it; the last checkpoint holds the last step.
         """
-        trainer, settings = self.trainer, self.config.model
-        engine, reason = choose_engine(settings, self.device)
+        trainer = self.trainer
         self.listener(
             StartEvent(
                 run=self.run.path,
                 config=self.config,
                 device=str(self.device),
-                engine=engine,
-                engine_reason=reason,
+                engine=self.engine,
+                engine_reason=self.engine_reason,
                 parameters=sum(p.numel() for p in trainer.model.parameters()),
                 resumed_at=trainer.progress.step,
                 warnings=self.warnings,
@@ -157,7 +156,8 @@ class Session:
             )
 
     def _after_epoch(self, event: EpochEvent) -> None:
-        self.metrics_length = self.run.append_metrics(epoch_line(event))
+        engine = {"engine": self.engine, "engine_reason": self.engine_reason}
+        self.metrics_length = self.run.append_metrics({**epoch_line(event), **engine})
         if event.is_best:
             write_folder(self.run.best, model_files(self.model))
         self._save_last()
@@ -179,7 +179,7 @@ class Session:
         scores: Scores | None = None
         if "test" in self.data.splits:
             classifier = Classifier(load_model(self.run.best), self.device, self.run.path)
-            scores = score_store(classifier, self.data.splits["test"])
+            scores = classifier.score(self.data.splits["test"])
             self.run.write_json(TEST, asdict(scores))
         best = progress.best_value if progress.best_value is not None else math.nan
         best = -best if self.config.training.monitor == "loss" else best

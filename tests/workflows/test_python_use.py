@@ -32,7 +32,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         "data": {"train": folder / "train.tsv", "validation": 0.25, "sequence": 0, "label": 1},
         "model": {"embedding_dim": 8, "hidden_size": 8},
         "batching": {"batch_size": 8},
-        "training": {"max_epochs": 12, "lr": 0.03},
+        "training": {"max_epochs": 12, "lr": 0.03, "monitor": "loss"},
     }
 
 

@@ -116,6 +116,12 @@ def why_not() -> str:
     return library if isinstance(library, str) else ""
 
 
+def vector_path() -> str:
+    """Return which of the compiled vector paths runs: avx512, avx2 or portable; or none."""
+    library = find_library()
+    return "none" if isinstance(library, str) else library.vector_path
+
+
 def load_library() -> Library:
     """Return the library.
 
