@@ -125,7 +125,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Update rule; sgd has momentum 0.9."""
     sparse_embedding: bool = True
-    """Update the vectors of a batch's own tokens alone; false: all, by what moments they have."""
+    """Update a batch's own tokens alone, making up for idle steps later; false: all, each step."""
     lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.001
     """Peak learning rate."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 0.0

@@ -80,7 +80,7 @@ def encode(
     run_gru = native_gru if engine == "native" else fused_gru
     dropping = dropout.training and dropout.p > 0
     if isinstance(embedding, nn.Embedding) and (gru is not None or dropping):
-        distinct, index = _distinct(packed.data, embedding.num_embeddings)
+        distinct, index = distinct_ids(packed.data, embedding.num_embeddings)
         # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
         table = functional.embedding(distinct, embedding.weight, sparse=embedding.sparse)
         table = dropout(table)
@@ -96,8 +96,16 @@ def encode(
     return outputs.data if need_outputs else None, state[0] if encoder.mode == "LSTM" else state
 
 
-def _distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Return the distinct ids, ascending, and where each id stands among them."""
+def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """Sort out repeated ids.
+
+    Args:
+        ids: int64, each below vocab_size.
+        vocab_size: V.
+
+    Shape:
+        ids: (N,). Returns: distinct ids, ascending (U,), and where each id stands among them (N,).
+    """
     if ids.device.type == "cpu" and not why_not():
         return native_distinct(ids, vocab_size)
     distinct, index = torch.unique(ids, return_inverse=True)

@@ -1,15 +1,17 @@
 """Updates of an embedding's touched rows alone: dense ones can cost more than the model.
 
-A vocabulary has far more rows than a batch has distinct tokens. torch's embedding returns a sparse
-gradient that holds the batch's rows; here the optimizer's rule is applied to them, and the other
-rows stand still: their moments don't fade, they don't move on by them, and they don't decay. Dense
-optimizers differ in just that (as torch.optim.SparseAdam does from Adam).
+A vocabulary has far more rows than a batch has distinct tokens, and torch's embedding can return
+the gradient of these alone. Dense Adam moves the other rows too: they go on by their momentum,
+which fades. Here a row makes up for such idle steps when its token comes up again (`catch_up`), in
+closed form: learning rate and bias corrections count as constant meanwhile. So this learns as dense
+Adam does, unlike torch.optim.SparseAdam, which leaves idle rows where they are.
 
 V rows of the embedding, U touched ones, E size of a row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -74,6 +76,30 @@ def _coalesce(gradient: Tensor) -> Tensor:
 
 
 @torch.no_grad()
+def catch_up(
+    optimizer: torch.optim.Optimizer, parameter: Tensor, rows: Tensor | None, *, lr: float
+) -> None:
+    """Make up for the idle steps of rows, before they are read.
+
+    Args:
+        optimizer: as for `update`.
+        parameter: the embedding's weight, (V, E).
+        rows: which, ascending (U,); None: all.
+        lr: learning rate meanwhile.
+    """
+    state = optimizer.state[parameter]
+    if "up_to_date" not in state:
+        return
+    if rows is None:
+        rows = torch.arange(len(parameter), device=parameter.device)
+    (group,) = (g for g in optimizer.param_groups if any(p is parameter for p in g["params"]))
+    if isinstance(optimizer, torch.optim.SGD):
+        _sgd_idle(parameter, state, rows, lr=lr, momentum=group["momentum"])
+    else:
+        idle = native.adam_idle if _native_serves(parameter) else _adam_idle
+        idle(parameter, state, rows, **{**_adam_settings(optimizer, group), "lr": lr})
+
+
 def _update_rows(
     optimizer: torch.optim.Optimizer,
     parameter: nn.Parameter,
@@ -82,58 +108,104 @@ def _update_rows(
 ) -> None:
     """Apply the optimizer's rule to the rows of a parameter that have a gradient."""
     rows, gradient = sparse.indices()[0], sparse.values()
+    is_sgd = isinstance(optimizer, torch.optim.SGD)
     state = optimizer.state[parameter]
-    decoupled = isinstance(optimizer, torch.optim.AdamW)
-    if group["weight_decay"] and not decoupled:
-        gradient = gradient.add(parameter[rows], alpha=group["weight_decay"])
-    if isinstance(optimizer, torch.optim.SGD):
-        if not state:
-            state["momentum_buffer"] = torch.zeros_like(parameter)
-        moment = state["momentum_buffer"][rows].mul_(group["momentum"]).add_(gradient)
-        state["momentum_buffer"][rows] = moment
-        parameter.index_add_(0, rows, moment, alpha=-group["lr"])
-        return
     if not state:
         state["step"] = torch.zeros((), dtype=torch.float32)
-        state["exp_avg"] = torch.zeros_like(parameter)
-        state["exp_avg_sq"] = torch.zeros_like(parameter)
+        state["up_to_date"] = torch.zeros(len(parameter), dtype=torch.int64, device=rows.device)
+        for name in ("momentum_buffer",) if is_sgd else ("exp_avg", "exp_avg_sq"):
+            state[name] = torch.zeros_like(parameter)
     state["step"] += 1
-    by_rows = native.adam_rows if _native_serves(parameter) else _adam_rows
-    by_rows(
-        parameter,
-        state["exp_avg"],
-        state["exp_avg_sq"],
-        rows,
-        gradient,
-        step=int(state["step"]),
-        lr=group["lr"],
-        betas=group["betas"],
-        eps=group["eps"],
-        weight_decay=group["weight_decay"] if decoupled else 0.0,
-    )
+    if group["weight_decay"] and not isinstance(optimizer, torch.optim.AdamW):
+        gradient = gradient.add(parameter.detach()[rows], alpha=group["weight_decay"])
+    if is_sgd:
+        _sgd_rows(parameter, state, rows, gradient, lr=group["lr"], momentum=group["momentum"])
+    else:
+        by_rows = native.adam_rows if _native_serves(parameter) else _adam_rows
+        by_rows(parameter, state, rows, gradient, **_adam_settings(optimizer, group))
+
+
+def _adam_settings(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> dict[str, Any]:
+    """Return lr, betas, eps and, where it is decoupled, weight decay."""
+    decay = group["weight_decay"] if isinstance(optimizer, torch.optim.AdamW) else 0.0
+    return {"weight_decay": decay, **{name: group[name] for name in ("lr", "betas", "eps")}}
 
 
 def _native_serves(weight: Tensor) -> bool:
     return weight.device.type == "cpu" and weight.dtype == torch.float32 and not native.why_not()
 
 
+@torch.no_grad()
 def _adam_rows(
     weight: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
+    state: dict[str, Tensor],
     rows: Tensor,
     gradient: Tensor,
     *,
-    step: int,
     lr: float,
     betas: tuple[float, float],
     eps: float,
     weight_decay: float,
 ) -> None:
     """Do what `native.adam_rows` does (arguments there) with torch's operations."""
-    mean = exp_avg[rows].lerp_(gradient, 1 - betas[0])
-    square = exp_avg_sq[rows].mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
-    exp_avg[rows], exp_avg_sq[rows] = mean, square
+    step = int(state["step"])
+    mean = state["exp_avg"][rows].lerp_(gradient, 1 - betas[0])
+    square = state["exp_avg_sq"][rows].mul_(betas[1])
+    square.addcmul_(gradient, gradient, value=1 - betas[1])
     spread = (square / (1 - betas[1] ** step)).sqrt_().add_(eps)
     moved = weight[rows] * (1 - lr * weight_decay)
     weight[rows] = moved.addcdiv_(mean, spread, value=-lr / (1 - betas[0] ** step))
+    state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
+    state["up_to_date"][rows] = step
+
+
+def _adam_idle(
+    weight: Tensor,
+    state: dict[str, Tensor],
+    rows: Tensor,
+    *,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> None:
+    """Do what `native.adam_idle` does with torch's operations; why, stands in rows.h."""
+    step = int(state["step"])
+    idle = (step - state["up_to_date"][rows]).unsqueeze(1)
+    ratio = betas[0] / math.sqrt(betas[1])
+    moves = ratio * (1 - ratio**idle) / (1 - ratio) * (lr / (1 - betas[0] ** step))
+    mean, square = state["exp_avg"][rows], state["exp_avg_sq"][rows]
+    spread = (square / (1 - betas[1] ** step)).sqrt_().add_(eps)
+    weight[rows] = (weight[rows] - moves * mean / spread) * (1 - lr * weight_decay) ** idle
+    state["exp_avg"][rows] = mean * betas[0] ** idle
+    state["exp_avg_sq"][rows] = square * betas[1] ** idle
+    state["up_to_date"][rows] = step
+
+
+@torch.no_grad()
+def _sgd_rows(
+    weight: Tensor,
+    state: dict[str, Tensor],
+    rows: Tensor,
+    gradient: Tensor,
+    *,
+    lr: float,
+    momentum: float,
+) -> None:
+    """Take a step of SGD with momentum on some rows."""
+    velocity = state["momentum_buffer"][rows].mul_(momentum).add_(gradient)
+    weight.index_add_(0, rows, velocity, alpha=-lr)
+    state["momentum_buffer"][rows] = velocity
+    state["up_to_date"][rows] = int(state["step"])
+
+
+def _sgd_idle(
+    weight: Tensor, state: dict[str, Tensor], rows: Tensor, *, lr: float, momentum: float
+) -> None:
+    """Make up for idle steps, each of which moves on by the velocity that is left."""
+    step = int(state["step"])
+    fading = momentum ** (step - state["up_to_date"][rows]).unsqueeze(1)
+    velocity = state["momentum_buffer"][rows]
+    weight.index_add_(0, rows, velocity * (momentum * (1 - fading) / (1 - momentum)), alpha=-lr)
+    state["momentum_buffer"][rows] = velocity * fading
+    state["up_to_date"][rows] = step

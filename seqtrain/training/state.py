@@ -99,6 +99,9 @@ def restore(
             states.setdefault(int(rest[0]), {})[rest[1]] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": states, "param_groups": groups})
+    for state in optimizer.state.values():
+        if "up_to_date" in state:  # torch makes every state but `step` float, as the parameter is
+            state["up_to_date"] = state["up_to_date"].long()
     torch.set_rng_state(tensors["generator.cpu"])
     if device.type == "cuda" and "generator.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["generator.cuda"], device)

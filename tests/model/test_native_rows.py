@@ -1,4 +1,4 @@
-"""Distinct ids are torch.unique's; Adam on touched rows is AdamW's, and leaves the others alone."""
+"""Distinct ids are torch.unique's; Adam on touched rows is AdamW's; idle steps are made up for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.model.native import adam_rows, distinct, why_not
+from seqtrain.model.native import adam_idle, adam_rows, distinct, why_not
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -27,35 +27,68 @@ def test_distinct_refuses_ids_outside_the_vocabulary(wrong: int) -> None:
         distinct(torch.tensor([3, wrong, 5]), 20)
 
 
+def make_state(size: int, *, step: int) -> dict[str, torch.Tensor]:
+    mean, square = torch.randn(9, size), torch.rand(9, size)
+    done = torch.arange(9) % 4
+    return {
+        "exp_avg": mean,
+        "exp_avg_sq": square,
+        "up_to_date": done,
+        "step": torch.tensor(float(step)),
+    }
+
+
 @needs_library
 def test_adam_on_all_rows_is_adamw() -> None:
     weight = torch.randn(9, 37)
     expected = weight.clone().requires_grad_()
-    adamw = torch.optim.AdamW([expected], lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.2)
-    moments = torch.zeros(2, 9, 37)
+    keys = {"lr": 0.1, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.2}
+    adamw = torch.optim.AdamW([expected], **keys)
+    state = {"exp_avg": torch.zeros(9, 37), "exp_avg_sq": torch.zeros(9, 37)}
+    state |= {"up_to_date": torch.zeros(9, dtype=torch.int64)}
     for step in range(1, 6):
         expected.grad = torch.randn(9, 37)
         adamw.step()
-        adam_rows(
-            *(weight, moments[0], moments[1], torch.arange(9), expected.grad),
-            step=step,
-            lr=0.1,
-            betas=(0.8, 0.95),
-            eps=1e-3,
-            weight_decay=0.2,
-        )
+        state["step"] = torch.tensor(float(step))
+        adam_rows(weight, state, torch.arange(9), expected.grad, **keys)
     torch.testing.assert_close(weight, expected.detach(), rtol=1e-5, atol=1e-5)
+    assert state["up_to_date"].tolist() == [5] * 9
 
 
 @needs_library
-def test_adam_leaves_other_rows_alone() -> None:
-    weight, moments = torch.randn(9, 4), torch.ones(2, 9, 4)
-    before = weight.clone()
+@pytest.mark.parametrize("idle", [True, False])
+def test_adam_leaves_other_rows_alone(idle: bool) -> None:
+    weight, state = torch.randn(9, 4), make_state(4, step=5)
+    before = [tensor.clone() for tensor in (weight, *state.values())]
     touched = torch.tensor([1, 8])
-    adam_rows(weight, moments[0], moments[1], touched, torch.randn(2, 4), step=3, lr=0.1)
-    changed = (weight != before).all(1)
-    assert changed.nonzero().flatten().tolist() == [1, 8]
-    assert (moments != 1).all(2).any(0).nonzero().flatten().tolist() == [1, 8]
+    if idle:
+        adam_idle(weight, state, touched, lr=0.1)
+    else:
+        adam_rows(weight, state, touched, torch.randn(2, 4), lr=0.1)
+    for tensor, old in zip((weight, *state.values()), before, strict=True):
+        if tensor.ndim:
+            assert (tensor != old).view(9, -1).all(1).nonzero().flatten().tolist() == [1, 8]
+    assert state["up_to_date"][touched].tolist() == [5, 5]
+
+
+@needs_library
+def test_idle_steps_are_those_of_dense_adamw_without_gradient() -> None:
+    """Late in training, where the bias corrections stand still and eps is small beside sqrt(v)."""
+    weight, state = torch.randn(9, 5), make_state(5, step=10_000)
+    state["up_to_date"] = 10_000 - torch.tensor([0, 1, 2, 5, 10, 50, 100, 1000, 10_000])
+    keys = {"lr": 0.01, "weight_decay": 0.02}
+    expected = weight.clone()
+    mean, square = state["exp_avg"].clone(), state["exp_avg_sq"].clone()
+    for row, done in enumerate(state["up_to_date"].tolist()):
+        for _ in range(done, 10_000):
+            mean[row] *= 0.9
+            square[row] *= 0.999
+            expected[row] *= 1 - 0.01 * 0.02
+            expected[row] -= 0.01 * mean[row] / (square[row].sqrt() + 1e-8)
+    adam_idle(weight, state, torch.arange(9), **keys)
+    torch.testing.assert_close(weight, expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state["exp_avg"], mean)
+    torch.testing.assert_close(state["exp_avg_sq"], square, rtol=1e-4, atol=1e-6)
 
 
 @needs_library
@@ -72,6 +105,28 @@ def test_adam_leaves_other_rows_alone() -> None:
 def test_adam_refuses_rows_that_do_not_fit(
     rows: list[int], gradient: tuple[int, int], says: str
 ) -> None:
-    weight, mean, square = torch.zeros(3, 9, 4)
     with pytest.raises(ValueError, match=says):
-        adam_rows(weight, mean, square, torch.tensor(rows), torch.zeros(gradient), step=1, lr=0.1)
+        adam_rows(
+            *(torch.zeros(9, 4), make_state(4, step=4), torch.tensor(rows)),
+            torch.zeros(gradient),
+            lr=0.1,
+        )
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("name", "wrong", "error"),
+    [
+        ("exp_avg", torch.zeros(8, 4), ValueError),
+        ("exp_avg_sq", torch.zeros(4, 9).T, ValueError),
+        ("exp_avg", torch.zeros(9, 4).double(), TypeError),
+        ("up_to_date", torch.zeros(8, dtype=torch.int64), ValueError),
+        ("up_to_date", torch.zeros(9), TypeError),
+    ],
+)
+def test_adam_refuses_a_state_that_does_not_fit(
+    name: str, wrong: torch.Tensor, error: type[Exception]
+) -> None:
+    state = {**make_state(4, step=4), name: wrong}
+    with pytest.raises(error, match=name):
+        adam_idle(torch.zeros(9, 4), state, torch.tensor([1]), lr=0.1)

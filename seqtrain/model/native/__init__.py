@@ -2,6 +2,6 @@
 
 from seqtrain.model.native.engine import native_gru, serves
 from seqtrain.model.native.library import vector_path, why_not
-from seqtrain.model.native.rows import adam_rows, distinct
+from seqtrain.model.native.rows import adam_idle, adam_rows, distinct
 
-__all__ = ["adam_rows", "distinct", "native_gru", "serves", "vector_path", "why_not"]
+__all__ = ["adam_idle", "adam_rows", "distinct", "native_gru", "serves", "vector_path", "why_not"]

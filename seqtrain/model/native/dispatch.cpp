@@ -55,3 +55,5 @@ EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size
 }
 
 EXPORT void seqtrain_adam_rows(const AdamRows* call) { kernels->adam_rows(call); }
+
+EXPORT void seqtrain_adam_idle(const AdamRows* call) { kernels->adam_idle(call); }

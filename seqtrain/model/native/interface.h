@@ -49,8 +49,10 @@ struct GruCall {
 struct AdamRows {
   int64_t threads, touched, row_size;
   const int64_t* rows;            // (touched)
-  const float* gradient;          // (touched, row_size)
+  const float* gradient;          // (touched, row_size); unused by adam_idle
   float *weight, *mean, *square;  // (any, row_size)
+  int64_t* up_to_date;            // (any) the step that each row has made last
+  int64_t step;                   // adam_rows: the one to make; adam_idle: the one made last
   double lr, beta1, beta2, eps, weight_decay;
   double correction1, root_correction2;  // 1 - beta1^step, sqrt(1 - beta2^step)
 };
@@ -65,4 +67,5 @@ struct Kernels {
   int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
                       int64_t* unique, int64_t* inverse);
   void (*adam_rows)(const AdamRows* call);
+  void (*adam_idle)(const AdamRows* call);
 };

@@ -25,4 +25,4 @@ int64_t scratch(const GruCall* call, int backward) {
 
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {TEXT(SEQTRAIN_PATH), gate_row, scratch,
-                                                    forward, backward, distinct, adam_rows};
+                                                    forward, backward, distinct, adam_rows, adam_idle};

@@ -42,6 +42,8 @@ class AdamRows(ctypes.Structure):
     _fields_ = (
         *((name, _NUMBER) for name in ("threads", "touched", "row_size")),
         *((name, _POINTER) for name in ("rows", "gradient", "weight", "mean", "square")),
+        ("up_to_date", _POINTER),
+        ("step", _NUMBER),
         *((name, _REAL) for name in ("lr", "beta1", "beta2", "eps", "weight_decay")),
         *((name, _REAL) for name in ("correction1", "root_correction2")),
     )
@@ -81,6 +83,7 @@ class Library:
             library.seqtrain_distinct, _NUMBER, _POINTER, _NUMBER, _NUMBER, *pointers
         )
         self.adam_rows = _declare(library.seqtrain_adam_rows, None, ctypes.POINTER(AdamRows))
+        self.adam_idle = _declare(library.seqtrain_adam_idle, None, ctypes.POINTER(AdamRows))
 
 
 def _declare(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
