@@ -41,9 +41,15 @@ EXPORT int64_t seqtrain_call_size() { return sizeof(GruCall); }
 
 EXPORT int64_t seqtrain_gru_gate_row(int64_t hidden_size) { return kernels->gate_row(hidden_size); }
 
+EXPORT int64_t seqtrain_gru_projected_row(int64_t hidden_size) {
+  return kernels->projected_row(hidden_size);
+}
+
 EXPORT int64_t seqtrain_gru_scratch(const GruCall* call, int backward) {
   return kernels->scratch(call, backward);
 }
+
+EXPORT void seqtrain_gru_project(const GruCall* call) { kernels->project(call); }
 
 EXPORT void seqtrain_gru_forward(const GruCall* call) { kernels->forward(call); }
 

@@ -27,7 +27,8 @@ struct ForwardPlan {
   Index* start;                              // (T) number of the first token of every step
   float *recurrent_panels, *recurrent_bias;  // gate panels of W_hh; b_hn
   float *input_panels, *input_bias;          // gate panels of W_ih; the other biases
-  float* table;                              // (U, projected_row), where tokens share vectors
+  float* table;                              // (U, projected_row), where tokens share vectors:
+                                             // our own, or the one that was given
   Index runners, per_runner;                 // bytes before the first thread's memory; of each
 };
 
@@ -48,7 +49,9 @@ ForwardPlan plan_forward(const GruCall& call, Arena& arena) {
   plan.recurrent_bias = arena.take<float>(shape.padded);
   plan.input_panels = arena.take<float>(3 * shape.padded * shape.input);
   plan.input_bias = arena.take<float>(3 * shape.padded);
-  if (call.index) plan.table = arena.take<float>(call.vectors * shape.projected_row);
+  plan.table = call.projected;
+  if (call.index && !plan.table)
+    plan.table = arena.take<float>(call.vectors * shape.projected_row);
   plan.runners = arena.used;
   plan_runner(call, shape, arena);
   plan.per_runner = arena.used - plan.runners;
@@ -56,16 +59,21 @@ ForwardPlan plan_forward(const GruCall& call, Arena& arena) {
   return plan;
 }
 
-void pack_forward(const GruCall& call, const ForwardPlan& plan, Member member) {
+void pack_recurrence(const GruCall& call, const ForwardPlan& plan, Member member) {
   const Shape& shape = plan.shape;
-  for (Index panel = member.number; panel < shape.groups; panel += member.of) {
+  for (Index panel = member.number; panel < shape.groups; panel += member.of)
     pack_gate_panel(call.w_hh, shape.hidden, shape.hidden, RECURRENT_ORDER, panel,
                     plan.recurrent_panels + panel * 3 * LANES * shape.hidden);
+  if (member.number == 0)
+    pack_recurrent_bias(call.b_hh, shape.hidden, plan.recurrent_bias);
+}
+
+void pack_input(const GruCall& call, const ForwardPlan& plan, Member member) {
+  const Shape& shape = plan.shape;
+  for (Index panel = member.number; panel < shape.groups; panel += member.of)
     pack_gate_panel(call.w_ih, shape.hidden, shape.input, INPUT_ORDER, panel,
                     plan.input_panels + panel * 3 * LANES * shape.input);
-  }
-  if (member.number == 0)
-    pack_bias(call.b_ih, call.b_hh, shape.hidden, plan.input_bias, plan.recurrent_bias);
+  if (member.number == 0) pack_input_bias(call.b_ih, call.b_hh, shape.hidden, plan.input_bias);
 }
 
 Product projection(const ForwardPlan& plan) {
@@ -230,15 +238,29 @@ void run_block(const GruCall& call, const ForwardPlan& plan, Member member, Inde
   }
 }
 
+// Projects a table once, for many forwards.
+void project(const GruCall* call) {
+  Arena arena{call->scratch, 0};
+  ForwardPlan plan = plan_forward(*call, arena);
+  Index next_chunk = 0;
+  as_team(call->threads, [&](Member member) {
+    pack_input(*call, plan, member);
+    wait_for_all();
+    project_table(*call, plan, &next_chunk);
+  });
+  arena.give_back();
+}
+
 void forward(const GruCall* call) {
   Arena arena{call->scratch, 0};
   ForwardPlan plan = plan_forward(*call, arena);
   count_starts(*call, plan.start);
   Index next_chunk = 0, next_block = 0;
   as_team(call->threads, [&](Member member) {
-    pack_forward(*call, plan, member);
+    pack_recurrence(*call, plan, member);
+    if (!call->projected) pack_input(*call, plan, member);
     wait_for_all();
-    if (call->index) project_table(*call, plan, &next_chunk);
+    if (call->index && !call->projected) project_table(*call, plan, &next_chunk);
     wait_for_all();
     // Blocks are taken longest first: who is free takes the next.
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)

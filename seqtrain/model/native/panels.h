@@ -67,19 +67,22 @@ void pack_column_panel(const float* w, Index hidden, Index columns, const int* o
   }
 }
 
-// Numbers per unit in the order of a gate panel: to[panel][gate][lane].
-void pack_bias(const float* b_ih, const float* b_hh, Index hidden, float* input, float* recurrent) {
+// Numbers per unit in the order of a gate panel: to[panel][gate][lane]. r and z add both biases;
+// n's recurrent one stays inside r * (...).
+void pack_input_bias(const float* b_ih, const float* b_hh, Index hidden, float* to) {
   for (Index unit = 0; unit < round_up(hidden, LANES); ++unit) {
     Index panel = unit / LANES, lane = unit % LANES;
-    bool real = unit < hidden;
     for (int gate = 0; gate < 3; ++gate) {
       Index from = INPUT_ORDER[gate] * hidden + unit;
-      // r and z add both biases; n's recurrent one stays inside r * (...).
-      float b = real ? b_ih[from] + (gate == 0 ? 0.f : b_hh[from]) : 0.f;
-      input[(panel * 3 + gate) * LANES + lane] = b;
+      float b = unit < hidden ? b_ih[from] + (gate == 0 ? 0.f : b_hh[from]) : 0.f;
+      to[(panel * 3 + gate) * LANES + lane] = b;
     }
-    recurrent[unit] = real ? b_hh[2 * hidden + unit] : 0.f;
   }
+}
+
+void pack_recurrent_bias(const float* b_hh, Index hidden, float* to) {
+  for (Index unit = 0; unit < round_up(hidden, LANES); ++unit)
+    to[unit] = unit < hidden ? b_hh[2 * hidden + unit] : 0.f;
 }
 
 }  // namespace
