@@ -43,6 +43,7 @@ class Reading:
         batch_sizes: number of sequences at every step (T,).
         h0: initial states (D, B, H); None: zeros.
         threads: how many compute.
+        bfloat16: whether products may round what they multiply.
     """
 
     vectors: Tensor | Projected
@@ -50,6 +51,7 @@ class Reading:
     batch_sizes: Tensor
     h0: Tensor | None
     threads: int
+    bfloat16: bool
 
     @property
     def tokens(self) -> int:
@@ -72,12 +74,18 @@ def layer_parameters(gru: nn.GRU, layer: int) -> list[Tensor]:
     return parameters
 
 
+def allows_bfloat16() -> bool:
+    """Return whether autocast asks for matrix products in bfloat16."""
+    return torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
+
+
 def describe(reading: Reading, parameters: Sequence[Tensor], direction: int) -> GruCall:
     """Fill in what a layer reads in one direction."""
     w_ih, w_hh, b_ih, b_hh = parameters[4 * direction : 4 * direction + 4]
     hidden = w_hh.shape[1]
     call = GruCall(
         threads=reading.threads,
+        bfloat16=reading.bfloat16,
         reverse=direction,
         tokens=reading.tokens,
         steps=len(reading.batch_sizes),

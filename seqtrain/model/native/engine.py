@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native.call import Projected, Reading, layer_parameters
+from seqtrain.model.native.call import Projected, Reading, allows_bfloat16, layer_parameters
 from seqtrain.model.native.checks import check_parameters, check_start, check_tokens, check_vectors
 from seqtrain.model.native.layer import run_layer
 from seqtrain.model.native.library import load_library, why_not
@@ -92,7 +92,7 @@ def _read(inputs: PackedSequence | DistinctInputs, gru: nn.GRU) -> Reading:
     check_vectors(vectors, gru)
     check_tokens(inputs.batch_sizes, index, len(vectors))
     sizes = inputs.batch_sizes.contiguous()
-    return Reading(vectors, index, sizes, None, torch.get_num_threads())
+    return Reading(vectors, index, sizes, None, torch.get_num_threads(), allows_bfloat16())
 
 
 def _gradients_wanted(vectors: Tensor | Projected, h0: Tensor | None, gru: nn.GRU) -> bool:

@@ -11,6 +11,7 @@
 // One layer of a GRU in one direction. Null pointers are allowed where said.
 struct GruCall {
   int64_t threads;
+  int64_t bfloat16;       // whether products may round what they multiply to bfloat16
   int64_t reverse;        // whether the sequences are read from their last token to their first
   int64_t tokens;         // N
   int64_t steps;          // T

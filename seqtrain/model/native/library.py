@@ -25,7 +25,10 @@ class GruCall(ctypes.Structure):
     """`struct GruCall` of interface.h, field by field; pointers are addresses, None is null."""
 
     _fields_ = (
-        *((name, _NUMBER) for name in ("threads", "reverse", "tokens", "steps", "batch")),
+        *(
+            (name, _NUMBER)
+            for name in ("threads", "bfloat16", "reverse", "tokens", "steps", "batch")
+        ),
         *((name, _NUMBER) for name in ("vectors", "input_size", "hidden_size", "states_stride")),
         *((name, _POINTER) for name in ("batch_sizes", "index", "vectors_in")),
         *((name, _POINTER) for name in ("w_ih", "w_hh", "b_ih", "b_hh", "h0", "projected")),
@@ -69,6 +72,8 @@ class Library:
         if chosen is None:
             raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
         self.vector_path: str = chosen.decode()
+        self.has_bfloat16 = bool(_declare(library.seqtrain_has_bfloat16, _NUMBER)())
+        """Whether products take bfloat16 where a call allows it."""
         call = ctypes.POINTER(GruCall)
         self.gate_row = _declare(library.seqtrain_gru_gate_row, _NUMBER, _NUMBER)
         """How many numbers forward saves for a token, given the hidden size."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.native.call import Projected, Reading, address, describe, layer_parameters
+from seqtrain.model.native.call import (
+    Projected,
+    Reading,
+    address,
+    allows_bfloat16,
+    describe,
+    layer_parameters,
+)
 from seqtrain.model.native.checks import check_parameters, check_vectors
 from seqtrain.model.native.library import load_library
 
@@ -34,7 +41,8 @@ def project(table: Tensor, gru: nn.GRU) -> Projected:
     check_vectors(table, gru)
     one_token = torch.ones(1, dtype=torch.int64)  # a reading has tokens; none is read here
     index = torch.zeros(1, dtype=torch.int64)
-    reading = Reading(table.contiguous(), index, one_token, None, torch.get_num_threads())
+    threads = torch.get_num_threads()
+    reading = Reading(table.contiguous(), index, one_token, None, threads, allows_bfloat16())
     parameters = layer_parameters(gru, 0)
     rows = []
     for direction in range(len(parameters) // 4):
