@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,9 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
+
+if TYPE_CHECKING:
+    from seqtrain.model.native import Projected
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -27,12 +31,12 @@ class DistinctInputs:
     """Packed tokens many of which share a vector, so that each vector is projected once.
 
     Attributes:
-        table: the distinct vectors (U, E).
+        table: the distinct vectors (U, E); for the native engine they may be projected before.
         index: row of the table of every packed token (N,), in PackedSequence's order.
         batch_sizes: number of sequences at every step (T,), int64, on the CPU.
     """
 
-    table: Tensor
+    table: Tensor | Projected
     index: Tensor
     batch_sizes: Tensor
 
@@ -60,12 +64,13 @@ def fused_gru(
         state of each sequence, in the dtype of the parameters; under autocast the matrix products
         alone have its dtype.
     """
-    index = None
     if isinstance(inputs, DistinctInputs):
-        vectors, index = inputs.table, inputs.index
+        table, index = inputs.table, inputs.index
     else:
-        vectors = inputs.data
-    vectors = vectors.to(next(gru.parameters()).dtype)
+        table, index = inputs.data, None
+    if not isinstance(table, Tensor):
+        raise TypeError("inputs: projected vectors are for the native engine alone")
+    vectors = table.to(next(gru.parameters()).dtype)
     blocks = cut_into_blocks(inputs.batch_sizes.tolist())
     directions: list[tuple[str, Tensor | None]] = [("", None)]
     if gru.bidirectional:

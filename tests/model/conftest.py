@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -11,6 +11,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.store import StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.native import why_not
+from seqtrain.model.native.library import VARIABLE, find_library
 
 VOCAB_SIZE, NUM_CLASSES = 30, 4
 
@@ -63,3 +65,26 @@ def sequences() -> list[Tensor]:
     generator = torch.Generator().manual_seed(1)
     lengths = (3, 7, 1, 12, 7, 1, 4)
     return [torch.randint(1, VOCAB_SIZE, (n,), generator=generator) for n in lengths]
+
+
+@pytest.fixture(params=["avx512", "avx2", "portable"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Force each vector path that this processor has."""
+    monkeypatch.setenv(VARIABLE, request.param)
+    find_library.cache_clear()
+    if why_not():
+        find_library.cache_clear()
+        pytest.skip(why_not())
+    yield request.param
+    monkeypatch.undo()
+    find_library.cache_clear()
+    why_not()
+
+
+@pytest.fixture(params=[1, 2, 3, 7])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Run with a number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)

@@ -51,7 +51,7 @@ void finish_vectors(const GruCall& call, const BackwardPlan& plan, Worker& worke
     }
     add_outer(outer, count, worker.gates, worker.inputs);
     if (call.d_vectors)
-      multiply(through_input(call, plan), count, worker.gates, worker.d_inputs);
+      multiply(through_input(call, plan), count, worker.gates, worker.d_inputs, worker.words);
   }
 }
 

@@ -12,7 +12,8 @@ namespace {
 struct Worker {
   float *sum_hh, *sum_ih;         // (3 * padded, padded), (3 * padded, input_padded)
   float *sum_bias, *recent_bias;  // (gate_row) of all tokens, and of those that wait
-  float *dh, *left, *right, *shared;
+  float *dh, *shared;
+  Word *left, *right, *words;  // packed outer products; gate gradients as the products take them
   const float **gates, **before, **inputs;
   float** d_inputs;
   Index waiting;
@@ -24,7 +25,7 @@ struct BackwardPlan {
   Index* start;                            // (T) number of the first token of every step
   Index *owner, *work;                     // (blocks) the thread that computes it; (threads)
   Index *occurrences, *order;              // (U + 1), (N) tokens by vector
-  float *recurrent_panels, *input_panels;  // column panels of W_hh, W_ih
+  Word *recurrent_panels, *input_panels;   // column panels of W_hh, W_ih
   float* zeros;                            // (H) the initial state, where none is given
   Index workers, per_worker;               // bytes before the first thread's memory; of each
 };
@@ -37,8 +38,9 @@ Worker plan_worker(const GruCall& call, const Shape& shape, Arena& arena) {
   worker.sum_bias = arena.take<float>(shape.gate_row);
   worker.recent_bias = arena.take<float>(shape.gate_row);
   worker.dh = arena.take<float>(MAX_BLOCK * shape.padded);
-  worker.left = arena.take<float>(left_size(gates, tokens));
-  worker.right = arena.take<float>(3 * LANES * tokens);
+  worker.left = arena.take<Word>(left_size(gates, tokens));
+  worker.right = arena.take<Word>(3 * LANES * words_of(tokens));
+  worker.words = arena.take<Word>(CHUNK * room_of(shape.gate_row));
   if (call.index) worker.shared = arena.take<float>(DEPTH * shape.gate_row);
   worker.gates = arena.take<const float*>(tokens);
   worker.before = arena.take<const float*>(tokens);
@@ -56,8 +58,8 @@ BackwardPlan plan_backward(const GruCall& call, Arena& arena) {
   plan.work = arena.take<Index>(call.threads);
   if (call.index) plan.occurrences = arena.take<Index>(call.vectors + 1);
   if (call.index) plan.order = arena.take<Index>(call.tokens);
-  plan.recurrent_panels = arena.take<float>(3 * shape.padded * shape.padded);
-  plan.input_panels = arena.take<float>(3 * shape.padded * shape.input_padded);
+  plan.recurrent_panels = arena.take<Word>(words_of(3 * shape.padded) * shape.padded);
+  plan.input_panels = arena.take<Word>(words_of(3 * shape.padded) * shape.input_padded);
   plan.zeros = arena.take<float>(shape.hidden);
   plan.workers = arena.used;
   plan_worker(call, shape, arena);
@@ -85,13 +87,13 @@ void pack_backward(const GruCall& call, const BackwardPlan& plan, Member member)
   for (Index at = 0, width; (width = panel_width(shape.groups - at)) > 0; at += width) {
     if (number++ % member.of == member.number)
       pack_column_panel(call.w_hh, shape.hidden, shape.hidden, RECURRENT_ORDER, at * LANES, width,
-                        plan.recurrent_panels + at * LANES * gates);
+                        plan.recurrent_panels + at * LANES * words_of(gates));
   }
   Index vectors = shape.input_padded / LANES;
   for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
     if (call.d_vectors && number++ % member.of == member.number)
       pack_column_panel(call.w_ih, shape.hidden, shape.input, INPUT_ORDER, at * LANES, width,
-                        plan.input_panels + at * LANES * gates);
+                        plan.input_panels + at * LANES * words_of(gates));
   }
 }
 

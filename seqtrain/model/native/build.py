@@ -29,7 +29,10 @@ FLAGS = (
 )
 
 PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
-"""Vector paths and the flags each is compiled with; which of them runs is decided at run time."""
+"""Vector paths and the flags each is compiled with; which of them runs is decided at run time.
+
+bfloat16 is avx512 with products that take bfloat16, for calls that allow it.
+"""
 
 if platform.machine() in {"x86_64", "AMD64"}:
     PATHS = {
@@ -37,6 +40,7 @@ if platform.machine() in {"x86_64", "AMD64"}:
         "avx2": ("-mavx2", "-mfma"),
         "avx512": ("-mavx2", "-mfma", *(f"-mavx512{part}" for part in ("f", "bw", "dq", "vl"))),
     }
+    PATHS["bfloat16"] = (*PATHS["avx512"], "-mavx512bf16")
 
 
 def sources_digest() -> str:

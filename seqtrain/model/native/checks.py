@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqtrain.model.native.call import Projected
+
 
 def check_parameters(gru: nn.GRU) -> None:
     """Check the parameters of a GRU.
@@ -24,20 +26,38 @@ def check_parameters(gru: nn.GRU) -> None:
             raise ValueError(f"{name}: shape {tuple(parameter.shape)}, must be {shape}")
 
 
-def check_inputs(
-    vectors: Tensor, index: Tensor | None, batch_sizes: Tensor, input_size: int
-) -> None:
-    """Check packed tokens: vectors, or a table of vectors and an index into it.
+def check_vectors(vectors: Tensor | Projected, gru: nn.GRU) -> None:
+    """Check what the first layer reads.
+
+    Raises:
+        TypeError: not float32 on the CPU.
+        ValueError: not vectors of the GRU's input size, or projected for a GRU of other sizes.
+    """
+    if isinstance(vectors, Projected):
+        found = (vectors.input_size, vectors.hidden_size, len(vectors.rows))
+        sizes = (gru.input_size, gru.hidden_size, 2 if gru.bidirectional else 1)
+        if found != sizes:
+            raise ValueError(
+                f"inputs: projected for (input size, hidden size, directions) {found}, "
+                f"must be {sizes}; project again"
+            )
+        return
+    check_type("inputs", vectors, torch.float32)
+    if vectors.dim() != 2 or vectors.shape[1] != gru.input_size:
+        raise ValueError(
+            f"inputs: shape {tuple(vectors.shape)}, must be (tokens, {gru.input_size})"
+        )
+
+
+def check_tokens(batch_sizes: Tensor, index: Tensor | None, vectors: int) -> None:
+    """Check where packed tokens stand, and which of the vectors each is.
 
     Raises:
         TypeError: another type or device than the library takes.
         ValueError: sizes that don't fit, or an index outside the table.
     """
-    check_type("inputs", vectors, torch.float32)
     check_type("batch_sizes", batch_sizes, torch.int64)
-    if vectors.dim() != 2 or vectors.shape[1] != input_size:
-        raise ValueError(f"inputs: shape {tuple(vectors.shape)}, must be (tokens, {input_size})")
-    tokens = len(vectors)
+    tokens = vectors
     if index is not None:
         check_type("index", index, torch.int64)
         if index.dim() != 1:
@@ -51,8 +71,8 @@ def check_inputs(
         raise ValueError(f"batch_sizes: sum is {int(batch_sizes.sum())}, but {tokens} tokens")
     if index is not None:
         low, high = (int(bound) for bound in index.aminmax())
-        if low < 0 or high >= len(vectors):
-            raise ValueError(f"index: {low} to {high}, must be 0 to {len(vectors) - 1}")
+        if low < 0 or high >= vectors:
+            raise ValueError(f"index: {low} to {high}, must be 0 to {vectors - 1}")
 
 
 def check_start(h0: Tensor, gru: nn.GRU, batch: int) -> None:

@@ -10,9 +10,12 @@ extern "C" const Kernels seqtrain_kernels_portable;
 #if defined(__x86_64__)
 extern "C" const Kernels seqtrain_kernels_avx2;
 extern "C" const Kernels seqtrain_kernels_avx512;
+extern "C" const Kernels seqtrain_kernels_bfloat16;
 #endif
 
+// Those in use, and those for calls that allow bfloat16 products: the same where there are no other.
 static const Kernels* kernels = &seqtrain_kernels_portable;
+static const Kernels* rounding = &seqtrain_kernels_portable;
 
 // The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
 static const Kernels* find(const char* wanted) {
@@ -27,12 +30,30 @@ static const Kernels* find(const char* wanted) {
   return any || strcmp(wanted, "portable") == 0 ? &seqtrain_kernels_portable : nullptr;
 }
 
+// The same path with bfloat16 products where the processor has them; both have the same layouts of
+// what they save and project.
+static const Kernels* find_rounding(const Kernels* found) {
+#if defined(__x86_64__)
+  if (found == &seqtrain_kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
+    return &seqtrain_kernels_bfloat16;
+#endif
+  return found;
+}
+
+static const Kernels* kernels_for(const GruCall* call) {
+  return call->bfloat16 ? rounding : kernels;
+}
+
 // Chooses the path; returns its name, null where the processor lacks the wanted one.
 EXPORT const char* seqtrain_choose(const char* wanted) {
   const Kernels* found = find(wanted);
-  if (found) kernels = found;
-  return found ? found->name : nullptr;
+  if (!found) return nullptr;
+  kernels = found;
+  rounding = find_rounding(found);
+  return found->name;
 }
+
+EXPORT int64_t seqtrain_has_bfloat16() { return rounding != kernels; }
 
 // What the library was built from: build.py's digest of the sources.
 EXPORT const char* seqtrain_sources() { return SEQTRAIN_SOURCES; }
@@ -41,13 +62,19 @@ EXPORT int64_t seqtrain_call_size() { return sizeof(GruCall); }
 
 EXPORT int64_t seqtrain_gru_gate_row(int64_t hidden_size) { return kernels->gate_row(hidden_size); }
 
-EXPORT int64_t seqtrain_gru_scratch(const GruCall* call, int backward) {
-  return kernels->scratch(call, backward);
+EXPORT int64_t seqtrain_gru_projected_row(int64_t hidden_size) {
+  return kernels->projected_row(hidden_size);
 }
 
-EXPORT void seqtrain_gru_forward(const GruCall* call) { kernels->forward(call); }
+EXPORT int64_t seqtrain_gru_scratch(const GruCall* call, int backward) {
+  return kernels_for(call)->scratch(call, backward);
+}
 
-EXPORT void seqtrain_gru_backward(const GruCall* call) { kernels->backward(call); }
+EXPORT void seqtrain_gru_project(const GruCall* call) { kernels_for(call)->project(call); }
+
+EXPORT void seqtrain_gru_forward(const GruCall* call) { kernels_for(call)->forward(call); }
+
+EXPORT void seqtrain_gru_backward(const GruCall* call) { kernels_for(call)->backward(call); }
 
 EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
                                  int64_t* unique, int64_t* inverse) {

@@ -6,24 +6,18 @@ H hidden size, L layers, D directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native.buffers import Buffers
-from seqtrain.model.native.checks import check_inputs, check_parameters, check_start
-from seqtrain.model.native.library import GruCall, Library, load_library, why_not
-
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-_buffers = Buffers()
+from seqtrain.model.native.call import Projected, Reading, allows_bfloat16, layer_parameters
+from seqtrain.model.native.checks import check_parameters, check_start, check_tokens, check_vectors
+from seqtrain.model.native.layer import run_layer
+from seqtrain.model.native.library import load_library, why_not
 
 
 def serves(encoder: nn.Module) -> bool:
@@ -45,7 +39,8 @@ def native_gru(
     """Run a GRU over packed sequences: what `gru(packed, h0)` does, gradients included.
 
     Args:
-        inputs: the sequences, longest first.
+        inputs: the sequences, longest first; without gradients, the distinct vectors may have
+            been projected before (`project`).
         gru: owner of the parameters and of the dropout between layers.
         h0: initial states, in the order of the packed sequences; None: zeros.
         need_outputs: also return the states of all steps.
@@ -60,187 +55,56 @@ def native_gru(
     Raises:
         RuntimeError: the native library isn't there.
         TypeError: a tensor of another type or device than the library's.
-        ValueError: sizes that don't fit, or an index outside the table.
+        ValueError: sizes that don't fit, an index outside the table, or gradients wanted of
+            projected vectors.
     """
     library = load_library()
-    index = inputs.index if isinstance(inputs, DistinctInputs) else None
-    vectors = inputs.table if isinstance(inputs, DistinctInputs) else inputs.data
-    vectors = vectors.to(torch.float32)
     check_parameters(gru)
-    check_inputs(vectors, index, inputs.batch_sizes, gru.input_size)
+    reading = _read(inputs, gru)
     if h0 is not None:
-        check_start(h0, gru, int(inputs.batch_sizes[0]))
+        check_start(h0, gru, reading.batch)
+    saving = _gradients_wanted(reading.vectors, h0, gru)
     directions = 2 if gru.bidirectional else 1
     outputs: Tensor | None = None
     finals = []
     for layer in range(gru.num_layers):
         last = layer == gru.num_layers - 1
-        start = None if h0 is None else h0[layer * directions : (layer + 1) * directions]
-        parameters = list(_parameters(gru, layer))
-        wanted = need_outputs or not last
-        outputs, final = _run_layer(library, wanted, vectors, index, inputs, start, parameters)
+        if h0 is not None:
+            start = h0[layer * directions : (layer + 1) * directions].contiguous()
+            reading = replace(reading, h0=start)
+        parameters = layer_parameters(gru, layer)
+        outputs, final = run_layer(library, reading, parameters, need_outputs or not last, saving)
         finals.append(final)
         if outputs is not None and not last:
-            vectors, index = functional.dropout(outputs, gru.dropout, gru.training), None
-    return outputs, torch.cat(finals)
+            dropped = functional.dropout(outputs, gru.dropout, gru.training)
+            reading = replace(reading, vectors=dropped, index=None)
+    return outputs, finals[0] if len(finals) == 1 else torch.cat(finals)
 
 
-def _parameters(gru: nn.GRU, layer: int) -> Iterator[Tensor]:
-    """Yield a layer's parameters, four a direction; zeros for the biases of a GRU without."""
-    for suffix in ("", "_reverse") if gru.bidirectional else ("",):
-        for name in PARAMETERS:
-            parameter: Tensor | None = getattr(gru, f"{name}_l{layer}{suffix}", None)
-            yield torch.zeros(3 * gru.hidden_size) if parameter is None else parameter
-
-
-def _run_layer(
-    library: Library,
-    need_outputs: bool,
-    vectors: Tensor,
-    index: Tensor | None,
-    inputs: PackedSequence | DistinctInputs,
-    start: Tensor | None,
-    parameters: list[Tensor],
-) -> tuple[Tensor | None, Tensor]:
-    """Run one layer in its directions, remembering what backward needs where it may come."""
-    differentiable = [vectors, *parameters] if start is None else [vectors, start, *parameters]
-    saving = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in differentiable)
-    sizes = _Sizes(
-        tokens=len(vectors) if index is None else len(index),
-        batch=int(inputs.batch_sizes[0]),
-        hidden=parameters[1].shape[1],
-        directions=len(parameters) // 4,
-        threads=torch.get_num_threads(),
+def _read(inputs: PackedSequence | DistinctInputs, gru: nn.GRU) -> Reading:
+    """Check the inputs; return what the first layer reads, but for its initial states."""
+    vectors: Tensor | Projected = (
+        inputs.data if isinstance(inputs, PackedSequence) else inputs.table
     )
-    run: Callable[..., tuple[Tensor | None, Tensor]] = _Layer.apply
-    start = None if start is None else start.contiguous()
-    return run(
-        library,
-        sizes,
-        saving,
-        need_outputs,
-        inputs.batch_sizes.contiguous(),
-        None if index is None else index.contiguous(),
-        vectors.contiguous(),
-        start,
-        *(parameter.contiguous() for parameter in parameters),
+    index = None if isinstance(inputs, PackedSequence) else inputs.index.contiguous()
+    if isinstance(vectors, Tensor):
+        vectors = vectors.to(torch.float32).contiguous()
+    check_vectors(vectors, gru)
+    check_tokens(inputs.batch_sizes, index, len(vectors))
+    sizes = inputs.batch_sizes.contiguous()
+    return Reading(vectors, index, sizes, None, torch.get_num_threads(), allows_bfloat16())
+
+
+def _gradients_wanted(vectors: Tensor | Projected, h0: Tensor | None, gru: nn.GRU) -> bool:
+    """Return whether a backward may come.
+
+    Raises:
+        ValueError: it may, but projected vectors have none.
+    """
+    tensors = [vectors, h0, *gru.parameters()]
+    wanted = torch.is_grad_enabled() and any(
+        isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors
     )
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    tokens: int
-    batch: int
-    hidden: int
-    directions: int
-    threads: int
-
-
-class _Layer(torch.autograd.Function):
-    """One layer in one or two directions, each a call of the library."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        library: Library,
-        sizes: _Sizes,
-        saving: bool,
-        need_outputs: bool,
-        batch_sizes: Tensor,
-        index: Tensor | None,
-        vectors: Tensor,
-        h0: Tensor | None,
-        *parameters: Tensor,
-    ) -> tuple[Tensor | None, Tensor]:
-        width = sizes.directions * sizes.hidden
-        row = library.gate_row(sizes.hidden)
-        outputs = vectors.new_empty(sizes.tokens, width) if need_outputs else None
-        h_n = vectors.new_empty(sizes.directions, sizes.batch, sizes.hidden)
-        states = gates = None
-        if saving:
-            states = None if need_outputs else _buffers.lend(sizes.tokens * width)
-            gates = _buffers.lend(sizes.directions * sizes.tokens * row)
-        kept = outputs if states is None else states.tensor
-        for direction in range(sizes.directions):
-            call = _describe(sizes, direction, batch_sizes, index, vectors, h0, parameters)
-            call.states = _address(kept, direction * sizes.hidden)
-            call.gates = _address(
-                None if gates is None else gates.tensor, direction * sizes.tokens * row
-            )
-            call.last = _address(h_n[direction])
-            scratch = _buffers.lend(library.scratch(call, 0) // 4)
-            call.scratch = _address(scratch.tensor)
-            library.forward(call)
-        ctx.set_materialize_grads(False)
-        if saving:
-            ctx.save_for_backward(batch_sizes, index, vectors, h0, outputs, *parameters)
-            ctx.library, ctx.sizes, ctx.states, ctx.gates = library, sizes, states, gates
-        return outputs, h_n
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_outputs: Tensor | None, d_h_n: Tensor | None) -> tuple[Any, ...]:
-        batch_sizes, index, vectors, h0, outputs, *parameters = ctx.saved_tensors
-        library, sizes, states, gates = ctx.library, ctx.sizes, ctx.states, ctx.gates
-        if gates is None:
-            raise RuntimeError("the native GRU goes back through a forward pass once only")
-        ctx.states = ctx.gates = None
-        d_outputs = None if d_outputs is None else d_outputs.contiguous()
-        d_h_n = None if d_h_n is None else d_h_n.contiguous()
-        d_vectors = torch.empty_like(vectors) if ctx.needs_input_grad[6] else None
-        d_h0 = torch.empty_like(h0) if ctx.needs_input_grad[7] else None
-        d_parameters = [torch.empty_like(parameter) for parameter in parameters]
-        row = library.gate_row(sizes.hidden)
-        for direction in range(sizes.directions):
-            call = _describe(sizes, direction, batch_sizes, index, vectors, h0, parameters)
-            offset = direction * sizes.hidden
-            call.states = _address(outputs if states is None else states.tensor, offset)
-            call.gates = _address(gates.tensor, direction * sizes.tokens * row)
-            call.d_states = _address(d_outputs, offset)
-            call.d_last = _address(d_h_n, offset * sizes.batch)
-            call.d_vectors, call.add_d_vectors = _address(d_vectors), direction
-            call.d_h0 = _address(d_h0, offset * sizes.batch)
-            call.d_w_ih, call.d_w_hh, call.d_b_ih, call.d_b_hh = map(
-                _address, d_parameters[4 * direction : 4 * direction + 4]
-            )
-            scratch = _buffers.lend(library.scratch(call, 1) // 4)
-            call.scratch = _address(scratch.tensor)
-            library.backward(call)
-        return (*(None,) * 6, d_vectors, d_h0, *d_parameters)
-
-
-def _describe(
-    sizes: _Sizes,
-    direction: int,
-    batch_sizes: Tensor,
-    index: Tensor | None,
-    vectors: Tensor,
-    h0: Tensor | None,
-    parameters: tuple[Tensor, ...] | list[Tensor],
-) -> GruCall:
-    """Fill in what forward and backward have in common."""
-    w_ih, w_hh, b_ih, b_hh = map(_address, parameters[4 * direction : 4 * direction + 4])
-    return GruCall(
-        threads=sizes.threads,
-        reverse=direction,
-        tokens=sizes.tokens,
-        steps=len(batch_sizes),
-        batch=sizes.batch,
-        vectors=len(vectors),
-        input_size=vectors.shape[1],
-        hidden_size=sizes.hidden,
-        states_stride=sizes.directions * sizes.hidden,
-        batch_sizes=_address(batch_sizes),
-        index=_address(index),
-        vectors_in=_address(vectors),
-        w_ih=w_ih,
-        w_hh=w_hh,
-        b_ih=b_ih,
-        b_hh=b_hh,
-        h0=_address(h0, direction * sizes.batch * sizes.hidden),
-    )
-
-
-def _address(tensor: Tensor | None, offset: int = 0) -> int | None:
-    """Return where a contiguous tensor's number `offset` lies; None (null) for no tensor."""
-    return None if tensor is None else tensor.data_ptr() + offset * tensor.element_size()
+    if wanted and isinstance(vectors, Projected):
+        raise ValueError("inputs: projected vectors have no gradients; run under torch.no_grad()")
+    return wanted

@@ -19,15 +19,17 @@ namespace {
 // What one thread works with: a block's states before and after a step, and inputs projected ahead.
 struct Runner {
   float *h, *h_next, *chunk;
+  Word* words;  // states, or vectors to be projected, as the products take them
 };
 
 struct ForwardPlan {
   Shape shape;
   Blocks blocks;
   Index* start;                              // (T) number of the first token of every step
-  float *recurrent_panels, *recurrent_bias;  // gate panels of W_hh; b_hn
-  float *input_panels, *input_bias;          // gate panels of W_ih; the other biases
-  float* table;                              // (U, projected_row), where tokens share vectors
+  Word *recurrent_panels, *input_panels;     // gate panels of W_hh, W_ih
+  float *recurrent_bias, *input_bias;        // b_hn; the other biases
+  float* table;                              // (U, projected_row), where tokens share vectors:
+                                             // our own, or the one that was given
   Index runners, per_runner;                 // bytes before the first thread's memory; of each
 };
 
@@ -36,7 +38,14 @@ Runner plan_runner(const GruCall& call, const Shape& shape, Arena& arena) {
   runner.h = arena.take<float>(MAX_BLOCK * shape.padded);
   runner.h_next = arena.take<float>(MAX_BLOCK * shape.padded);
   if (!call.index) runner.chunk = arena.take<float>((CHUNK + MAX_BLOCK) * shape.projected_row);
+  runner.words = arena.take<Word>(larger(CHUNK * room_of(shape.input),
+                                         MAX_BLOCK * room_of(shape.padded)));
   return runner;
+}
+
+Runner runner_of(const GruCall& call, const ForwardPlan& plan, Member member) {
+  Arena arena{call.scratch, plan.runners + member.number * plan.per_runner};
+  return plan_runner(call, plan.shape, arena);
 }
 
 ForwardPlan plan_forward(const GruCall& call, Arena& arena) {
@@ -44,11 +53,13 @@ ForwardPlan plan_forward(const GruCall& call, Arena& arena) {
   Shape shape = plan.shape = shape_of(call.input_size, call.hidden_size);
   plan.blocks = cut_into_blocks(call.batch, call.threads);
   plan.start = arena.take<Index>(call.steps);
-  plan.recurrent_panels = arena.take<float>(3 * shape.padded * shape.hidden);
+  plan.recurrent_panels = arena.take<Word>(3 * shape.padded * words_of(shape.hidden));
   plan.recurrent_bias = arena.take<float>(shape.padded);
-  plan.input_panels = arena.take<float>(3 * shape.padded * shape.input);
+  plan.input_panels = arena.take<Word>(3 * shape.padded * words_of(shape.input));
   plan.input_bias = arena.take<float>(3 * shape.padded);
-  if (call.index) plan.table = arena.take<float>(call.vectors * shape.projected_row);
+  plan.table = call.projected;
+  if (call.index && !plan.table)
+    plan.table = arena.take<float>(call.vectors * shape.projected_row);
   plan.runners = arena.used;
   plan_runner(call, shape, arena);
   plan.per_runner = arena.used - plan.runners;
@@ -56,16 +67,21 @@ ForwardPlan plan_forward(const GruCall& call, Arena& arena) {
   return plan;
 }
 
-void pack_forward(const GruCall& call, const ForwardPlan& plan, Member member) {
+void pack_recurrence(const GruCall& call, const ForwardPlan& plan, Member member) {
   const Shape& shape = plan.shape;
-  for (Index panel = member.number; panel < shape.groups; panel += member.of) {
+  for (Index panel = member.number; panel < shape.groups; panel += member.of)
     pack_gate_panel(call.w_hh, shape.hidden, shape.hidden, RECURRENT_ORDER, panel,
-                    plan.recurrent_panels + panel * 3 * LANES * shape.hidden);
-    pack_gate_panel(call.w_ih, shape.hidden, shape.input, INPUT_ORDER, panel,
-                    plan.input_panels + panel * 3 * LANES * shape.input);
-  }
+                    plan.recurrent_panels + panel * 3 * LANES * words_of(shape.hidden));
   if (member.number == 0)
-    pack_bias(call.b_ih, call.b_hh, shape.hidden, plan.input_bias, plan.recurrent_bias);
+    pack_recurrent_bias(call.b_hh, shape.hidden, plan.recurrent_bias);
+}
+
+void pack_input(const GruCall& call, const ForwardPlan& plan, Member member) {
+  const Shape& shape = plan.shape;
+  for (Index panel = member.number; panel < shape.groups; panel += member.of)
+    pack_gate_panel(call.w_ih, shape.hidden, shape.input, INPUT_ORDER, panel,
+                    plan.input_panels + panel * 3 * LANES * words_of(shape.input));
+  if (member.number == 0) pack_input_bias(call.b_ih, call.b_hh, shape.hidden, plan.input_bias);
 }
 
 Product projection(const ForwardPlan& plan) {
@@ -74,7 +90,8 @@ Product projection(const ForwardPlan& plan) {
 }
 
 // Projects the vectors that tokens share, a chunk at a time for whichever thread is free.
-void project_table(const GruCall& call, const ForwardPlan& plan, Index* next) {
+void project_table(const GruCall& call, const ForwardPlan& plan, Member member, Index* next) {
+  Runner memory = runner_of(call, plan, member);
   const float* from[CHUNK];
   float* to[CHUNK];
   for (Index first; (first = take_next(next) * CHUNK) < call.vectors;) {
@@ -83,7 +100,7 @@ void project_table(const GruCall& call, const ForwardPlan& plan, Index* next) {
       from[i] = call.vectors_in + (first + i) * plan.shape.input;
       to[i] = plan.table + (first + i) * plan.shape.projected_row;
     }
-    multiply(projection(plan), count, from, to);
+    multiply(projection(plan), count, from, to, memory.words);
   }
 }
 
@@ -92,10 +109,11 @@ struct Step {
   const float* projected[ROWS];  // what the input adds to the gates
   const float* upcoming[ROWS];   // the same of the next step, to be fetched meanwhile
   const float* h;                // (rows, padded)
+  const Word* words[ROWS];       // the same to be multiplied
   float* h_next;                 // (rows, padded)
   float* states;                 // (rows, states_stride) or null
   float* gates;                  // (rows, gate_row) or null
-  Index depth;                   // H, or 0 while the states are known to be zero
+  Index depth;                   // words of H, or 0 while the states are known to be zero
 };
 
 template <int R>
@@ -104,21 +122,21 @@ NOINLINE void step_panel(const Step& step, const ForwardPlan& plan, Index states
   const Shape& shape = plan.shape;
   Index unit = panel * LANES;
   Vec sums[R][3];
-  const float *input[R], *h[R];
+  const float* input[R];
   UNROLL for (int r = 0; r < R; ++r) {
     input[r] = step.projected[r] + 3 * unit;
-    h[r] = step.h + r * shape.padded;
     prefetch(step.upcoming[r] + 3 * unit, 3 * LANES);
     sums[r][0] = load(input[r] + LANES);
     sums[r][1] = load(input[r] + 2 * LANES);
     sums[r][2] = load(plan.recurrent_bias + unit);
   }
-  multiply_add<R, 3>(sums, h, plan.recurrent_panels + 3 * unit * shape.hidden, step.depth);
+  const Word* weights = plan.recurrent_panels + 3 * unit * words_of(shape.hidden);
+  multiply_add<R, 3>(sums, step.words, weights, step.depth);
   UNROLL for (int row = 0; row < R; ++row) {
     Vec r = sums[row][0], z = sums[row][1], q = sums[row][2];
     two_sigmoids(r, z);
     Vec n = tanh_of(load(input[row]) + r * q);
-    Vec next = n + z * (load(h[row] + unit) - n);
+    Vec next = n + z * (load(step.h + row * shape.padded + unit) - n);
     store(step.h_next + row * shape.padded + unit, next);
     if (step.states)
       store_part(step.states + row * states_stride + unit, next, shape.hidden - unit);
@@ -173,7 +191,7 @@ void project_chunk(BlockRun& run, Index i) {
       to[count] = run.memory.chunk + count * run.plan.shape.projected_row;
     }
   }
-  multiply(projection(run.plan), count, from, to);
+  multiply(projection(run.plan), count, from, to, run.memory.words);
   run.projected_until = i;
   run.in_chunk = 0;
 }
@@ -194,6 +212,8 @@ void run_step(BlockRun& run, Index i) {
     step.projected[row % ROWS] = projected_token(run, i, row);
     step.upcoming[row % ROWS] =
         row < upcoming ? projected_token(run, i + 1, row) : step.projected[row % ROWS];
+    step.words[row % ROWS] = to_words(run.memory.h + row * shape.padded, shape.padded,
+                                      run.memory.words + row * room_of(shape.padded));
   }
   for (Index row = 0; row < rows; row += ROWS) {
     Step& step = steps[row / ROWS];
@@ -201,7 +221,7 @@ void run_step(BlockRun& run, Index i) {
     step.h_next = run.memory.h_next + row * shape.padded;
     step.states = call.states ? call.states + (token + row) * call.states_stride : nullptr;
     step.gates = call.gates ? call.gates + (token + row) * shape.gate_row : nullptr;
-    step.depth = i == 0 && !call.h0 ? 0 : shape.hidden;
+    step.depth = i == 0 && !call.h0 ? 0 : words_of(shape.hidden);
   }
   for (Index panel = 0; panel < shape.groups; ++panel) {
     for (Index row = 0; row < rows; row += ROWS) {
@@ -213,9 +233,7 @@ void run_step(BlockRun& run, Index i) {
 }
 
 void run_block(const GruCall& call, const ForwardPlan& plan, Member member, Index number) {
-  Arena mine{call.scratch, plan.runners + member.number * plan.per_runner};
-  BlockRun run{call, plan, block_at(call, plan.blocks, number),
-               plan_runner(call, plan.shape, mine), 0, 0};
+  BlockRun run{call, plan, block_at(call, plan.blocks, number), runner_of(call, plan, member), 0, 0};
   set_initial_states(run);
   for (Index i = 0; i < run.block.steps; ++i) {
     if (!call.index && i == run.projected_until) project_chunk(run, i);
@@ -230,15 +248,29 @@ void run_block(const GruCall& call, const ForwardPlan& plan, Member member, Inde
   }
 }
 
+// Projects a table once, for many forwards.
+void project(const GruCall* call) {
+  Arena arena{call->scratch, 0};
+  ForwardPlan plan = plan_forward(*call, arena);
+  Index next_chunk = 0;
+  as_team(call->threads, [&](Member member) {
+    pack_input(*call, plan, member);
+    wait_for_all();
+    project_table(*call, plan, member, &next_chunk);
+  });
+  arena.give_back();
+}
+
 void forward(const GruCall* call) {
   Arena arena{call->scratch, 0};
   ForwardPlan plan = plan_forward(*call, arena);
   count_starts(*call, plan.start);
   Index next_chunk = 0, next_block = 0;
   as_team(call->threads, [&](Member member) {
-    pack_forward(*call, plan, member);
+    pack_recurrence(*call, plan, member);
+    if (!call->projected) pack_input(*call, plan, member);
     wait_for_all();
-    if (call->index) project_table(*call, plan, &next_chunk);
+    if (call->index && !call->projected) project_table(*call, plan, member, &next_chunk);
     wait_for_all();
     // Blocks are taken longest first: who is free takes the next.
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)

@@ -11,6 +11,7 @@
 // One layer of a GRU in one direction. Null pointers are allowed where said.
 struct GruCall {
   int64_t threads;
+  int64_t bfloat16;       // whether products may round what they multiply to bfloat16
   int64_t reverse;        // whether the sequences are read from their last token to their first
   int64_t tokens;         // N
   int64_t steps;          // T
@@ -28,6 +29,8 @@ struct GruCall {
   const float* b_ih;           // (3H)
   const float* b_hh;           // (3H)
   const float* h0;             // (B, H); null: zeros
+  float* projected;            // (U, projected_row) what the vectors add to the gates: written by
+                               // project, read by a forward that has it in place of vectors_in
 
   float* states;  // (N, H) every state; null in a forward without a backward that needs none
   float* gates;   // (N, gate_row) what backward needs and overwrites; null without a backward
@@ -61,7 +64,9 @@ struct AdamRows {
 struct Kernels {
   const char* name;
   int64_t (*gate_row)(int64_t hidden_size);
+  int64_t (*projected_row)(int64_t hidden_size);
   int64_t (*scratch)(const GruCall* call, int backward);
+  void (*project)(const GruCall* call);
   void (*forward)(const GruCall* call);
   void (*backward)(const GruCall* call);
   int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,

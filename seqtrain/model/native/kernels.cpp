@@ -9,6 +9,8 @@ namespace {
 
 int64_t gate_row(int64_t hidden_size) { return shape_of(1, hidden_size).gate_row; }
 
+int64_t projected_row(int64_t hidden_size) { return shape_of(1, hidden_size).projected_row; }
+
 int64_t scratch(const GruCall* call, int backward) {
   Arena arena{nullptr, 0};
   if (backward) plan_backward(*call, arena);
@@ -24,5 +26,6 @@ int64_t scratch(const GruCall* call, int backward) {
 #define JOIN(a, b) JOIN_OF(a, b)
 
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
-const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {TEXT(SEQTRAIN_PATH), gate_row, scratch,
-                                                    forward, backward, distinct, adam_rows, adam_idle};
+const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
+    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,   project,
+    forward,             backward, distinct,      adam_rows, adam_idle};

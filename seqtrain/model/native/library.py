@@ -25,10 +25,13 @@ class GruCall(ctypes.Structure):
     """`struct GruCall` of interface.h, field by field; pointers are addresses, None is null."""
 
     _fields_ = (
-        *((name, _NUMBER) for name in ("threads", "reverse", "tokens", "steps", "batch")),
+        *(
+            (name, _NUMBER)
+            for name in ("threads", "bfloat16", "reverse", "tokens", "steps", "batch")
+        ),
         *((name, _NUMBER) for name in ("vectors", "input_size", "hidden_size", "states_stride")),
         *((name, _POINTER) for name in ("batch_sizes", "index", "vectors_in")),
-        *((name, _POINTER) for name in ("w_ih", "w_hh", "b_ih", "b_hh", "h0")),
+        *((name, _POINTER) for name in ("w_ih", "w_hh", "b_ih", "b_hh", "h0", "projected")),
         *((name, _POINTER) for name in ("states", "gates", "last", "scratch")),
         *((name, _POINTER) for name in ("d_states", "d_last", "d_vectors")),
         ("add_d_vectors", _NUMBER),
@@ -71,11 +74,16 @@ class Library:
         if chosen is None:
             raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
         self.vector_path: str = chosen.decode()
+        self.has_bfloat16 = bool(_declare(library.seqtrain_has_bfloat16, _NUMBER)())
+        """Whether products take bfloat16 where a call allows it."""
         call = ctypes.POINTER(GruCall)
         self.gate_row = _declare(library.seqtrain_gru_gate_row, _NUMBER, _NUMBER)
         """How many numbers forward saves for a token, given the hidden size."""
+        self.projected_row = _declare(library.seqtrain_gru_projected_row, _NUMBER, _NUMBER)
+        """How many numbers a projected vector has, given the hidden size."""
         self.scratch = _declare(library.seqtrain_gru_scratch, _NUMBER, call, ctypes.c_int)
         """How many bytes of scratch a call needs, forward (0) or backward (1)."""
+        self.project = _declare(library.seqtrain_gru_project, None, call)
         self.forward = _declare(library.seqtrain_gru_forward, None, call)
         self.backward = _declare(library.seqtrain_gru_backward, None, call)
         pointers = (_POINTER,) * 3

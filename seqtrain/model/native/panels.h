@@ -8,6 +8,9 @@
 //   depth 1   [c0 ... c15 ][c16 ... c31 ][c32 ... c47 ]     multiplied by number 1 of each row
 //   ...
 //
+// Where words are pairs (words.h), a line holds two depths of each column: c0 at depth 0, c0 at
+// depth 1, c1 at depth 0, ...; a depth of odd length ends with zeros.
+//
 // In a gate panel the three vectors are the three gates of the same LANES units:
 //
 //   recurrent weights    [r of u0 ... u15][z of u0 ... u15][n of u0 ... u15]
@@ -26,7 +29,7 @@
 
 #pragma once
 
-#include "vector.h"
+#include "words.h"
 
 namespace {
 
@@ -34,18 +37,27 @@ namespace {
 constexpr int RECURRENT_ORDER[3] = {0, 1, 2};
 constexpr int INPUT_ORDER[3] = {2, 0, 1};
 
+constexpr Index CHUNK = 64;  // rows multiplied at once, panel by panel
+
 // Width of the next panel, in vectors, where `left` remain: 4 are two twos, not a three and a one.
 INLINE Index panel_width(Index left) { return left == 4 ? 2 : smaller(left, 3); }
 
-// One gate panel of W (3H, depth): to[k][gate][lane].
+// Where a panel of this many columns has the number of a column at depth k.
+INLINE Number* panel_number(Word* panel, Index columns, Index k, Index column) {
+  return (Number*)(panel + k / PAIR * columns + column) + k % PAIR;
+}
+
+// One gate panel of W (3H, depth).
 void pack_gate_panel(const float* w, Index hidden, Index depth, const int* order, Index panel,
-                     float* to) {
+                     Word* to) {
   for (int gate = 0; gate < 3; ++gate) {
     for (int lane = 0; lane < LANES; ++lane) {
-      Index unit = panel * LANES + lane;
-      float* at = to + gate * LANES + lane;
+      Index unit = panel * LANES + lane, column = gate * LANES + lane;
       const float* row = w + (order[gate] * hidden + unit) * depth;
-      for (Index k = 0; k < depth; ++k) at[k * 3 * LANES] = unit < hidden ? row[k] : 0.f;
+      for (Index k = 0; k < words_of(depth) * PAIR; ++k) {
+        float number = unit < hidden && k < depth ? row[k] : 0.f;
+        *panel_number(to, 3 * LANES, k, column) = to_number(number);
+      }
     }
   }
 }
@@ -53,33 +65,37 @@ void pack_gate_panel(const float* w, Index hidden, Index depth, const int* order
 // One panel of W (3H, columns) from column `first` on, for gradients of gates times W: its depth
 // runs over the gates as they lie in a gate row, LANES units of each gate in turn.
 void pack_column_panel(const float* w, Index hidden, Index columns, const int* order, Index first,
-                       Index width, float* to) {
-  Index count = smaller(width * LANES, columns - first);
+                       Index width, Word* to) {
+  Index count = smaller(width * LANES, columns - first), k = 0;
   for (Index group = 0; group < round_up(hidden, LANES); group += LANES) {
     for (int gate = 0; gate < 3; ++gate) {
-      for (int lane = 0; lane < LANES; ++lane, to += width * LANES) {
-        Index unit = group + lane;
+      for (Index unit = group; unit < group + LANES; ++unit, ++k) {
         const float* row = w + (order[gate] * hidden + unit) * columns + first;
-        for (Index i = 0; i < width * LANES; ++i)
-          to[i] = unit < hidden && i < count ? row[i] : 0.f;
+        for (Index i = 0; i < width * LANES; ++i) {
+          float number = unit < hidden && i < count ? row[i] : 0.f;
+          *panel_number(to, width * LANES, k, i) = to_number(number);
+        }
       }
     }
   }
 }
 
-// Numbers per unit in the order of a gate panel: to[panel][gate][lane].
-void pack_bias(const float* b_ih, const float* b_hh, Index hidden, float* input, float* recurrent) {
+// Numbers per unit in the order of a gate panel: to[panel][gate][lane]. r and z add both biases;
+// n's recurrent one stays inside r * (...).
+void pack_input_bias(const float* b_ih, const float* b_hh, Index hidden, float* to) {
   for (Index unit = 0; unit < round_up(hidden, LANES); ++unit) {
     Index panel = unit / LANES, lane = unit % LANES;
-    bool real = unit < hidden;
     for (int gate = 0; gate < 3; ++gate) {
       Index from = INPUT_ORDER[gate] * hidden + unit;
-      // r and z add both biases; n's recurrent one stays inside r * (...).
-      float b = real ? b_ih[from] + (gate == 0 ? 0.f : b_hh[from]) : 0.f;
-      input[(panel * 3 + gate) * LANES + lane] = b;
+      float b = unit < hidden ? b_ih[from] + (gate == 0 ? 0.f : b_hh[from]) : 0.f;
+      to[(panel * 3 + gate) * LANES + lane] = b;
     }
-    recurrent[unit] = real ? b_hh[2 * hidden + unit] : 0.f;
   }
+}
+
+void pack_recurrent_bias(const float* b_hh, Index hidden, float* to) {
+  for (Index unit = 0; unit < round_up(hidden, LANES); ++unit)
+    to[unit] = unit < hidden ? b_hh[2 * hidden + unit] : 0.f;
 }
 
 }  // namespace

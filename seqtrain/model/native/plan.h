@@ -12,7 +12,6 @@
 namespace {
 
 constexpr Index MAX_BLOCK = 8;  // sequences of a block: few enough to stay in registers
-constexpr Index CHUNK = 64;     // tokens projected at once, just before the recurrence needs them
 constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
 
 struct Shape {

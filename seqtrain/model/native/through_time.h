@@ -69,7 +69,7 @@ void finish_waiting(const GruCall& call, const BackwardPlan& plan, Worker& worke
     OuterProduct outer_in{shape.groups, shape.input, worker.sum_ih, worker.left, worker.right};
     add_outer(outer_in, worker.waiting, worker.gates, worker.inputs);
     if (call.d_vectors)
-      multiply(through_input(call, plan), worker.waiting, worker.gates, worker.d_inputs);
+      multiply(through_input(call, plan), worker.waiting, worker.gates, worker.d_inputs, worker.words);
   }
   for (Index i = 0; i < shape.gate_row; ++i) worker.sum_bias[i] += worker.recent_bias[i];
   memset(worker.recent_bias, 0, shape.gate_row * sizeof(float));
@@ -148,7 +148,7 @@ void step_back(const BlockBack& back, Index i) {
   const float* recurrent[MAX_BLOCK];
   for (Index row = 0; row < step.rows; ++row) recurrent[row] = step.gates[row] + LANES;
   Index rows = call.d_h0 ? step.rows : step.earlier;
-  multiply(through_recurrence(back.plan), rows, recurrent, step.dh);
+  multiply(through_recurrence(back.plan), rows, recurrent, step.dh, back.worker.words);
   let_wait(back, i, step);
   if (back.worker.waiting >= DEPTH) finish_waiting(call, back.plan, back.worker);
 }

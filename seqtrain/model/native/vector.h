@@ -19,13 +19,11 @@ namespace {
 using Index = ptrdiff_t;
 
 // LANES floats a vector. ROWS x 3 accumulators, three vectors of weights and one of the state fit
-// into the registers: 32 of them with AVX-512 and on aarch64, 16 elsewhere.
+// into the registers: 32 of them with AVX-512, 16 elsewhere. ROWS divides LANES.
 #if defined(__AVX512F__)
 constexpr int LANES = 16, ROWS = 8;
 #elif defined(__AVX2__)
 constexpr int LANES = 8, ROWS = 4;
-#elif defined(__aarch64__)
-constexpr int LANES = 4, ROWS = 8;
 #else
 constexpr int LANES = 4, ROWS = 4;
 #endif
@@ -60,7 +58,8 @@ INLINE void store_part(float* to, Vec v, Index count) {
 
 // Keeps a broadcast number in a register: the compiler would otherwise fold the broadcast into
 // each of the three products that use it, and load it three times.
-INLINE Vec in_register(Vec v) {
+template <class V>
+INLINE V in_register(V v) {
 #if defined(__x86_64__)
   __asm__("" : "+v"(v));
 #endif

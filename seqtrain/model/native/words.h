@@ -1,0 +1,91 @@
+// What the products multiply: words of 32 bits. A word is a float; or, on the bfloat16 path, two
+// numbers next to each other along the depth of the product, rounded to bfloat16:
+//
+//   float       word k  = a[k]                    sum += a[k] b[k]
+//   bfloat16    word k  = a[2k] | a[2k + 1]       sum += a[2k] b[2k] + a[2k + 1] b[2k + 1]
+//
+// Sums are float32 on both, and so is all that isn't a product.
+
+#pragma once
+
+#include "vector.h"
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+namespace {
+
+#if defined(__AVX512BF16__)
+
+constexpr Index PAIR = 2;   // numbers of a word
+using Number = uint16_t;    // one of them
+using Word = int32_t;
+using WordVec = IntVec;
+
+INLINE Number to_number(float x) {
+  return (Number)_mm_cvtsi128_si32((__m128i)_mm_cvtneps_pbh(_mm_set_ss(x)));
+}
+
+INLINE WordVec splat(Word word) { return word - WordVec{}; }
+
+INLINE Vec add_products(Vec sum, WordVec a, WordVec b) {
+  return (Vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+}
+
+// Lane by lane: a below, b above.
+INLINE WordVec join(Vec a, Vec b) {
+  WordVec low = (WordVec)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)a));
+  WordVec high = (WordVec)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)b));
+  return low | high << 16;
+}
+
+#else
+
+constexpr Index PAIR = 1;
+using Number = float;
+using Word = float;
+using WordVec = Vec;
+
+INLINE Number to_number(float x) { return x; }
+
+INLINE Vec add_products(Vec sum, WordVec a, WordVec b) { return sum + a * b; }
+
+INLINE WordVec join(Vec a, Vec) { return a; }
+
+#endif
+
+// Words that hold this many numbers.
+INLINE Index words_of(Index numbers) { return (numbers + PAIR - 1) / PAIR; }
+
+typedef WordVec UnalignedWords __attribute__((aligned(4), may_alias));
+
+INLINE WordVec load_words(const Word* from) { return *(const UnalignedWords*)from; }
+INLINE void store_words(Word* to, WordVec v) { *(UnalignedWords*)to = v; }
+
+// Words of memory that a row of numbers needs in order to be multiplied: floats are read in place.
+INLINE Index room_of(Index numbers) {
+  return PAIR == 1 ? 0 : round_up(words_of(numbers), LANES);
+}
+
+// A row as words, where it is or in `room`; what follows its last number counts as zeros.
+INLINE const Word* to_words(const float* row, Index numbers, Word* room) {
+#if defined(__AVX512BF16__)
+  for (Index i = 0; i < numbers; i += 2 * LANES) {
+    Vec low = load_part(row + i, numbers - i), high = load_part(row + i + LANES, numbers - i - LANES);
+    store_words(room + i / 2, (WordVec)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low));
+  }
+  return room;
+#else
+  return row;
+#endif
+}
+
+// One word of each of LANES columns: from row k, and where words are pairs from the row after it.
+INLINE WordVec words_across(const float* const* rows, Index k, Index depth, Index at, Index count) {
+  Vec second = {};
+  if (PAIR == 2 && k + 1 < depth) second = load_part(rows[k + 1] + at, count);
+  return join(load_part(rows[k] + at, count), second);
+}
+
+}  // namespace

@@ -1,0 +1,76 @@
+"""Cases for the native engine: a GRU, a batch, a loss; run by torch's GRU and by ours."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.native import native_gru, why_not
+
+needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+class Case:
+    """A GRU, a batch, and weights that make a loss of all that the GRU returns."""
+
+    def __init__(
+        self,
+        lengths: list[int],
+        input_size: int = 5,
+        hidden_size: int = 6,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        bias: bool = True,
+        vectors: int | None = None,
+        with_h0: bool = False,
+        need_outputs: bool = True,
+        seed: int = 0,
+    ) -> None:
+        torch.manual_seed(seed)
+        self.gru = nn.GRU(
+            input_size, hidden_size, num_layers, bias=bias, bidirectional=bidirectional
+        )
+        lengths = sorted(lengths, reverse=True)
+        self.batch_sizes = torch.tensor([sum(n > t for n in lengths) for t in range(lengths[0])])
+        self.table = torch.randn(vectors or sum(lengths), input_size, requires_grad=True)
+        self.index = torch.randint(vectors, (sum(lengths),)) if vectors else None
+        states = ((1 + bidirectional) * num_layers, len(lengths), hidden_size)
+        self.h0 = torch.randn(states, requires_grad=True) if with_h0 else None
+        self.weight = torch.randn(states)
+        self.output_weight = torch.randn(sum(lengths), (1 + bidirectional) * hidden_size)
+        self.need_outputs = need_outputs
+
+    def leaves(self) -> list[Tensor]:
+        return [self.table, *self.gru.parameters(), *([] if self.h0 is None else [self.h0])]
+
+    def torch(self) -> tuple[Tensor | None, Tensor]:
+        data = self.table if self.index is None else self.table[self.index]
+        outputs, h_n = self.gru(PackedSequence(data, self.batch_sizes), self.h0)
+        return outputs.data if self.need_outputs else None, h_n
+
+    def native(self) -> tuple[Tensor | None, Tensor]:
+        inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
+        if self.index is not None:
+            inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
+        return native_gru(inputs, self.gru, self.h0, need_outputs=self.need_outputs)
+
+    def loss(self, states: tuple[Tensor | None, Tensor]) -> Tensor:
+        outputs, h_n = states
+        loss = (h_n * self.weight).sum()
+        return loss if outputs is None else loss + (outputs * self.output_weight).sum()
+
+    def gradients(self, states: tuple[Tensor | None, Tensor]) -> list[Tensor]:
+        return list(torch.autograd.grad(self.loss(states), self.leaves()))
+
+
+def assert_close(found: Tensor | None, expected: Tensor | None, limit: float) -> None:
+    """Compare within a limit relative to the largest number, or to 1 where that is less."""
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.shape == expected.shape
+        scale = max(1.0, expected.abs().max().item())
+        assert (found - expected).abs().max().item() <= limit * scale

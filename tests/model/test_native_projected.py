@@ -1,0 +1,84 @@
+"""A table projected once gives the states that the table gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from native_cases import Case, needs_library
+from torch import nn
+
+from seqtrain.model.fused import DistinctInputs, fused_gru
+from seqtrain.model.native import Projected, native_gru, project
+
+
+def projected(case: Case, table: Projected) -> DistinctInputs:
+    assert case.index is not None
+    return DistinctInputs(table, case.index, case.batch_sizes)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=20),
+    vectors=st.sampled_from([1, 7, 200]),
+    hidden_size=st.sampled_from([1, 16, 33]),
+    num_layers=st.integers(1, 2),
+    bidirectional=st.booleans(),
+    bias=st.booleans(),
+    with_h0=st.booleans(),
+)
+def test_same_bits_as_the_table(path: str, **keys: object) -> None:
+    case = Case(**keys)  # type: ignore[arg-type]
+    with torch.no_grad():
+        expected, expected_h_n = case.native()
+        inputs = projected(case, project(case.table, case.gru))
+        outputs, h_n = native_gru(inputs, case.gru, case.h0)
+    assert expected is not None
+    assert outputs is not None
+    assert torch.equal(outputs, expected)
+    assert torch.equal(h_n, expected_h_n)
+
+
+@needs_library
+def test_has_no_gradients() -> None:
+    case = Case([5, 3], vectors=7)
+    inputs = projected(case, project(case.table, case.gru))
+    with pytest.raises(ValueError, match="no gradients"):
+        native_gru(inputs, case.gru)
+    case.gru.requires_grad_(False)
+    assert torch.equal(native_gru(inputs, case.gru)[1], case.native()[1])
+
+
+@needs_library
+@pytest.mark.parametrize("other", [nn.GRU(4, 6), nn.GRU(5, 7), nn.GRU(5, 6, bidirectional=True)])
+def test_a_gru_of_other_sizes_refuses_it(other: nn.GRU) -> None:
+    case = Case([5, 3], vectors=7)
+    inputs = projected(case, project(case.table, case.gru))
+    with torch.no_grad(), pytest.raises(ValueError, match="project again"):
+        native_gru(inputs, other)
+
+
+@needs_library
+def test_ids_outside_the_table_are_refused() -> None:
+    case = Case([5, 3], vectors=7)
+    case.index = torch.full((8,), 7)
+    with torch.no_grad(), pytest.raises(ValueError, match="7 to 7, must be 0 to 6"):
+        native_gru(projected(case, project(case.table, case.gru)), case.gru)
+
+
+@needs_library
+def test_tables_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(tokens, 5\)"):
+        project(torch.zeros(9, 4), nn.GRU(5, 6))
+    with pytest.raises(TypeError, match="float64"):
+        project(torch.zeros(9, 5).double(), nn.GRU(5, 6))
+
+
+@needs_library
+def test_the_fused_engine_refuses_it() -> None:
+    case = Case([5, 3], vectors=7)
+    with pytest.raises(TypeError, match="native engine alone"):
+        fused_gru(projected(case, project(case.table, case.gru)), case.gru)
