@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_cases import Case, assert_close, needs_library
 from torch import nn
-
-from seqtrain.model.native.build import compile_library
 
 SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
 LENGTHS = st.one_of(
@@ -204,31 +197,3 @@ def test_what_lies_scattered_in_memory_is_read_rightly() -> None:
     case.gru.weight_hh_l0 = nn.Parameter(case.gru.weight_hh_l0.detach().T.contiguous().T)
     for ours, theirs in zip(case.native(), expected, strict=True):
         assert_close(ours, theirs, 1e-5)
-
-
-@pytest.mark.slow
-def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
-    runtime = subprocess.run(
-        ["c++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    if not Path(runtime).is_absolute():
-        pytest.skip("this compiler has no AddressSanitizer")
-    library = tmp_path / "library.so"
-    assert compile_library(library, ["-fsanitize=address", "-O1", "-g"]) == ""
-    program = (
-        "import sys, pytest, seqtrain.model.native.library as library\n"
-        "library.LIBRARY = sys.argv[1]\n"
-        "chosen = 'torchs or awkward or number_of_threads or frozen or rows or input'\n"
-        "options = ['-q', '-x', '-p', 'no:cacheprovider', '-k', chosen]\n"
-        "sys.exit(pytest.main([*sys.argv[2:], *options]))"
-    )
-    files = map(str, sorted(Path(__file__).parent.glob("test_native*.py")))
-    environment = {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
-    run = subprocess.run(
-        [sys.executable, "-c", program, str(library), *files],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]

@@ -1,0 +1,157 @@
+"""Native code never touches memory that isn't its own: random sizes and random mistakes.
+
+Run as they are, these tests find wrong numbers and crashes; the slow one runs them, with the native
+engine's other tests, under AddressSanitizer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from native_cases import Case
+from torch import Tensor, nn
+
+from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.native import native_gru, project
+from seqtrain.model.native.build import compile_library
+
+FUZZ = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+CASES = st.fixed_dictionaries(
+    {
+        "lengths": st.lists(st.integers(1, 60), min_size=1, max_size=20),
+        "input_size": st.integers(1, 40),
+        "hidden_size": st.integers(1, 40),
+        "num_layers": st.integers(1, 2),
+        "bidirectional": st.booleans(),
+        "bias": st.booleans(),
+        "vectors": st.one_of(st.none(), st.integers(1, 150)),
+        "with_h0": st.booleans(),
+        "need_outputs": st.booleans(),
+    }
+)
+
+
+@FUZZ
+@given(keys=CASES, bfloat16=st.booleans())
+def test_fuzz_forward_and_backward(path: str, keys: dict[str, object], bfloat16: bool) -> None:
+    case = Case(**keys)  # type: ignore[arg-type]
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
+        states = case.native()
+    assert all(bool(state.isfinite().all()) for state in states if state is not None)
+    assert all(bool(gradient.isfinite().all()) for gradient in case.gradients(states))
+
+
+@FUZZ
+@given(keys=CASES, bfloat16=st.booleans(), vectors=st.integers(1, 150))
+def test_fuzz_prediction(path: str, keys: dict[str, object], bfloat16: bool, vectors: int) -> None:
+    case = Case(**{**keys, "vectors": vectors})  # type: ignore[arg-type]
+    assert case.index is not None
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
+        inputs = DistinctInputs(project(case.table, case.gru), case.index, case.batch_sizes)
+        _, h_n = native_gru(inputs, case.gru, case.h0, need_outputs=case.need_outputs)
+        assert torch.equal(h_n, case.native()[1])
+
+
+def scatter(tensor: Tensor) -> Tensor:
+    """Return the same numbers, two apart in memory."""
+    return torch.stack((tensor, torch.zeros_like(tensor)), -1)[..., 0]
+
+
+@FUZZ
+@given(keys=CASES)
+def test_fuzz_scattered_memory(path: str, keys: dict[str, object]) -> None:
+    case = Case(**keys)  # type: ignore[arg-type]
+    with torch.no_grad():
+        _, expected = case.native()
+        case.table, case.batch_sizes = scatter(case.table), scatter(case.batch_sizes)
+        case.index = None if case.index is None else scatter(case.index)
+        case.h0 = None if case.h0 is None else scatter(case.h0)
+        for name, parameter in list(case.gru.named_parameters()):
+            setattr(case.gru, name, nn.Parameter(scatter(parameter)))
+        assert torch.equal(case.native()[1], expected)
+
+
+def mistakes(case: Case) -> dict[str, Callable[[], object]]:
+    """Return what may be wrong with a case that has an index, each as what makes it so."""
+    assert case.index is not None
+    index, sizes, table, gru = case.index, case.batch_sizes, case.table, case.gru
+    h0 = torch.zeros(gru.num_layers * (1 + gru.bidirectional), int(sizes[0]), gru.hidden_size)
+    wrong: dict[str, list[Tensor]] = {
+        "table": [table.T[:, :1], table[:, 0], table[:, :0], torch.cat((table, table), 1)],
+        "index": [
+            index.int(),
+            index.double(),
+            index[:-1],
+            index[:, None],
+            torch.cat((index, index)),
+            *(index.index_fill(0, torch.tensor(len(index) - 1), i) for i in (-1, 150, 2**62)),
+        ],
+        "batch_sizes": [
+            sizes.int(),
+            sizes[:-1],
+            sizes[:, None],
+            torch.cat((sizes, sizes[-1:])),
+            torch.tensor([len(index) + 1, -1]),
+            torch.tensor([len(index), 0]),
+        ],
+        "h0": [h0[:, :-1], h0[..., :-1], h0[:-1], h0.double(), torch.cat((h0, h0), 1)],
+    }
+    changes: dict[str, Callable[[], object]] = {
+        f"{name} {number}": partial(setattr, case, name, value)
+        for name, values in wrong.items()
+        for number, value in enumerate(values)
+    }
+    for name, parameter in gru.named_parameters():
+        for number, value in enumerate((parameter[:-1], parameter.double(), parameter[None])):
+            changes[f"{name} {number}"] = partial(setattr, gru, name, nn.Parameter(value))
+    return changes
+
+
+@FUZZ
+@given(keys=CASES, data=st.data())
+def test_fuzz_mistakes_are_refused(path: str, keys: dict[str, object], data: st.DataObject) -> None:
+    case = Case(**{**keys, "vectors": 150, "input_size": 3})  # type: ignore[arg-type]
+    changes = mistakes(case)
+    changes[data.draw(st.sampled_from(sorted(changes)))]()
+    with pytest.raises((TypeError, ValueError)):
+        case.native()
+
+
+@pytest.mark.slow
+def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
+    runtime = subprocess.run(
+        ["c++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if not Path(runtime).is_absolute():
+        pytest.skip("this compiler has no AddressSanitizer")
+    library = tmp_path / "library.so"
+    assert compile_library(library, ["-fsanitize=address", "-O1", "-g"]) == ""
+    program = (
+        "import sys, pytest, seqtrain.model.native.library as library\n"
+        "library.LIBRARY = sys.argv[1]\n"
+        "chosen = 'fuzz or awkward or number_of_threads or frozen or rows or input'\n"
+        "options = ['-q', '-x', '-p', 'no:cacheprovider', '-k', chosen]\n"
+        "sys.exit(pytest.main([*sys.argv[2:], *options]))"
+    )
+    files = map(str, sorted(Path(__file__).parent.glob("test_native*.py")))
+    environment = {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(library), *files],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
