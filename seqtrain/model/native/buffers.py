@@ -22,12 +22,12 @@ class Buffers:
     def lend(self, count: int) -> Loan:
         """Return a buffer of at least this many float32 numbers, of any content."""
         with self._lock:
-            fitting = [i for i, buffer in enumerate(self._free) if len(buffer) >= count]
+            fitting = [i for i, buffer in enumerate(self._free) if buffer.numel() >= count]
             if fitting:
-                best = min(fitting, key=lambda i: len(self._free[i]))
+                best = min(fitting, key=lambda i: self._free[i].numel())
                 return Loan(self, self._free.pop(best))
             if self._free:
-                self._free.pop(max(range(len(self._free)), key=lambda i: len(self._free[i])))
+                self._free.pop(max(range(len(self._free)), key=lambda i: self._free[i].numel()))
         return Loan(self, torch.empty(count + count // 4, dtype=torch.float32))
 
     def take_back(self, buffer: Tensor) -> None:

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from seqtrain.model.native.library import GruCall
 
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
 
 @dataclass(frozen=True, eq=False)
 class Projected:
@@ -42,6 +40,8 @@ class Reading:
         index: which vector each token is (N,); None: vector i is token i.
         batch_sizes: number of sequences at every step (T,).
         h0: initial states (D, B, H); None: zeros.
+        tokens: how many, N.
+        batch: how many sequences, B.
         threads: how many compute.
         bfloat16: whether products may round what they multiply.
     """
@@ -50,27 +50,19 @@ class Reading:
     index: Tensor | None
     batch_sizes: Tensor
     h0: Tensor | None
+    tokens: int
+    batch: int
     threads: int
     bfloat16: bool
-
-    @property
-    def tokens(self) -> int:
-        return len(self.vectors if self.index is None else self.index)
-
-    @property
-    def batch(self) -> int:
-        return int(self.batch_sizes[0])
 
 
 def layer_parameters(gru: nn.GRU, layer: int) -> list[Tensor]:
     """Return a layer's parameters, four a direction; zeros for the biases of a GRU without."""
-    parameters = []
-    for suffix in ("", "_reverse") if gru.bidirectional else ("",):
-        for name in PARAMETERS:
-            parameter: Tensor | None = getattr(gru, f"{name}_l{layer}{suffix}", None)
-            if parameter is None:
-                parameter = torch.zeros(3 * gru.hidden_size)
-            parameters.append(parameter.contiguous())
+    directions = 2 if gru.bidirectional else 1
+    parameters: list[Tensor] = []
+    for weights in gru.all_weights[layer * directions : (layer + 1) * directions]:
+        biases = [] if gru.bias else [torch.zeros(3 * gru.hidden_size)] * 2
+        parameters += [tensor.contiguous() for tensor in (*weights, *biases)]
     return parameters
 
 
@@ -88,7 +80,7 @@ def describe(reading: Reading, parameters: Sequence[Tensor], direction: int) -> 
         bfloat16=reading.bfloat16,
         reverse=direction,
         tokens=reading.tokens,
-        steps=len(reading.batch_sizes),
+        steps=reading.batch_sizes.shape[0],
         batch=reading.batch,
         vectors=len(reading.vectors),
         input_size=w_ih.shape[1],

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from seqtrain.model.native.call import Projected
 
+PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
 
 def check_parameters(gru: nn.GRU) -> None:
     """Check the parameters of a GRU.
@@ -15,15 +17,17 @@ def check_parameters(gru: nn.GRU) -> None:
         TypeError: not float32 on the CPU.
         ValueError: another shape than the GRU's sizes say.
     """
-    width = gru.hidden_size * (2 if gru.bidirectional else 1)
-    for name, parameter in gru.named_parameters():
-        check_type(name, parameter, torch.float32)
-        columns = gru.hidden_size
-        if name.startswith("weight_ih"):
-            columns = gru.input_size if "_l0" in name else width
-        shape = (3 * gru.hidden_size, columns)[: 2 if name.startswith("weight") else 1]
-        if parameter.shape != shape:
-            raise ValueError(f"{name}: shape {tuple(parameter.shape)}, must be {shape}")
+    directions = 2 if gru.bidirectional else 1
+    for number, weights in enumerate(gru.all_weights):
+        layer, reverse = divmod(number, directions)
+        columns = directions * gru.hidden_size if layer else gru.input_size
+        shapes = [(columns,), (gru.hidden_size,), (), ()]
+        for name, parameter, rest in zip(PARAMETERS, weights, shapes, strict=False):
+            name = f"{name}_l{layer}{'_reverse' if reverse else ''}"
+            check_type(name, parameter, torch.float32)
+            shape = (3 * gru.hidden_size, *rest)
+            if parameter.shape != shape:
+                raise ValueError(f"{name}: shape {tuple(parameter.shape)}, must be {shape}")
 
 
 def check_vectors(vectors: Tensor | Projected, gru: nn.GRU) -> None:
@@ -49,30 +53,36 @@ def check_vectors(vectors: Tensor | Projected, gru: nn.GRU) -> None:
         )
 
 
-def check_tokens(batch_sizes: Tensor, index: Tensor | None, vectors: int) -> None:
+def check_tokens(batch_sizes: Tensor, index: Tensor | None, vectors: int) -> tuple[int, int]:
     """Check where packed tokens stand, and which of the vectors each is.
+
+    Returns:
+        The numbers of tokens and of sequences.
 
     Raises:
         TypeError: another type or device than the library takes.
         ValueError: sizes that don't fit, or an index outside the table.
     """
     check_type("batch_sizes", batch_sizes, torch.int64)
-    tokens = vectors
-    if index is not None:
-        check_type("index", index, torch.int64)
-        if index.dim() != 1:
-            raise ValueError(f"index: shape {tuple(index.shape)}, must be (tokens,)")
-        tokens = len(index)
-    if batch_sizes.dim() != 1 or len(batch_sizes) == 0:
+    if batch_sizes.dim() != 1 or not batch_sizes.shape[0]:
         raise ValueError(f"batch_sizes: shape {tuple(batch_sizes.shape)}, must be (steps,)")
-    if int(batch_sizes[-1]) < 1 or bool((batch_sizes.diff() > 0).any()):
+    sizes: list[int] = batch_sizes.tolist()
+    if sizes[-1] < 1 or sizes != sorted(sizes, reverse=True):
         raise ValueError("batch_sizes: must be positive and never grow (longest sequence first)")
-    if int(batch_sizes.sum()) != tokens:
-        raise ValueError(f"batch_sizes: sum is {int(batch_sizes.sum())}, but {tokens} tokens")
-    if index is not None:
-        low, high = (int(bound) for bound in index.aminmax())
-        if low < 0 or high >= vectors:
-            raise ValueError(f"index: {low} to {high}, must be 0 to {vectors - 1}")
+    tokens = sum(sizes)
+    if index is None and tokens != vectors:
+        raise ValueError(f"batch_sizes: sum is {tokens}, but {vectors} tokens")
+    if index is None:
+        return tokens, sizes[0]
+    check_type("index", index, torch.int64)
+    if index.shape != (tokens,):
+        raise ValueError(
+            f"index: shape {tuple(index.shape)}, but batch_sizes: sum is {tokens} tokens"
+        )
+    low, high = (int(bound) for bound in index.aminmax())
+    if low < 0 or high >= vectors:
+        raise ValueError(f"index: {low} to {high}, must be 0 to {vectors - 1}")
+    return tokens, sizes[0]
 
 
 def check_start(h0: Tensor, gru: nn.GRU, batch: int) -> None:

@@ -7,6 +7,7 @@ H hidden size, L layers, D directions.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -60,19 +61,19 @@ def native_gru(
     """
     library = load_library()
     check_parameters(gru)
+    layers = [layer_parameters(gru, layer) for layer in range(gru.num_layers)]
     reading = _read(inputs, gru)
     if h0 is not None:
         check_start(h0, gru, reading.batch)
-    saving = _gradients_wanted(reading.vectors, h0, gru)
+    saving = _gradients_wanted(reading.vectors, h0, *chain(*layers))
     directions = 2 if gru.bidirectional else 1
     outputs: Tensor | None = None
     finals = []
-    for layer in range(gru.num_layers):
+    for layer, parameters in enumerate(layers):
         last = layer == gru.num_layers - 1
         if h0 is not None:
             start = h0[layer * directions : (layer + 1) * directions].contiguous()
             reading = replace(reading, h0=start)
-        parameters = layer_parameters(gru, layer)
         outputs, final = run_layer(library, reading, parameters, need_outputs or not last, saving)
         finals.append(final)
         if outputs is not None and not last:
@@ -90,20 +91,27 @@ def _read(inputs: PackedSequence | DistinctInputs, gru: nn.GRU) -> Reading:
     if isinstance(vectors, Tensor):
         vectors = vectors.to(torch.float32).contiguous()
     check_vectors(vectors, gru)
-    check_tokens(inputs.batch_sizes, index, len(vectors))
-    sizes = inputs.batch_sizes.contiguous()
-    return Reading(vectors, index, sizes, None, torch.get_num_threads(), allows_bfloat16())
+    tokens, batch = check_tokens(inputs.batch_sizes, index, len(vectors))
+    return Reading(
+        vectors=vectors,
+        index=index,
+        batch_sizes=inputs.batch_sizes.contiguous(),
+        h0=None,
+        tokens=tokens,
+        batch=batch,
+        threads=torch.get_num_threads(),
+        bfloat16=allows_bfloat16(),
+    )
 
 
-def _gradients_wanted(vectors: Tensor | Projected, h0: Tensor | None, gru: nn.GRU) -> bool:
+def _gradients_wanted(vectors: Tensor | Projected, *others: Tensor | None) -> bool:
     """Return whether a backward may come.
 
     Raises:
         ValueError: it may, but projected vectors have none.
     """
-    tensors = [vectors, h0, *gru.parameters()]
     wanted = torch.is_grad_enabled() and any(
-        isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors
+        isinstance(tensor, Tensor) and tensor.requires_grad for tensor in (vectors, *others)
     )
     if wanted and isinstance(vectors, Projected):
         raise ValueError("inputs: projected vectors have no gradients; run under torch.no_grad()")

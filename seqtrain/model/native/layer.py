@@ -68,7 +68,7 @@ class _Layer(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(vectors, reading.index, reading.batch_sizes, h0, outputs, *parameters)
         ctx.library, ctx.saved = library, saved
-        ctx.threads, ctx.bfloat16 = reading.threads, reading.bfloat16
+        ctx.numbers = reading.tokens, reading.batch, reading.threads, reading.bfloat16
         return outputs, h_n
 
     @staticmethod
@@ -79,7 +79,7 @@ class _Layer(torch.autograd.Function):
         if saved is None:
             raise RuntimeError("the native GRU goes back through a forward pass once only")
         ctx.saved = None
-        reading = Reading(vectors, index, batch_sizes, h0, ctx.threads, ctx.bfloat16)
+        reading = Reading(vectors, index, batch_sizes, h0, *ctx.numbers)
         d_outputs = None if d_outputs is None else d_outputs.contiguous()
         d_h_n = None if d_h_n is None else d_h_n.contiguous()
         d_vectors = torch.empty_like(vectors) if ctx.needs_input_grad[3] else None

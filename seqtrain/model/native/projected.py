@@ -39,10 +39,16 @@ def project(table: Tensor, gru: nn.GRU) -> Projected:
     library = load_library()
     check_parameters(gru)
     check_vectors(table, gru)
-    one_token = torch.ones(1, dtype=torch.int64)  # a reading has tokens; none is read here
-    index = torch.zeros(1, dtype=torch.int64)
-    threads = torch.get_num_threads()
-    reading = Reading(table.contiguous(), index, one_token, None, threads, allows_bfloat16())
+    reading = Reading(
+        vectors=table.contiguous(),
+        index=torch.zeros(1, dtype=torch.int64),  # tokens share vectors; none of them is read here
+        batch_sizes=torch.ones(1, dtype=torch.int64),
+        h0=None,
+        tokens=1,
+        batch=1,
+        threads=torch.get_num_threads(),
+        bfloat16=allows_bfloat16(),
+    )
     parameters = layer_parameters(gru, 0)
     rows = []
     for direction in range(len(parameters) // 4):
