@@ -63,8 +63,8 @@ def main(
 def run(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code (contract: 0, 1, 2, 3, 128 + signal)."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # Read when torch is loaded. Threads that spin long while they wait make a small batch many times
-    # slower where other programs need the processor too; not to spin at all, a third where none do.
+    # Read when torch is loaded. Waiting threads that spin long make a small batch many times slower
+    # where other programs need the processor too; not to spin at all, a third where none do.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -75,20 +75,21 @@ void adam_rows(const AdamRows* call) {
 // constant meanwhile: lr, the corrections, and eps beside sqrt(v); decay comes after the moves, most
 // of which are made in the first steps.
 void adam_idle(const AdamRows* call) {
-  const double ratio = call->beta1 / __builtin_sqrt(call->beta2);
+  const double log_b1 = __builtin_log(call->beta1), log_b2 = __builtin_log(call->beta2);
+  const double log_kept = __builtin_log(1 - call->lr * call->weight_decay);
+  const double log_ratio = log_b1 - log_b2 / 2, ratio = __builtin_exp(log_ratio);
   as_team(call->threads, [&](Member member) {
     AdamRule rule{};
     rule.root = 1 / call->root_correction2, rule.eps = call->eps;
     Index end = member.end(call->touched), size = call->row_size;
     for (Index i = member.begin(call->touched); i < end; ++i) {
       Index row = call->rows[i], at = row * size;
-      float idle = call->step - call->up_to_date[row];
+      double idle = call->step - call->up_to_date[row];
       if (idle <= 0) continue;
       call->up_to_date[row] = call->step;
-      rule.b1 = __builtin_powf(call->beta1, idle), rule.b2 = __builtin_powf(call->beta2, idle);
-      double faded = rule.b2 > 0 ? rule.b1 / __builtin_sqrtf(rule.b2) : 0;
-      rule.rate = ratio * (1 - faded) / (1 - ratio) * call->lr / call->correction1;
-      rule.kept = __builtin_powf(1 - call->lr * call->weight_decay, idle);
+      double series = ratio * (1 - __builtin_exp(idle * log_ratio)) / (1 - ratio);
+      rule.rate = series * call->lr / call->correction1, rule.kept = __builtin_exp(idle * log_kept);
+      rule.b1 = __builtin_exp(idle * log_b1), rule.b2 = __builtin_exp(idle * log_b2);
       idle_row(rule, size, call->weight + at, call->mean + at, call->square + at);
     }
   });
