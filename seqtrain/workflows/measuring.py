@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import Any, NamedTuple
@@ -151,6 +153,11 @@ def _context() -> ForkServerContext | SpawnContext:
     context = multiprocessing.get_context("forkserver")
     # torch loads the second itself, in a second, when the first optimizer is made.
     context.set_forkserver_preload([__name__, "torch._dynamo"])
+    if threading.current_thread() is threading.main_thread():
+        # What is ignored while it starts stays ignored there: Ctrl-C is for us to answer.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        forkserver.ensure_running()
+        signal.signal(signal.SIGINT, handler)
     return context
 
 
