@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import config, evaluate, fit, predict
+from seqtrain.cli import compare, config, evaluate, fit, predict
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import SeqtrainError, printable
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("compare")(compare.compare)
 app.command("config")(config.config)
 
 BUG, BAD_USAGE, RUN_FAULT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
