@@ -83,6 +83,22 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     assert ended.returncode == 0
 
 
+def test_prediction_does_not_import_the_compiler_of_torch(trained: Path) -> None:
+    script = """
+import sys
+from seqtrain.cli.main import run
+try:
+    run(["predict", "-", "--run", sys.argv[1]])
+finally:
+    print(sorted({"torch._dynamo", "sympy"} & sys.modules.keys()), file=sys.stderr)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, trained / "run"], input=b"rise\n", capture_output=True
+    )
+    assert ended.stdout.count(b"\n") == 2
+    assert (ended.returncode, ended.stderr) == (0, b"[]\n")
+
+
 def test_full_disk_behind_stdout_is_one_line() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
