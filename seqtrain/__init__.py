@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqtrain.config import Config, load_config
     from seqtrain.workflows.classifier import Classifier, Prediction, load
+    from seqtrain.workflows.compare import compare
     from seqtrain.workflows.evaluate import evaluate
     from seqtrain.workflows.events import Run
     from seqtrain.workflows.fit import fit
@@ -30,6 +31,7 @@ _HOMES = {
     "Classifier": "seqtrain.workflows.classifier",
     "Prediction": "seqtrain.workflows.classifier",
     "load": "seqtrain.workflows.classifier",
+    "compare": "seqtrain.workflows.compare",
     "evaluate": "seqtrain.workflows.evaluate",
     "Run": "seqtrain.workflows.events",
     "fit": "seqtrain.workflows.fit",
@@ -42,6 +44,7 @@ __all__ = [
     "Prediction",
     "Run",
     "__version__",
+    "compare",
     "evaluate",
     "fit",
     "load",

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import config, evaluate, fit, predict
+from seqtrain.cli import compare, config, evaluate, fit, predict
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import SeqtrainError, printable
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("compare")(compare.compare)
 app.command("config")(config.config)
 
 BUG, BAD_USAGE, RUN_FAULT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
@@ -63,9 +64,10 @@ def main(
 def run(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code (contract: 0, 1, 2, 3, 128 + signal)."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # Read when torch is loaded. Threads that spin while they wait make a small batch tens of times
-    # slower where other programs need the processor too.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Read when torch is loaded. Waiting threads that spin long make a small batch many times slower
+    # where other programs need the processor too; not to spin at all, a third where none do.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Results are UTF-8 whatever the locale; a file's name leaves with the bytes it has.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")

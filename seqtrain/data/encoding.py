@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import Example, Features, RowProblems, locate, shorten
+from seqtrain.data.examples import Example, RowProblems, locate, shorten
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, StoreBuilder
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.tokenizers import Tokenizer
+from seqtrain.data.vocabulary import UNK, PieceIds
 from seqtrain.errors import DataError
 
 SHOWN_LABELS = 5
@@ -80,10 +81,9 @@ class Encoder:
     """Turns examples into flat ids or feature vectors, one by one.
 
     Args:
-        kind: text, tokens or features.
         policy: what happens to overlong and empty sequences.
-        tokenize: splits a text (kind text).
-        index: id of each token; its `__missing__` decides about new ones (text, tokens).
+        tokenizer: splits what was read; None: feature vectors were read.
+        index: id of each token; its `__missing__` decides about new ones.
         label_index: class index of each label; the same.
         channels: width of a feature vector (features); 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
@@ -92,18 +92,15 @@ class Encoder:
     def __init__(
         self,
         *,
-        kind: str,
         policy: LengthPolicy,
-        tokenize: Callable[[str], Sequence[str]] | None,
+        tokenizer: Tokenizer | None,
         index: Mapping[str, int],
         label_index: Mapping[str, int],
         channels: int = 0,
         missing: str = "error",
     ) -> None:
-        self.kind = kind
         self.policy = policy
-        self.tokenize = tokenize
-        self.index = index
+        self.ids = PieceIds(tokenizer, index) if tokenizer else None
         self.label_index = label_index
         self.channels = channels
         self.missing = missing
@@ -126,10 +123,10 @@ class Encoder:
         """
         report = EncodingReport()
         problems = RowProblems(source, stop_at_first=stop_at_first)
-        if self.kind == "features" and not self.channels:
+        if self.ids is None and not self.channels:
             examples = self._find_channels(examples, source)
         builder = StoreBuilder(self.channels)
-        add = builder.add_features if self.kind == "features" else builder.add_ids
+        add = builder.add_features if self.ids is None else builder.add_ids
         for example, steps in self._steps(examples, problems, report):
             # Of a folder's many files, a row is known by its number through all of them.
             row = report.rows + report.dropped + 1
@@ -155,19 +152,18 @@ class Encoder:
         self, examples: Iterable[Example], problems: RowProblems, report: EncodingReport
     ) -> Iterator[tuple[Example, Any]]:
         """Yield each usable example with its ids or vectors, policies applied."""
-        policy, features = self.policy, self.kind == "features"
+        policy, ids = self.policy, self.ids
         limit = policy.max_length or 2**62
-        tokenize, lookup = self.tokenize, self.index.__getitem__
         for example in examples:
             problems.file = example.file or problems.name
             steps: Any = example.sequence
-            if features:
+            if ids is None:
                 problem = self._check_features(steps)
                 if problem:
                     problems.add(example.line, problem)
                     continue
-            elif tokenize is not None:
-                steps = tokenize(steps)
+            else:
+                steps = ids.encode(steps)
             if len(steps) > limit:
                 if policy.overlong == "error":
                     problems.add(
@@ -181,7 +177,7 @@ class Encoder:
             if not len(steps):
                 if policy.empty == "unk":
                     report.filled += 1
-                    yield example, self._blank() if features else [UNK]
+                    yield example, self._blank()
                 elif policy.empty == "drop":
                     report.dropped += 1
                 else:
@@ -191,7 +187,7 @@ class Encoder:
                         "accepts such rows",
                     )
                 continue
-            yield example, steps if features else map(lookup, steps)
+            yield example, steps
 
     def _check_features(self, vectors: Any) -> str | None:
         """Say what is wrong with one series, or None."""
@@ -208,8 +204,10 @@ class Encoder:
             return f"step {step}: missing value; data.missing: mask accepts them"
         return None
 
-    def _blank(self) -> Features:
-        """Return the one step that an empty series is read as: all missing, so 0 once scaled."""
+    def _blank(self) -> Any:
+        """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
+        if self.ids is not None:
+            return [UNK]
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 
     def _label(self, example: Example, file: str, report: EncodingReport) -> int:

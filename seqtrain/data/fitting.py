@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import GrowingIndex, fit_vocabulary, provisional_index
 
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
@@ -26,13 +26,13 @@ class Fitted:
 
     Attributes:
         preprocessing: fitted.
-        store: all rows of the train file, with their final ids and class indices.
+        parts: the parts of the train file, with their final ids and class indices.
         eligible_tokens: distinct tokens of the training part that occur data.min_count times,
             those that data.max_vocab_size left out included; 0 for features.
     """
 
     preprocessing: Preprocessing
-    store: SequenceStore
+    parts: dict[str, SequenceStore]
     eligible_tokens: int
 
 
@@ -64,25 +64,24 @@ class Fitting:
         """Encode the rows of the train file with provisional ids of tokens and labels."""
         return self._rules.encoder(self._tokens, self._labels).encode(examples, source)
 
-    def fit(self, read: SequenceStore, rows: Ints) -> Fitted:
-        """Settle vocabulary or scales, and labels, on some rows, the training part.
+    def fit(self, parts: dict[str, SequenceStore]) -> Fitted:
+        """Settle vocabulary or scales, and labels, on the training part.
 
         Args:
-            read: what `read` returned.
-            rows: the rows to fit on.
+            parts: train, and validation where held out, of what `read` returned.
         """
-        train = read if len(rows) == len(read) else read.__getitems__(rows)
+        train = parts["train"]
         names = list(self._labels)
         labels = tuple(sorted(names[i] for i in np.unique(train.labels)))
         class_of = {label: i for i, label in enumerate(labels)}
         classes = np.array([class_of.get(name, -1) for name in names], dtype=np.int64)
         fitted = replace(self._rules, labels=labels)
-        values: npt.NDArray[Any]
         eligible = 0
+        settle: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
         if fitted.kind == "features":
             mean, std = _channel_statistics(train.values)
             fitted = replace(fitted, mean=mean, std=std)
-            values = fitted.scale(read.values)
+            settle = fitted.scale
         else:
             vocabulary, final_ids, eligible = fit_vocabulary(
                 list(self._tokens),
@@ -91,9 +90,12 @@ class Fitting:
                 max_size=self._data.max_vocab_size,
             )
             fitted = replace(fitted, vocabulary=vocabulary)
-            values = final_ids[read.values]
-        store = replace(read, values=values, labels=classes[read.labels])
-        return Fitted(fitted, store, eligible)
+            settle = final_ids.__getitem__
+        settled = {
+            name: replace(part, values=settle(part.values), labels=classes[part.labels])
+            for name, part in parts.items()
+        }
+        return Fitted(fitted, settled, eligible)
 
 
 def _channel_statistics(values: Features) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -21,7 +21,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
 from seqtrain.data.splits import stratified_split
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.store import SequenceStore
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
@@ -170,18 +170,16 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
     fitting = Fitting(data, reading, _train_bpe(config, reading) if bpe else None)
     read, report = fitting.read(read_examples(data.train, reading), data.train)
-    rows, held_out = _part(read.labels, fraction, config.seed)
-    fitted = fitting.fit(read, rows)
-    splits, reports = {"train": fitted.store}, {"train": report}
+    parts, reports = {"train": read}, {"train": report}
     if fraction is not None:
-        splits = {
-            "train": fitted.store.__getitems__(rows),
-            "validation": fitted.store.__getitems__(held_out),
-        }
+        rows, held_out = stratified_split(read.labels, fraction, config.seed)
+        parts = {"train": read.__getitems__(rows), "validation": read.__getitems__(held_out)}
         reports = {
             "train": replace(report, held_out=len(held_out)),
             "validation": EncodingReport(rows=len(held_out)),
         }
+    fitted = fitting.fit(parts)
+    splits = dict(fitted.parts)
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
             examples = read_examples(path, read_options(data, path))
@@ -189,12 +187,6 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     return PreparedData(
         splits, fitted.preprocessing, reports, fitted.eligible_tokens, digests, from_cache=False
     )
-
-
-def _part(labels: Ints, fraction: float | None, seed: int) -> tuple[Ints, Ints]:
-    if fraction is None:
-        return np.arange(len(labels)), np.arange(0)
-    return stratified_split(labels, fraction, seed)
 
 
 def _train_bpe(config: Config, reading: ReadOptions) -> str:
@@ -206,12 +198,12 @@ def _train_bpe(config: Config, reading: ReadOptions) -> str:
             if str(example.sequence).strip() or data.empty == "unk":
                 yield example
 
-    fraction = data.validation if isinstance(data.validation, float) else None
     numbers: dict[str | None, int] = {}
     labels = [numbers.setdefault(example.label, len(numbers)) for example in kept()]
-    rows, _ = _part(np.array(labels, dtype=np.int64), fraction, config.seed)
-    chosen = np.zeros(len(labels), dtype=bool)
-    chosen[rows] = True
+    chosen = np.ones(len(labels), dtype=bool)
+    if isinstance(data.validation, float):
+        _, held_out = stratified_split(np.array(labels), data.validation, config.seed)
+        chosen[held_out] = False
     texts = (str(example.sequence) for example, keep in zip(kept(), chosen, strict=True) if keep)
     return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
 

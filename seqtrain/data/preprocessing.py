@@ -13,7 +13,7 @@ from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
-from seqtrain.data.tokenizers import Tokenize, make_tokenizer
+from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import UNK, FixedIndex, Vocabulary
 
 
@@ -54,11 +54,10 @@ class Preprocessing:
             return len(self.vocabulary)
         return len(self.mean) * (2 if self.missing == "mask" else 1)
 
-    @cached_property
-    def tokenize(self) -> Tokenize | None:
-        """The function that splits a text, or None where sequences come split."""
+    def _tokenizer(self) -> Tokenizer | None:
+        """Return what splits a sequence into tokens; None for feature vectors."""
         if self.kind != "text":
-            return None
+            return SYMBOLS if self.kind == "tokens" else None
         return make_tokenizer(self.tokenizer, lowercase=self.lowercase, bpe_model=self.bpe_model)
 
     def encode(
@@ -74,20 +73,23 @@ class Preprocessing:
         Raises:
             DataError: rows that can't be used, by line.
         """
-        known = {label: i for i, label in enumerate(self.labels)}
-        tokens = self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK)
-        encoder = self.encoder(tokens, FixedIndex(known, UNKNOWN_LABEL))
-        store, report = encoder.encode(examples, source, stop_at_first=stop_at_first)
+        store, report = self._fitted.encode(examples, source, stop_at_first=stop_at_first)
         if self.kind == "features":
             store = replace(store, values=self.scale(store.values))
         return store, report
 
+    @cached_property
+    def _fitted(self) -> Encoder:
+        """The encoder for other rows than train's, which remembers what it looked up."""
+        known = {label: i for i, label in enumerate(self.labels)}
+        tokens = self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK)
+        return self.encoder(tokens, FixedIndex(known, UNKNOWN_LABEL))
+
     def encoder(self, index: dict[str, int], label_index: dict[str, int]) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
         return Encoder(
-            kind=self.kind,
             policy=self.lengths,
-            tokenize=self.tokenize,
+            tokenizer=self._tokenizer(),
             index=index,
             label_index=label_index,
             channels=len(self.mean),

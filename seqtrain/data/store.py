@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -83,23 +82,22 @@ class StoreBuilder:
 
     def __init__(self, channels: int = 0) -> None:
         self.channels = channels
-        self._values = array("f" if channels else "i")
+        self._values = bytearray()
         self._offsets = array("q", [0])
         self._labels = array("q")
         self._lines = array("q")
 
-    def add_ids(self, ids: Iterable[int], label: int, line: int) -> None:
-        """Append a sequence of ids."""
-        self._values.extend(ids)
-        self._finish(label, line)
+    def add_ids(self, ids: npt.ArrayLike, label: int, line: int) -> None:
+        """Append a sequence of ids (T,)."""
+        self._add(np.asarray(ids, dtype=np.int32), label, line)
 
     def add_features(self, features: npt.NDArray[np.float32], label: int, line: int) -> None:
         """Append a sequence of feature vectors (T, C)."""
-        self._values.frombytes(np.ascontiguousarray(features, dtype=np.float32).tobytes())
-        self._finish(label, line)
+        self._add(np.ascontiguousarray(features, dtype=np.float32), label, line)
 
-    def _finish(self, label: int, line: int) -> None:
-        self._offsets.append(len(self._values) // (self.channels or 1))
+    def _add(self, steps: npt.NDArray[Any], label: int, line: int) -> None:
+        self._values += steps.data
+        self._offsets.append(self._offsets[-1] + len(steps))
         self._labels.append(label)
         self._lines.append(line)
 

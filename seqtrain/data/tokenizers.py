@@ -1,21 +1,70 @@
-"""From text to tokens: the five tokenizers, each a function from a string to its tokens."""
+"""From text to tokens: the five tokenizers, in two steps.
+
+A text is first parted into pieces, where no token crosses a border: at blanks and marks (word), at
+blanks (whitespace), between characters (char, byte), or not at all (bpe). Then each piece is split
+into its tokens. So what a piece was split into can be remembered: a natural text repeats its words.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from seqtrain.errors import ConfigError
 
-Tokenize = Callable[[str], Sequence[str]]
-
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 """A run of letters, digits and underscores (with inner apostrophes), or one other mark."""
+SET_OFF = '.,"()?!-/<>:;'
+"""Common marks, each a token wherever it stands; parted from the words, these repeat more often."""
 
 
-def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenize:
-    """Return the function that splits a text into tokens.
+@dataclass(frozen=True)
+class Tokenizer:
+    """Splits a text, or a list of symbols.
+
+    Attributes:
+        part: returns the pieces of a text.
+        split: returns the tokens of a piece.
+    """
+
+    part: Callable[[Any], Iterable[str]]
+    split: Callable[[str], Iterable[str]]
+
+    def __call__(self, text: Any) -> list[str]:
+        """Return the tokens of a text: those of all its pieces."""
+        return list(chain.from_iterable(map(self.split, self.part(text))))
+
+
+def _part_words(text: str) -> list[str]:
+    for mark in SET_OFF:
+        text = text.replace(mark, f" {mark} ")
+    return text.split()
+
+
+def _whole(piece: str) -> tuple[str]:
+    return (piece,)
+
+
+def _bytes(character: str) -> str:
+    """UTF-8 bytes of a character, each as the character of that number."""
+    return character.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+SYMBOLS = Tokenizer(iter, _whole)
+"""For lists of symbols, which are tokens already."""
+TOKENIZERS = {
+    "word": Tokenizer(_part_words, WORD.findall),
+    "whitespace": Tokenizer(str.split, _whole),
+    "char": Tokenizer(iter, _whole),
+    "byte": Tokenizer(iter, _bytes),
+}
+
+
+def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenizer:
+    """Return a tokenizer by its name.
 
     Args:
         name: word, whitespace, char, byte or bpe.
@@ -23,33 +72,23 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
         bpe_model: JSON of the trained model, for bpe.
 
     Returns:
-        A function; a text of nothing but blanks gives no tokens (char and byte keep blanks).
+        One that gives no tokens for nothing but blanks (char and byte keep blanks).
     """
-    splitters: dict[str, Tokenize] = {
-        "word": WORD.findall,
-        "whitespace": str.split,
-        "char": str,
-        "byte": _bytes,
-    }
-    split = splitters[name] if bpe_model is None else _bpe_tokenizer(bpe_model)
+    tokenizer = TOKENIZERS[name] if bpe_model is None else _bpe_tokenizer(bpe_model)
     if not lowercase:
-        return split
-    return lambda text: split(text.lower())
+        return tokenizer
+    # The text as a whole: how a letter is lowered can depend on its neighbours (final sigma).
+    return Tokenizer(lambda text: tokenizer.part(text.lower()), tokenizer.split)
 
 
-def _bytes(text: str) -> str:
-    """UTF-8 bytes of the text, each as the character of that number."""
-    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+def _bpe_tokenizer(model: str) -> Tokenizer:
+    merges = _import_tokenizers().Tokenizer.from_str(model)
 
-
-def _bpe_tokenizer(model: str) -> Tokenize:
-    tokenizer = _import_tokenizers().Tokenizer.from_str(model)
-
-    def split(text: str) -> Sequence[str]:
-        tokens: list[str] = tokenizer.encode(text.strip()).tokens
+    def split(text: str) -> list[str]:
+        tokens: list[str] = merges.encode(text).tokens
         return tokens
 
-    return split
+    return Tokenizer(lambda text: (text.strip(),), split)
 
 
 def bpe_version() -> str:

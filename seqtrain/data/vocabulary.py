@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.data.tokenizers import Tokenizer
+
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
+REMEMBERED_PIECES, REMEMBERED_LENGTH = 1 << 17, 64
+"""How many pieces' ids are kept, and of how many characters at most: about 30 MB together."""
 
 
 class GrowingIndex(dict[str, int]):
@@ -30,6 +36,31 @@ class FixedIndex(dict[str, int]):
 
     def __missing__(self, token: str) -> int:
         return self.default
+
+
+class PieceIds(dict[str, bytes]):
+    """Ids of the tokens of each piece of text met before, as the bytes of an int32 array.
+
+    Args:
+        tokenizer: parts a text into pieces, and splits these.
+        index: id of each token; its `__missing__` decides about new ones.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, index: Mapping[str, int]) -> None:
+        super().__init__()
+        self.tokenizer = tokenizer
+        self.index = index
+
+    def __missing__(self, piece: str) -> bytes:
+        ids = array("i", map(self.index.__getitem__, self.tokenizer.split(piece))).tobytes()
+        if len(piece) <= REMEMBERED_LENGTH and len(self) < REMEMBERED_PIECES:
+            self[piece] = ids
+        return ids
+
+    def encode(self, text: Any) -> npt.NDArray[np.int32]:
+        """Return the ids (T,) of the tokens of a text, or of a list of symbols."""
+        pieces = self.tokenizer.part(text)
+        return np.frombuffer(b"".join(map(self.__getitem__, pieces)), dtype=np.int32)
 
 
 @dataclass(frozen=True)

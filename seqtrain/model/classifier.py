@@ -12,6 +12,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, encode, make_encoder
 from seqtrain.model.initialization import initialize
+from seqtrain.model.native import Projected, project
 from seqtrain.model.pooling import StepPooling, last_valid_state
 
 
@@ -48,11 +49,26 @@ class SequenceClassifier(nn.Module):
         std = self.config.embedding_std
         initialize(self.embedding, self.encoder, self.head, embedding_std=std)
 
-    def forward(self, packed: PackedSequence) -> Tensor:
+    def project_vocabulary(self) -> Projected | None:
+        """Project every token once, for many batches without gradients.
+
+        Returns:
+            What `forward` takes while the weights stay as they are; None for feature vectors, and
+            where another engine than native computes.
+        """
+        weight = self.embedding.weight
+        engine, _ = choose_engine(self.config, weight.device)
+        if isinstance(self.embedding, nn.Linear) or engine != "native":
+            return None
+        assert isinstance(self.encoder, nn.GRU)
+        return project(weight, self.encoder)
+
+    def forward(self, packed: PackedSequence, vocabulary: Projected | None = None) -> Tensor:
         """Classify packed sequences.
 
         Args:
             packed: ids or feature vectors, longest sequence first, as `collate` packs them.
+            vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
 
         Shape:
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (B, C), row by packed row.
@@ -65,6 +81,7 @@ class SequenceClassifier(nn.Module):
             dropout=self.embedding_dropout,
             engine=engine,
             need_outputs=self.config.pooling != "last",
+            vocabulary=vocabulary,
         )
         if outputs is None:
             pooled = last_valid_state(h_n, bidirectional=self.config.bidirectional)

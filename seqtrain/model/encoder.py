@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.fused import DistinctInputs, fused_gru
+from seqtrain.model.native import Projected, native_gru, vector_path, why_not
 from seqtrain.model.native import distinct as native_distinct
-from seqtrain.model.native import native_gru, vector_path, why_not
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
@@ -58,6 +58,7 @@ def encode(
     dropout: nn.Dropout,
     engine: str,
     need_outputs: bool,
+    vocabulary: Projected | None = None,
 ) -> tuple[Tensor | None, Tensor]:
     """Embed packed steps and run the encoder over them.
 
@@ -70,6 +71,7 @@ def encode(
             embedded, dropped and projected once.
         engine: native, fused or torch.
         need_outputs: whether the states of all steps are wanted too.
+        vocabulary: the embedding as `native.project` projected it; then nothing is embedded.
 
     Shape:
         packed.data: (N,) or (N, F). Returns: outputs (N, H) of the top layer, packed (None where
@@ -78,6 +80,9 @@ def encode(
     sizes = packed.batch_sizes
     gru = encoder if engine != "torch" and isinstance(encoder, nn.GRU) else None
     run_gru = native_gru if engine == "native" else fused_gru
+    if gru is not None and vocabulary is not None:
+        known = DistinctInputs(vocabulary, packed.data, sizes)
+        return native_gru(known, gru, need_outputs=need_outputs)
     dropping = dropout.training and dropout.p > 0
     if isinstance(embedding, nn.Embedding) and (gru is not None or dropping):
         distinct, index = distinct_ids(packed.data, embedding.num_embeddings)

@@ -16,6 +16,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.files import parse_json, read_folder, to_json
 from seqtrain.runs.foreign import check_preprocessing
 
@@ -89,7 +90,7 @@ def load_model(folder: Path) -> Model:
             tokens = list(parse_json(folder / VOCABULARY, contents[VOCABULARY])["tokens"])
         preprocessing = Preprocessing.from_json(values, tokens)
         check_preprocessing(preprocessing)
-        with torch.device("meta"):
+        with shapes_alone():
             network = new_network(config, preprocessing)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None

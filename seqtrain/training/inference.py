@@ -16,6 +16,9 @@ from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
+TOKENS_A_ROW = 4
+"""Tokens to classify for each token of the vocabulary, from which on it pays to project them all
+beforehand: the distinct tokens of a batch are about a quarter of it."""
 
 
 @torch.inference_mode()
@@ -42,11 +45,13 @@ def predict_logits(
     was_training = model.training
     model.eval()
     logits = torch.empty(len(store), model.head.out_features)
+    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
+    vocabulary = model.project_vocabulary() if pays else None
     try:
         for rows in plan_in_order_of_length(store.lengths, batching):
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
                 batch = collate(store.__getitems__(rows)).to(device)
-                restored = model(batch.packed)[batch.unsorted_indices]
+                restored = model(batch.packed, vocabulary)[batch.unsorted_indices]
                 logits[torch.from_numpy(rows)] = restored.float().cpu()
     finally:
         model.train(was_training)

@@ -132,7 +132,7 @@ class Trainer:
             for rows in plan[progress.batches_done :]:
                 began = time.perf_counter()
                 lr = self._lr_after(progress.step)
-                loss, tokens = self._update(rows, lr)
+                loss, tokens = self.update(rows, lr)
                 progress.seconds += time.perf_counter() - began
                 yield StepEvent(
                     epoch=progress.epoch + 1,
@@ -159,8 +159,19 @@ class Trainer:
     def _lr_after(self, step: int) -> float:
         return lr_at(step, self.total_steps, self.config.training, self.progress.plateaus)
 
-    def _update(self, rows: Ints, lr: float) -> tuple[float, int]:
-        """Learn from one batch; return its mean loss and its tokens."""
+    def update(self, rows: Ints, lr: float) -> tuple[float, int]:
+        """Learn from one batch.
+
+        Args:
+            rows: of train.
+            lr: learning rate of this update.
+
+        Returns:
+            The mean loss over the batch's examples, in nats, and the batch's tokens.
+
+        Raises:
+            RunError: the loss or a gradient isn't finite (nothing was updated), or memory ran out.
+        """
         settings, progress = self.config.training, self.progress
         size = "batch_size" if self.config.batching.max_tokens is None else "max_tokens"
         with memory_errors(

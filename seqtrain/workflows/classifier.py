@@ -134,12 +134,10 @@ class Classifier:
         return score_store(self.network, store, self.labels, self.device)
 
     def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
-        probabilities = torch.softmax(logits.double(), dim=1)
-        order = probabilities.argsort(dim=1, descending=True, stable=True)
-        rows = zip(probabilities.tolist(), order.tolist(), unknown, strict=True)
-        for row, ranks, share in rows:
-            ranked = {self.labels[i]: row[i] for i in ranks}
-            yield Prediction(self.labels[ranks[0]], row[ranks[0]], ranked, share)
+        ranked = torch.softmax(logits.double(), dim=1).sort(dim=1, descending=True, stable=True)
+        labels = np.array(self.labels, dtype=object)[ranked.indices.numpy()].tolist()
+        for names, values, share in zip(labels, ranked.values.tolist(), unknown, strict=True):
+            yield Prediction(names[0], values[0], dict(zip(names, values, strict=True)), share)
 
     def _encode(
         self, chunk: list[Example], source: str

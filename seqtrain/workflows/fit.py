@@ -59,12 +59,7 @@ def fit(
     """
     if isinstance(config, str | Path):
         name, beside = name or Path(config).stem, beside or Path(config).parent
-        config = load_config(config)
-    elif not isinstance(config, Config):
-        config = config_from_mapping(config)
-    if device is not None:
-        training = config.training.model_copy(update={"device": device})
-        config = config.model_copy(update={"training": training})
+    config = resolved_config(config, device)
     chosen = select_device(config.training.device)
     choose_engine(config.model, chosen)
     directory = Path(run_dir) if run_dir else None
@@ -83,6 +78,22 @@ def fit(
         else:
             session.begin(directory, name or "run", force=force)
         return session.train()
+
+
+def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:
+    """Return a config from what a caller gave; a device takes the place of training.device.
+
+    Raises:
+        ConfigError: a key or value is wrong.
+    """
+    if isinstance(config, str | Path):
+        config = load_config(config)
+    elif not isinstance(config, Config):
+        config = config_from_mapping(config)
+    if device is None:
+        return config
+    training = config.training.model_copy(update={"device": device})
+    return config.model_copy(update={"training": training})
 
 
 def _refuse_data_inside(directory: Path, config: Config) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
-import torch
-
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.shapes import shapes_alone
 
 COPIES = 4
 """Weights, gradients, and the optimizer's two moments."""
@@ -32,7 +31,7 @@ def check_model(model: ModelConfig, input_size: int, num_classes: int) -> None:
     available = physical_memory()
     if available is None:
         return
-    with torch.device("meta"):
+    with shapes_alone():
         network = SequenceClassifier(
             model, input_size=input_size, num_classes=num_classes, features=False
         )

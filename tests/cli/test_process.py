@@ -83,6 +83,22 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     assert ended.returncode == 0
 
 
+def test_prediction_does_not_import_the_compiler_of_torch(trained: Path) -> None:
+    script = """
+import sys
+from seqtrain.cli.main import run
+try:
+    run(["predict", "-", "--run", sys.argv[1]])
+finally:
+    print(sorted({"torch._dynamo", "sympy"} & sys.modules.keys()), file=sys.stderr)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, trained / "run"], input=b"rise\n", capture_output=True
+    )
+    assert ended.stdout.count(b"\n") == 2
+    assert (ended.returncode, ended.stderr) == (0, b"[]\n")
+
+
 def test_full_disk_behind_stdout_is_one_line() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
@@ -209,18 +225,23 @@ def test_signal_outside_of_training_has_its_code(number: int, code: int) -> None
     assert signal.getsignal(number) is before
 
 
-def test_waiting_threads_leave_the_processor_to_others() -> None:
+def test_waiting_threads_soon_leave_the_processor_to_others() -> None:
     script = """
 import os
 from seqtrain.cli.main import run
 try:
     run(["--version"])
 except SystemExit:
-    print(os.environ["OMP_WAIT_POLICY"])
+    print(os.environ.get("GOMP_SPINCOUNT"))
 """
-    for given, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
-        environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | given
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    unset = {name: value for name, value in os.environ.items() if name not in names}
+    for given, expected in (
+        ({}, "1000"),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, "None"),
+    ):
         ended = subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+            [sys.executable, "-c", script], env=unset | given, capture_output=True, text=True
         )
         assert ended.stdout.splitlines()[-1] == expected

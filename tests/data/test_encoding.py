@@ -10,6 +10,7 @@ import pytest
 from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.store import SequenceStore
+from seqtrain.data.tokenizers import SYMBOLS
 from seqtrain.data.vocabulary import UNK, FixedIndex
 from seqtrain.errors import DataError
 
@@ -28,9 +29,8 @@ def encode(
     **options: Any,
 ) -> tuple[SequenceStore, EncodingReport]:
     encoder = Encoder(
-        kind=kind,
         policy=LengthPolicy(max_length, overlong, empty),
-        tokenize=list if kind == "text" else None,
+        tokenizer=SYMBOLS if kind == "text" else None,
         index=DIGITS,
         label_index=LABELS,
         **options,
@@ -106,9 +106,8 @@ def test_labels_that_train_lacks_are_reported_with_their_lines() -> None:
 
 def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
     encoder = Encoder(
-        kind="text",
         policy=LengthPolicy(None, "head", "error"),
-        tokenize=list,
+        tokenizer=SYMBOLS,
         index=DIGITS,
         label_index=LABELS,
     )
@@ -169,9 +168,8 @@ def test_bad_feature_values_are_named_by_line_and_step() -> None:
 
 def test_a_series_of_another_width_is_named_by_its_own_file() -> None:
     encoder = Encoder(
-        kind="features",
         policy=LengthPolicy(None, "head", "error"),
-        tokenize=None,
+        tokenizer=None,
         index=DIGITS,
         label_index=LABELS,
     )

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtrain.data.tokenizers import make_tokenizer, train_bpe
@@ -35,6 +36,41 @@ def test_texts_are_split_as_the_tokenizer_says(name: str, text: str, tokens: lis
 def test_lowercase_comes_before_splitting() -> None:
     assert split("word", "MOVE İt", lowercase=True) == split("word", "move i̇t")
     assert split("char", "Ab", lowercase=True) == ["a", "b"]
+
+
+EVERY_CHARACTER = "".join(map(chr, range(sys.maxunicode + 1)))
+BLANKS = [c for c in EVERY_CHARACTER if c.isspace()]
+TRICKY = st.text(
+    st.sampled_from("aΣ_'’.")
+    | st.sampled_from([*BLANKS, *'Béßİσ9,"()?!-/<>:;€\u0307\u0301😀\0'])
+    | st.characters()
+)
+
+
+def tokens_of_the_whole_text(name: str, text: str) -> list[str]:
+    """What each tokenizer promises, without pieces."""
+    if name == "word":
+        return re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", text)
+    if name == "byte":
+        return list(text.encode("utf-8", "surrogatepass").decode("latin-1"))
+    return text.split() if name == "whitespace" else list(text)
+
+
+@given(
+    TRICKY | st.text("aΣ_'’. "),
+    st.sampled_from(["word", "whitespace", "char", "byte"]),
+    st.booleans(),
+)
+@settings(max_examples=500)
+def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) -> None:
+    expected = tokens_of_the_whole_text(name, text.lower() if lowercase else text)
+    assert split(name, text, lowercase=lowercase) == expected
+
+
+def test_blanks_are_the_same_characters_to_split_and_to_patterns() -> None:
+    assert re.findall(r"\s", EVERY_CHARACTER) == BLANKS
+    assert "".join(EVERY_CHARACTER.split()) == re.sub(r"\s", "", EVERY_CHARACTER)
+    assert re.findall(r"\w", "".join(BLANKS)) == []
 
 
 @given(st.text())

@@ -4,13 +4,18 @@ import random
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtrain.data import vocabulary as module
+from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
 from seqtrain.data.vocabulary import (
     PAD,
     SPECIAL,
     UNK,
+    FixedIndex,
+    PieceIds,
     Vocabulary,
     fit_vocabulary,
     provisional_index,
@@ -58,3 +63,38 @@ def test_looking_a_token_up_does_not_add_it() -> None:
     vocabulary, _ = fit(["a"])
     assert vocabulary.index["new"] == UNK
     assert "new" not in vocabulary.index
+
+
+LETTERS = st.lists(st.sampled_from([*"abΣ'. \u3000", "long" * 20]), max_size=9)
+LINES = st.lists(LETTERS.map("".join), max_size=20)
+
+
+@pytest.mark.parametrize("remembered", [0, 2, 1000])
+@pytest.mark.parametrize("name", ["word", "whitespace", "char", "byte"])
+def test_remembered_pieces_have_the_ids_of_their_tokens(
+    monkeypatch: pytest.MonkeyPatch, name: str, remembered: int
+) -> None:
+    monkeypatch.setattr(module, "REMEMBERED_PIECES", remembered)
+    tokenizer = make_tokenizer(name, lowercase=True)
+
+    @given(LINES)
+    def check(lines: list[str]) -> None:
+        growing, expected = provisional_index(), provisional_index()
+        piece_ids = PieceIds(tokenizer, growing)
+        for line in lines:
+            assert piece_ids.encode(line).tolist() == [expected[t] for t in tokenizer(line)]
+        assert growing == expected
+        known = FixedIndex({"a": 2, "long": 3, ".": 4}, UNK)
+        piece_ids = PieceIds(tokenizer, known)
+        for line in [*lines, *lines]:
+            assert piece_ids.encode(line).tolist() == [known[t] for t in tokenizer(line)]
+        assert len(piece_ids) <= remembered
+        assert max(map(len, piece_ids), default=0) <= module.REMEMBERED_LENGTH
+
+    check()
+
+
+def test_symbols_are_tokens_whatever_they_hold() -> None:
+    ids = PieceIds(SYMBOLS, FixedIndex({"a b": 2, "": 3}, UNK)).encode(["", "a b", "a"])
+    assert ids.tolist() == [3, 2, UNK]
+    assert ids.dtype == np.int32

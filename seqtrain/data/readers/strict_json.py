@@ -17,7 +17,7 @@ def parse_json(text: str) -> object:
     """
     try:
         value: object = _DECODER.decode(text)
-        if "\\ud" in text or "\\uD" in text:
+        if "\\" in text and ("\\ud" in text or "\\uD" in text):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise BadRow(f"not JSON at column {error.colno}: {error.msg}") from None

@@ -25,25 +25,46 @@ int64_t distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place
   return found;
 }
 
+// What a step of Adam does to a row, and what idle steps do. The pointers are a function's own
+// arguments, so that the compiler knows them apart and takes a vector at a time.
+struct AdamRule {
+  float rate, root, eps, kept, b1, b2;
+};
+
+NOINLINE void adam_row(AdamRule rule, Index size, const float* __restrict gradient,
+                       float* __restrict weight, float* __restrict mean, float* __restrict square) {
+  for (Index k = 0; k < size; ++k) {
+    float g = gradient[k];
+    mean[k] += (1 - rule.b1) * (g - mean[k]);
+    square[k] = rule.b2 * square[k] + (1 - rule.b2) * g * g;
+    float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
+    weight[k] = rule.kept * weight[k] - move;
+  }
+}
+
+NOINLINE void idle_row(AdamRule rule, Index size, float* __restrict weight,
+                       float* __restrict mean, float* __restrict square) {
+  for (Index k = 0; k < size; ++k) {
+    float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
+    weight[k] = rule.kept * (weight[k] - move);
+    mean[k] *= rule.b1;
+    square[k] *= rule.b2;
+  }
+}
+
 // torch's AdamW on the touched rows alone.
 void adam_rows(const AdamRows* call) {
-  const float b1 = call->beta1, b2 = call->beta2, eps = call->eps;
-  const float rate = call->lr / call->correction1, root = call->root_correction2;
-  const float kept = 1 - call->lr * call->weight_decay;
+  AdamRule rule{};
+  rule.rate = call->lr / call->correction1, rule.root = 1 / call->root_correction2;
+  rule.eps = call->eps, rule.kept = 1 - call->lr * call->weight_decay;
+  rule.b1 = call->beta1, rule.b2 = call->beta2;
   as_team(call->threads, [&](Member member) {
     Index end = member.end(call->touched), size = call->row_size;
     for (Index i = member.begin(call->touched); i < end; ++i) {
-      float* __restrict weight = call->weight + call->rows[i] * size;
-      float* __restrict mean = call->mean + call->rows[i] * size;
-      float* __restrict square = call->square + call->rows[i] * size;
-      const float* __restrict gradient = call->gradient + i * size;
-      call->up_to_date[call->rows[i]] = call->step;
-      for (Index k = 0; k < size; ++k) {
-        float g = gradient[k];
-        mean[k] += (1 - b1) * (g - mean[k]);
-        square[k] = b2 * square[k] + (1 - b2) * g * g;
-        weight[k] = kept * weight[k] - rate * mean[k] / (__builtin_sqrtf(square[k]) / root + eps);
-      }
+      Index row = call->rows[i], at = row * size;
+      call->up_to_date[row] = call->step;
+      adam_row(rule, size, call->gradient + i * size, call->weight + at, call->mean + at,
+               call->square + at);
     }
   });
 }
@@ -51,30 +72,25 @@ void adam_rows(const AdamRows* call) {
 // What dense AdamW would have done to these rows in the steps since they were last up to date, when
 // they had no gradient: moments fade by their factors, and with m / sqrt(v) fading by
 // ratio = beta1 / sqrt(beta2) a step, the moves of `idle` steps are a geometric series. Taken as
-// constant meanwhile: lr, the corrections, and eps beside sqrt(v); decay comes after the moves, most of
-// which are made in the first steps.
+// constant meanwhile: lr, the corrections, and eps beside sqrt(v); decay comes after the moves, most
+// of which are made in the first steps.
 void adam_idle(const AdamRows* call) {
-  const double ratio = call->beta1 / __builtin_sqrt(call->beta2);
-  const float eps = call->eps, root = call->root_correction2;
+  const double log_b1 = __builtin_log(call->beta1), log_b2 = __builtin_log(call->beta2);
+  const double log_kept = __builtin_log(1 - call->lr * call->weight_decay);
+  const double log_ratio = log_b1 - log_b2 / 2, ratio = __builtin_exp(log_ratio);
   as_team(call->threads, [&](Member member) {
+    AdamRule rule{};
+    rule.root = 1 / call->root_correction2, rule.eps = call->eps;
     Index end = member.end(call->touched), size = call->row_size;
     for (Index i = member.begin(call->touched); i < end; ++i) {
-      Index row = call->rows[i];
+      Index row = call->rows[i], at = row * size;
       double idle = call->step - call->up_to_date[row];
       if (idle <= 0) continue;
       call->up_to_date[row] = call->step;
-      double series = ratio * (1 - __builtin_pow(ratio, idle)) / (1 - ratio);
-      const float moves = series * call->lr / call->correction1;
-      const float b1 = __builtin_pow(call->beta1, idle), b2 = __builtin_pow(call->beta2, idle);
-      const float kept = __builtin_pow(1 - call->lr * call->weight_decay, idle);
-      float* __restrict weight = call->weight + row * size;
-      float* __restrict mean = call->mean + row * size;
-      float* __restrict square = call->square + row * size;
-      for (Index k = 0; k < size; ++k) {
-        weight[k] = kept * (weight[k] - moves * mean[k] / (__builtin_sqrtf(square[k]) / root + eps));
-        mean[k] *= b1;
-        square[k] *= b2;
-      }
+      double series = ratio * (1 - __builtin_exp(idle * log_ratio)) / (1 - ratio);
+      rule.rate = series * call->lr / call->correction1, rule.kept = __builtin_exp(idle * log_kept);
+      rule.b1 = __builtin_exp(idle * log_b1), rule.b2 = __builtin_exp(idle * log_b2);
+      idle_row(rule, size, call->weight + at, call->mean + at, call->square + at);
     }
   });
 }

@@ -1,0 +1,53 @@
+"""`seqtrain compare CONFIG`: engines and today's recipes on the user's own data and machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import ConfigFile, Device, Overrides
+
+
+def compare(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    seconds: Annotated[
+        int, typer.Option(metavar="S", min=1, help="For the whole comparison.")
+    ] = 60,
+    chart: Annotated[
+        str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing --chart file.")
+    ] = False,
+    device: Device = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure how fast each way of running CONFIG's model is here, and recommend one."""
+    import json
+    from dataclasses import asdict
+    from pathlib import Path
+
+    from seqtrain.config import load_config
+
+    settings = load_config(config, overrides or [])
+
+    from seqtrain.cli.compare_chart import check_chart, draw_chart
+    from seqtrain.cli.compare_screen import show_comparison
+    from seqtrain.cli.console import note, warn
+    from seqtrain.runs.files import write_atomically
+    from seqtrain.workflows.compare import compare as run_comparison
+
+    check_chart(chart, force=force)
+    note(f"measuring for {seconds} s, in turns")
+    result = run_comparison(settings, seconds=seconds, device=device, beside=Path(config).parent)
+    for row in result.candidates:
+        if row.problem:
+            warn(f"{row.name}: {row.problem}")
+    if chart:
+        write_atomically(Path(chart), draw_chart(result, title=Path(config).stem).encode())
+    if as_json:
+        print(json.dumps(asdict(result), allow_nan=False))
+    else:
+        show_comparison(result)

@@ -1,0 +1,58 @@
+"""Do the engines learn alike? The losses of the first updates with each, from one seed.
+
+    python tests/benchmarks/loss_curves.py CONFIG [--set KEY=VALUE]... [--steps 50]
+
+Prints each engine's largest difference from torch's losses. Long sequences take torch's packed GRU
+minutes, for its cost grows with the square of the length: data.max_length=400 keeps them short.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+
+from seqtrain.config import Config, load_config
+from seqtrain.data.batching import plan_epoch
+from seqtrain.data.cache import default_folder
+from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.runs.model_folder import new_network
+from seqtrain.training.loop import Trainer
+
+REFERENCE = "torch"
+
+
+def losses(config: Config, data: PreparedData, engine: str, steps: int) -> list[float]:
+    """Train from the config's seed for some updates; return the mean loss of each."""
+    torch.manual_seed(config.seed)
+    model = new_network(config.model.model_copy(update={"engine": engine}), data.preprocessing)
+    model.initialize()
+    train = data.splits["train"]
+    device = torch.device("cpu")
+    trainer = Trainer(model.train(), train, None, data.preprocessing.labels, config, device)
+    plan = plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=0)
+    return [trainer.update(rows, config.training.lr)[0] for rows in plan[:steps]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("config")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--steps", type=int, default=50)
+    given = parser.parse_args()
+    config = load_config(given.config, given.set)
+    data = prepare(config, cache_folder=default_folder())
+    expected = np.array(losses(config, data, REFERENCE, given.steps))
+    print(f"{REFERENCE}: {len(expected)} steps, loss {expected[0]:.6f} to {expected[-1]:.6f}")
+    for engine in ("native", "fused"):
+        found = np.array(losses(config, data, engine, given.steps))
+        difference = np.abs(found - expected)
+        print(
+            f"{engine}: loss {found[0]:.6f} to {found[-1]:.6f}, largest difference "
+            f"{difference.max():.1e} at step {difference.argmax() + 1}"
+        )
+
+
+if __name__ == "__main__":
+    main()

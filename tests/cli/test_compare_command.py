@@ -1,0 +1,83 @@
+"""`seqtrain compare`: a table or JSON on stdout, a chart where asked, on the data that ships."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from tiny import Cli, listing
+
+from seqtrain.model.native import why_not
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "4")
+ALL = ["native", "fused", "torch", "padded-sorted", "padded", "packed-sorted", "packed"]
+PRESENT = ALL[1:] if why_not() else ALL
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_json_and_chart(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    chart = tmp_path / "chart.svg"
+    ended = cli("compare", "configs/quickstart.yaml", *SMALL, "--json", "--chart", chart)
+    assert ended.code == 0
+    found = json.loads(ended.out)
+    assert {"device", "threads", "peak_flops", "flops_a_token", "reason"} <= found.keys()
+    assert found["tokens"] == 113_366
+    rows = {row["name"]: row for row in found["candidates"]}
+    assert list(rows) == ALL
+    assert found["recommended"] in PRESENT
+    for name in PRESENT:
+        row = rows[name]
+        assert row["kind"] == ("engine" if name in ALL[:3] else "recipe")
+        assert row["problem"] == ""
+        assert row["largest_difference"] <= 1e-4
+        for mode in ("training", "prediction"):
+            speed = row[mode]
+            assert speed["tokens_per_second"] > 0
+            assert speed["batches"] >= 1
+            assert speed["share_of_peak"] == pytest.approx(
+                speed["tokens_per_second"] * found["flops_a_token"][mode] / found["peak_flops"]
+            )
+    picture = ElementTree.fromstring(chart.read_text())
+    texts = [element.text for element in picture.iter(f"{SVG}text")]
+    assert [text for text in texts if text in ALL] == PRESENT
+    legend = 2
+    assert len(list(picture.iter(f"{SVG}rect"))) == 2 * len(PRESENT) + legend
+
+
+def test_table_ends_with_a_recommendation_and_names_who_was_left_out(
+    cli: Cli, project: Path
+) -> None:
+    before = listing(project)
+    ended = cli("compare", "c.yaml", "--seconds", "2", "--set", "model.rnn=lstm")
+    assert ended.code == 0
+    assert "recommended: " in ended.out.splitlines()[-1]
+    assert all(name in ended.out for name in ALL)
+    assert any("fused" in line and "lstm" in line for line in ended.problems)
+    assert listing(project) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--chart", "chart.png"], ".svg"),
+        (["--chart", "no/chart.svg"], "no folder"),
+        (["--chart", "old.svg"], "--force"),
+        (["--seconds", "0"], "--seconds"),
+        (["--device", "cuda:77"], "cuda:77"),
+        (["--set", "data.train=no.tsv"], "no.tsv"),
+    ],
+)
+def test_errors_come_before_any_measuring(
+    cli: Cli, project: Path, arguments: list[str], words: str
+) -> None:
+    (project / "old.svg").write_text("mine")
+    before = listing(project)
+    ended = cli("compare", "c.yaml", *arguments)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert words in ended.problems[-1]
+    assert listing(project) == before
