@@ -39,6 +39,10 @@ def native_gru(
 ) -> tuple[Tensor | None, Tensor]:
     """Run a GRU over packed sequences: what `gru(packed, h0)` does, gradients included.
 
+    Under autocast to bfloat16, matrix products round what they multiply to it, where the processor
+    has such products; their sums, and all else, stay float32. Any number of forwards may wait for
+    their backward; each is gone back through once, as backward overwrites what forward saved.
+
     Args:
         inputs: the sequences, longest first; without gradients, the distinct vectors may have
             been projected before (`project`).

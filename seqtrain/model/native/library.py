@@ -12,7 +12,10 @@ from typing import Any
 from seqtrain.model.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
-"""Environment variable that forces a vector path: avx512, avx2 or portable; or off."""
+"""Environment variable that forces a vector path: avx512, avx2 or portable; or off.
+
+Products in bfloat16 belong to avx512.
+"""
 
 CHOICES = ("auto", "avx512", "avx2", "portable", "off")
 
