@@ -29,7 +29,7 @@ from seqtrain.workflows.peak import synchronize
 
 TURN = 0.25
 """Seconds of a turn, or one batch where that takes longer."""
-PATIENCE = 3.0
+PATIENCE = 10.0
 """Seconds that a candidate's first batch may take in any case."""
 MARGIN = 1.5
 """How much longer than the longest so far a turn may take."""
@@ -80,8 +80,7 @@ class Contender:
             seconds: batches are begun for so long; 0: one batch.
             limit: seconds after which it is ended.
         """
-        self._connection.send((mode, seconds))
-        answer = self._answer(limit)
+        answer = self._answer(limit, (mode, seconds))
         if answer is not None:
             turn, self.memory[mode] = answer
             self.turns[mode].append(turn)
@@ -92,16 +91,18 @@ class Contender:
         self._process.join()
         self._connection.close()
 
-    def _answer(self, limit: float) -> Any:
-        """Wait for an answer; without one the process is ended, and says why."""
+    def _answer(self, limit: float, request: tuple[str, float] | None = None) -> Any:
+        """Ask and wait for an answer; without one the process is ended, and `failure` says why."""
         try:
+            if request is not None:
+                self._connection.send(request)
             if self._connection.poll(max(0.0, limit)):
                 answer = self._connection.recv()
                 if not isinstance(answer, str):
                     return answer
                 self.failure = answer
             else:
-                self.failure = f"cut: one batch took more than {limit:.0f} s"
+                self.failure = f"cut: no answer within {limit:.0f} s"
         except (EOFError, OSError):
             self._process.join()
             self.failure = f"its process ended with code {self._process.exitcode}"
