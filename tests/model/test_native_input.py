@@ -87,6 +87,21 @@ def test_compiles_where_there_is_a_compiler(tmp_path: Path) -> None:
     assert (tmp_path / LIBRARY).is_file()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("c++"), reason="no compiler")
+def test_an_old_compiler_builds_all_but_bfloat16(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = tmp_path / "old-c++"
+    old.write_text('#!/bin/sh\ncase "$*" in *avx512bf16*) exit 1;; esac\nexec c++ "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("CXX", str(old))
+    assert compile_library(tmp_path / LIBRARY) == ""
+    built = (tmp_path / LIBRARY).read_bytes()
+    assert b"seqtrain_kernels_portable" in built
+    assert b"seqtrain_kernels_bfloat16" not in built
+
+
 def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)

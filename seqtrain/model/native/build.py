@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ FLAGS = (
 PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
 """Vector paths and the flags each is compiled with; which of them runs is decided at run time.
 
-bfloat16 is avx512 with products that take bfloat16, for calls that allow it.
+bfloat16 is avx512 with products that take bfloat16, for calls that allow it; compilers that don't
+know it leave it out.
 """
 
 if platform.machine() in {"x86_64", "AMD64"}:
@@ -62,16 +64,17 @@ def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
         What went wrong, in one line; empty when the library is there.
     """
     problem = "no C++ compiler was found"
-    for compiler in _compilers():
-        for threads in ("-fopenmp",), ():
-            with tempfile.TemporaryDirectory() as folder:
-                built = Path(folder, LIBRARY)
-                error = _compile([*compiler, *FLAGS, *threads, *extra], Path(folder), built)
-                if not error:
-                    shutil.copyfile(built, target.with_suffix(".new"))
-                    target.with_suffix(".new").replace(target)
-                    return ""
-                problem = f"{compiler[0]}: {error}"
+    older = {name: flags for name, flags in PATHS.items() if name != "bfloat16"}
+    ways = [(("-fopenmp",), PATHS), (("-fopenmp",), older), ((), older)]
+    for compiler, (threads, paths) in product(_compilers(), ways):
+        with tempfile.TemporaryDirectory() as folder:
+            built = Path(folder, LIBRARY)
+            error = _compile([*compiler, *FLAGS, *threads, *extra], paths, Path(folder), built)
+            if not error:
+                shutil.copyfile(built, target.with_suffix(".new"))
+                target.with_suffix(".new").replace(target)
+                return ""
+            problem = f"{compiler[0]}: {error}"
     return problem
 
 
@@ -84,20 +87,22 @@ def _compilers() -> Iterator[list[str]]:
             yield words
 
 
-def _compile(command: list[str], folder: Path, target: Path) -> str:
-    """Compile every vector path at the same time and link them; return the first error, if any."""
-    objects = [str(folder / f"{name}.o") for name in PATHS]
+def _compile(
+    command: list[str], paths: dict[str, tuple[str, ...]], folder: Path, target: Path
+) -> str:
+    """Compile these vector paths at the same time and link them; return the first error, if any."""
+    objects = [str(folder / f"{name}.o") for name in paths]
     jobs = [
         [*command, *flags, f"-DSEQTRAIN_PATH={name}", "-c", str(HERE / "kernels.cpp"), "-o", result]
-        for (name, flags), result in zip(PATHS.items(), objects, strict=True)
+        for (name, flags), result in zip(paths.items(), objects, strict=True)
     ]
     running = [subprocess.Popen(job, stderr=subprocess.PIPE, text=True) for job in jobs]
     errors = [process.communicate()[1] for process in running]
     for process, error in zip(running, errors, strict=True):
         if process.returncode:
             return _first_error(error)
-    digest = f'-DSEQTRAIN_SOURCES="{sources_digest()}"'
-    link = [*command, digest, "-shared", str(HERE / "dispatch.cpp"), *objects, "-o", str(target)]
+    defined = [f'-DSEQTRAIN_SOURCES="{sources_digest()}"', *(f"-DHAS_{name}" for name in paths)]
+    link = [*command, *defined, "-shared", str(HERE / "dispatch.cpp"), *objects, "-o", str(target)]
     linked = subprocess.run(link, stderr=subprocess.PIPE, text=True, check=False)
     return _first_error(linked.stderr) if linked.returncode else ""
 

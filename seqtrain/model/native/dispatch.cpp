@@ -7,9 +7,11 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 extern "C" const Kernels seqtrain_kernels_portable;
-#if defined(__x86_64__)
+#if defined(HAS_avx512)
 extern "C" const Kernels seqtrain_kernels_avx2;
 extern "C" const Kernels seqtrain_kernels_avx512;
+#endif
+#if defined(HAS_bfloat16)
 extern "C" const Kernels seqtrain_kernels_bfloat16;
 #endif
 
@@ -20,7 +22,7 @@ static const Kernels* rounding = &seqtrain_kernels_portable;
 // The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
 static const Kernels* find(const char* wanted) {
   bool any = strcmp(wanted, "auto") == 0;
-#if defined(__x86_64__)
+#if defined(HAS_avx512)
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
@@ -33,7 +35,7 @@ static const Kernels* find(const char* wanted) {
 // The same path with bfloat16 products where the processor has them; both have the same layouts of
 // what they save and project.
 static const Kernels* find_rounding(const Kernels* found) {
-#if defined(__x86_64__)
+#if defined(HAS_bfloat16)
   if (found == &seqtrain_kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
     return &seqtrain_kernels_bfloat16;
 #endif
