@@ -73,19 +73,47 @@ class SequenceClassifier(nn.Module):
         Shape:
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (B, C), row by packed row.
         """
-        engine, _ = choose_engine(self.config, packed.data.device)
-        outputs, h_n = encode(
-            self.encoder,
-            self.embedding,
-            packed,
-            dropout=self.embedding_dropout,
-            engine=engine,
-            need_outputs=self.config.pooling != "last",
-            vocabulary=vocabulary,
-        )
+        need_outputs = self.config.pooling != "last"
+        outputs, h_n = self._encode(packed, vocabulary, need_outputs=need_outputs)
         if outputs is None:
             pooled = last_valid_state(h_n, bidirectional=self.config.bidirectional)
         else:
             pooled = self.pooling(outputs, packed.batch_sizes)
         logits: Tensor = self.head(self.dropout(pooled))
         return logits
+
+    def step_logits(self, packed: PackedSequence, vocabulary: Projected | None = None) -> Tensor:
+        """Classify after every step: row n holds the answer had its sequence ended with step n.
+
+        Args:
+            packed: as for `forward`; the model reads in one direction.
+            vocabulary: as for `forward`.
+
+        Shape:
+            packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed.
+
+        Raises:
+            ValueError: the model is bidirectional: its states depend on steps still to come.
+        """
+        if self.config.bidirectional:
+            raise ValueError("bidirectional states know all steps; run each prefix on its own")
+        states, _ = self._encode(packed, vocabulary, need_outputs=True)
+        assert states is not None
+        if self.config.pooling != "last":
+            states = self.pooling.running(states, packed.batch_sizes)
+        logits: Tensor = self.head(self.dropout(states))
+        return logits
+
+    def _encode(
+        self, packed: PackedSequence, vocabulary: Projected | None, *, need_outputs: bool
+    ) -> tuple[Tensor | None, Tensor]:
+        engine, _ = choose_engine(self.config, packed.data.device)
+        return encode(
+            self.encoder,
+            self.embedding,
+            packed,
+            dropout=self.embedding_dropout,
+            engine=engine,
+            need_outputs=need_outputs,
+            vocabulary=vocabulary,
+        )

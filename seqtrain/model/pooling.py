@@ -5,6 +5,8 @@ B batch, N steps of all sequences, H width of a state (both directions joined).
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -59,12 +61,47 @@ class StepPooling(nn.Module):
         if self.how == "mean":
             total = states.new_zeros(rows, states.shape[1]).index_add(0, row, states)
             return total / torch.bincount(row, minlength=rows).unsqueeze(1)
-        scores = self.score(torch.tanh(self.project(states))).float()
+        scores = self._scores(states)
         weights = (scores - _reduce(scores.detach(), row, rows, "amax")[row]).exp()
         total = weights.new_zeros(rows, 1).index_add(0, row, weights)
         weighted = (weights / total[row]) * states
         pooled: Tensor = weighted.new_zeros(rows, states.shape[1]).index_add(0, row, weighted)
         return pooled
+
+    def running(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Pool after every step: row n pools its sequence's states up to step n.
+
+        Shape:
+            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (N, H) float32, packed.
+
+        Reference:
+            Softmax of a growing list: Milakov & Gimelshein 2018, arXiv:1805.02867.
+        """
+        states, sizes = states.float(), batch_sizes.tolist()
+        if self.how == "max":
+            pooled = states.clone()
+            for before, now in pairwise(pooled.split_with_sizes(sizes)):
+                torch.maximum(before[: len(now)], now, out=now)
+            return pooled
+        # The mean is attention whose scores are all equal.
+        scores = states.new_zeros(len(states), 1) if self.how == "mean" else self._scores(states)
+        average = states.new_zeros(sizes[0], states.shape[1])
+        highest, total = states.new_full((sizes[0], 1), -torch.inf), states.new_zeros(sizes[0], 1)
+        averages = []
+        for state, score in zip(
+            states.split_with_sizes(sizes), scores.split_with_sizes(sizes), strict=True
+        ):
+            before, average = highest[: len(state)], average[: len(state)]
+            highest = torch.maximum(before, score)
+            weight = (score - highest).exp()
+            total = total[: len(state)] * (before - highest).exp() + weight
+            average = average + (state - average) * (weight / total)
+            averages.append(average)
+        return torch.cat(averages)
+
+    def _scores(self, states: Tensor) -> Tensor:
+        scores: Tensor = self.score(torch.tanh(self.project(states))).float()
+        return scores
 
 
 def rows_of_steps(batch_sizes: Tensor) -> Tensor:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batching import plan_in_order_of_length
-from seqtrain.data.collate import collate
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.collate import Batch, collate
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
@@ -21,14 +21,13 @@ TOKENS_A_ROW = 4
 beforehand: the distinct tokens of a batch are about a quarter of it."""
 
 
-@torch.inference_mode()
 def predict_logits(
     model: SequenceClassifier,
     store: SequenceStore,
     device: torch.device,
     batching: BatchingConfig = EVALUATION_BATCHING,
 ) -> Tensor:
-    """Return the logits of every sequence; the one place where rows return to input order.
+    """Return the logits of every sequence, those of like length computed together.
 
     Args:
         model: on the device; switched to evaluation meanwhile.
@@ -42,13 +41,40 @@ def predict_logits(
     Shape:
         Returns: (B, C) float32, on the CPU.
     """
+    plan = plan_in_order_of_length(store.lengths, batching)
+    return logits_of_batches(model, store, plan, device)
+
+
+@torch.inference_mode()
+def logits_of_batches(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    batches: list[Ints],
+    device: torch.device,
+    collate: Callable[[SequenceStore], Batch] = collate,
+) -> Tensor:
+    """Return the logits of every sequence; the one place where rows return to input order.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        batches: row numbers, each row once.
+        device: where to compute.
+        collate: makes a batch of rows.
+
+    Raises:
+        RunError: memory ran out.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
     was_training = model.training
     model.eval()
     logits = torch.empty(len(store), model.head.out_features)
     pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
     vocabulary = model.project_vocabulary() if pays else None
     try:
-        for rows in plan_in_order_of_length(store.lengths, batching):
+        for rows in batches:
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
                 batch = collate(store.__getitems__(rows)).to(device)
                 restored = model(batch.packed, vocabulary)[batch.unsorted_indices]

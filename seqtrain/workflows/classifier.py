@@ -105,14 +105,39 @@ class Classifier:
             DataError: a row can't be read; the predictions of the rows before it come first.
             RunError: memory ran out.
         """
-        for chunk, reading_fault in chunks(examples, CHUNK_ROWS):
+        for _, store in self.encoded(examples, source, report):
+            yield from self._predictions(self.logits(store), unknown_shares(store))
+
+    def encoded(
+        self,
+        examples: Iterable[Example],
+        source: str,
+        report: EncodingReport | None = None,
+        *,
+        rows: int = CHUNK_ROWS,
+    ) -> Iterator[tuple[list[Example], SequenceStore]]:
+        """Encode examples chunk by chunk, as they come.
+
+        Args:
+            examples: unlabelled, or with labels that are ignored.
+            source: name for messages, such as the file's.
+            report: counts up the rows, and those cut or empty.
+            rows: how many at most a chunk.
+
+        Yields:
+            The examples of a chunk and their store, row for row.
+
+        Raises:
+            DataError: a row can't be read; the rows before it come first.
+        """
+        for chunk, reading_fault in chunks(examples, rows):
             store, counts, encoding_fault = self._encode(chunk, source)
             if report is not None:
                 report.rows += counts.rows
                 report.truncated += counts.truncated
                 report.filled += counts.filled
             if len(store):
-                yield from self._predictions(self.logits(store), unknown_shares(store))
+                yield chunk[: len(store)], store
             fault = encoding_fault or reading_fault
             if fault is not None:
                 raise fault
