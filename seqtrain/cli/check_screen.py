@@ -11,7 +11,9 @@ def show_check(result: Check) -> None:
     cells = {(each.way, each.variant): each for each in result.differences}
     ways = list(dict.fromkeys(way for way, _ in cells))
     variants = list(dict.fromkeys(variant for _, variant in cells))
-    table = small_table("largest difference of logits", *variants, "of probabilities", "labels")
+    table = small_table(
+        "largest difference of logits", *variants, "of probabilities", "other labels"
+    )
     for way in ways:
         row = [cells[way, variant] for variant in variants]
         table.add_row(

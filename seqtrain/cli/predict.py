@@ -74,6 +74,10 @@ def predict(
         return open_output(output, line_by_line=source == "-")
 
     if steps:
+        if classifier.network.config.bidirectional:
+            note(
+                "bidirectional: every prefix is read anew, T (T + 1) / 2 steps for a sequence of T"
+            )
         unknown = write_steps(
             predict_steps(source, classifier=classifier, report=report),
             open_file,

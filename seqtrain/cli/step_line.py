@@ -29,7 +29,7 @@ def show_steps(index: int, prediction: StepPredictions) -> None:
     """Print one sequence on stdout: the answer and since when, then its steps."""
     answer, steps = prediction.answers[-1], len(prediction.answers)
     head = Text.assemble(
-        (f"{index + 1} ", "dim"),
+        (f"{index + 1}: ", "dim"),
         (printable(prediction.labels[answer]), f"bold {_color(answer)}"),
         f" {prediction.probabilities[-1, answer]:.1%},",
         f" from step {prediction.decided:,} of {steps:,}",

@@ -82,12 +82,11 @@ class SequenceClassifier(nn.Module):
         logits: Tensor = self.head(self.dropout(pooled))
         return logits
 
-    def step_logits(self, packed: PackedSequence, vocabulary: Projected | None = None) -> Tensor:
+    def step_logits(self, packed: PackedSequence) -> Tensor:
         """Classify after every step: row n holds the answer had its sequence ended with step n.
 
         Args:
             packed: as for `forward`; the model reads in one direction.
-            vocabulary: as for `forward`.
 
         Shape:
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed.
@@ -97,7 +96,7 @@ class SequenceClassifier(nn.Module):
         """
         if self.config.bidirectional:
             raise ValueError("bidirectional states know all steps; run each prefix on its own")
-        states, _ = self._encode(packed, vocabulary, need_outputs=True)
+        states, _ = self._encode(packed, None, need_outputs=True)
         assert states is not None
         if self.config.pooling != "last":
             states = self.pooling.running(states, packed.batch_sizes)

@@ -33,7 +33,7 @@ from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
 
-SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 50_000, 10_000
+SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Compared at most: sequences, steps of all together, and steps of one, which is cut there."""
 BATCH_SIZES = (2, 3, 8, 16, 64)
 SHUFFLED_SIZE = 16

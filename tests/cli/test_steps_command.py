@@ -139,7 +139,7 @@ def test_a_terminal_gets_a_line_unless_a_format_is_named(trained: Path, tmp_path
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
     lines = plain.splitlines()
-    assert re.fullmatch(r"1 (up|down) \d+\.\d%, from step \d+ of 24", lines[0])
+    assert re.fullmatch(r"1: (up|down) \d+\.\d%, from step \d+ of 24", lines[0])
     assert lines[1].startswith("  [")
     assert " ".join(lines).count("climb") == 8
     assert max(map(len, lines)) <= 60
