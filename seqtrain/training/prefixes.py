@@ -90,8 +90,8 @@ def _by_one_run(
             batch = collate(store.__getitems__(rows)).to(device)
             packed = model.step_logits(batch.packed).float().cpu()
         starts = batch.packed.batch_sizes.cumsum(0) - batch.packed.batch_sizes
-        for place, i in enumerate(batch.sorted_indices.tolist()):
-            logits[rows[i]] = packed[starts[: batch.lengths[place]] + place]
+        for place, row in enumerate(rows[batch.sorted_indices.tolist()]):
+            logits[row] = packed[starts[: batch.lengths[place]] + place]
     return logits
 
 
