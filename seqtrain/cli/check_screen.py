@@ -11,17 +11,12 @@ def show_check(result: Check) -> None:
     cells = {(each.way, each.variant): each for each in result.differences}
     ways = list(dict.fromkeys(way for way, _ in cells))
     variants = list(dict.fromkeys(variant for _, variant in cells))
-    table = small_table(
-        "largest difference of logits", *variants, "of probabilities", "other labels"
-    )
+    table = small_table("largest difference of logits", *variants)
     for way in ways:
-        row = [cells[way, variant] for variant in variants]
-        table.add_row(
-            way,
-            *(f"{each.logits:.1e}" for each in row),
-            f"{max(each.probabilities for each in row):.1e}",
-            f"{max(each.labels for each in row):,}",
-        )
+        table.add_row(way, *(f"{cells[way, variant].logits:.1e}" for variant in variants))
+    table.add_section()
+    most = [max(cells[way, variant].probabilities for way in ways) for variant in variants]
+    table.add_row("of probabilities, any way", *(f"{value:.1e}" for value in most))
     console = stdout_console()
     console.print(table)
     largest = max(each.logits for each in result.differences)

@@ -12,6 +12,7 @@ from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.native import Projected
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 
@@ -21,6 +22,7 @@ TOKENS_A_ROW = 4
 beforehand: the distinct tokens of a batch are about a quarter of it."""
 
 
+@torch.inference_mode()
 def predict_logits(
     model: SequenceClassifier,
     store: SequenceStore,
@@ -42,7 +44,9 @@ def predict_logits(
         Returns: (B, C) float32, on the CPU.
     """
     plan = plan_in_order_of_length(store.lengths, batching)
-    return logits_of_batches(model, store, plan, device)
+    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
+    vocabulary = model.project_vocabulary() if pays else None
+    return logits_of_batches(model, store, plan, device, vocabulary)
 
 
 @torch.inference_mode()
@@ -51,6 +55,7 @@ def logits_of_batches(
     store: SequenceStore,
     batches: list[Ints],
     device: torch.device,
+    vocabulary: Projected | None = None,
     collate: Callable[[SequenceStore], Batch] = collate,
 ) -> Tensor:
     """Return the logits of every sequence; the one place where rows return to input order.
@@ -60,6 +65,7 @@ def logits_of_batches(
         store: the sequences.
         batches: row numbers, each row once.
         device: where to compute.
+        vocabulary: `model.project_vocabulary()`, or None.
         collate: makes a batch of rows.
 
     Raises:
@@ -71,8 +77,6 @@ def logits_of_batches(
     was_training = model.training
     model.eval()
     logits = torch.empty(len(store), model.head.out_features)
-    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
-    vocabulary = model.project_vocabulary() if pays else None
     try:
         for rows in batches:
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):

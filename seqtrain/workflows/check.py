@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import why_not
+from seqtrain.model.native import Projected, why_not
 from seqtrain.runs.run_directory import CONFIG, find
 from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.workflows.classifier import Classifier, load
@@ -91,6 +91,10 @@ class Check:
         return all(difference.logits <= self.allowed for difference in self.differences)
 
 
+Variant: TypeAlias = tuple[SequenceClassifier, Projected | None]
+"""A network, and its vocabulary projected beforehand, as predict does for much data."""
+
+
 class Way(NamedTuple):
     """One way to put sequences together.
 
@@ -128,12 +132,15 @@ def check(run: RunLike = None, *, data: str | None = None, device: str = "auto")
     rows = sample(store.lengths)
     sampled = store.prefixes(rows, np.minimum(store.lengths[rows], SAMPLE_LENGTH))
     ways = list(_ways(sampled, classifier.preprocessing.input_size))
-    networks = _variants(classifier.network, classifier.device)
+    variants = _variants(classifier.network, classifier.device)
 
-    def logits(network: SequenceClassifier, way: Way) -> Tensor:
-        return logits_of_batches(network, sampled, way.batches, classifier.device, way.collate)
+    def logits(variant: Variant, way: Way) -> Tensor:
+        network, vocabulary = variant
+        return logits_of_batches(
+            network, sampled, way.batches, classifier.device, vocabulary, way.collate
+        )
 
-    alone = logits(networks["torch"], ways[0])
+    alone = logits(variants["torch"], ways[0])
     if not bool(alone.isfinite().all()):
         raise RunError(f"{path}: the model's answers to {source} aren't finite numbers")
     return Check(
@@ -145,9 +152,9 @@ def check(run: RunLike = None, *, data: str | None = None, device: str = "auto")
         cut=int((store.lengths > SAMPLE_LENGTH)[rows].sum()),
         allowed=TOLERANCE * max(1.0, float(alone.abs().max())),
         differences=[
-            _difference(way.name, name, logits(network, way), alone)
+            _difference(way.name, name, logits(variant, way), alone)
             for way in ways
-            for name, network in networks.items()
+            for name, variant in variants.items()
         ],
     )
 
@@ -172,16 +179,22 @@ def sample(lengths: Ints) -> Ints:
         count = max(2, count * 3 // 4)
 
 
-def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, SequenceClassifier]:
+def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Variant]:
     """Return the same weights under each engine that serves them on a device, by name."""
     engines = ["torch"]
     if network.config.rnn == "gru":
         engines += ["fused"]
         if device.type == "cpu" and not why_not():
             engines += ["native"]
-    variants = {engine: copy.copy(network) for engine in engines}
-    for engine, variant in variants.items():
+    variants: dict[str, Variant] = {}
+    for engine in engines:
+        variant = copy.copy(network)
         variant.config = network.config.model_copy(update={"engine": engine})
+        variants[engine] = variant, None
+        with torch.inference_mode():
+            vocabulary = variant.project_vocabulary()
+        if vocabulary is not None:
+            variants[f"{engine}, table"] = variant, vocabulary
     return variants
 
 
