@@ -11,10 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import Example
-from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.files import display_name
-from seqtrain.data.vocabulary import SPECIAL, UNK
 from seqtrain.training.prefixes import predict_step_logits
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike
@@ -100,18 +97,7 @@ def predict_steps(
                 yield StepPredictions(
                     classifier.labels,
                     torch.softmax(of_steps.double(), dim=1),
-                    _tokens(preprocessing, example),
+                    preprocessing.tokens(example.sequence),
                     preprocessing.tokenizer if preprocessing.kind == "text" else None,
                     unknown,
                 )
-
-
-def _tokens(preprocessing: Preprocessing, example: Example) -> list[str] | None:
-    """Split a sequence once more as it was encoded, for people to read."""
-    if preprocessing.kind == "features":
-        return None
-    split, policy = preprocessing.tokenize, preprocessing.lengths
-    tokens = list(split(example.sequence) if split else example.sequence)  # type: ignore[arg-type]
-    if policy.max_length and len(tokens) > policy.max_length:
-        tokens = policy.cut(tokens)
-    return tokens or [SPECIAL[UNK]]
