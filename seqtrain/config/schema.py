@@ -26,6 +26,10 @@ Column = (
 Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
 Label = Annotated[str, Field(min_length=1)]
 ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
+Interval = Annotated[
+    dict[Literal["steps", "minutes"], Positive],
+    _wanted("{steps: N} or {minutes: M}", min_length=1, max_length=1),
+]
 CudaIndex = Annotated[str, _wanted("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
 
@@ -146,6 +150,8 @@ class TrainingConfig(Section):
     """Probability mass of the target spread over all classes."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
+    checkpoint_every: Interval | None = None
+    """{steps: N} or {minutes: M} between checkpoints beside each epoch's end; null: that alone."""
     device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
     """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
 
