@@ -78,7 +78,7 @@ def die_within(function: str, call: int, events: int) -> None:
     sys.setprofile(count)
 
 
-def _run(folder: str, arguments: list[str], prepare: Callable[[], None] | None) -> None:
+def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] | None) -> None:
     """What a process of its own does."""
     os.chdir(folder)
     for name, descriptor in (("out", 1), ("err", 2)):
@@ -105,7 +105,7 @@ class Running:
     ) -> None:
         self.folder = folder
         self.process: ForkServerProcess = FORKS.Process(
-            target=_run, args=(str(folder), list(arguments), prepare)
+            target=run_program, args=(str(folder), list(arguments), prepare)
         )
         self.process.start()
 

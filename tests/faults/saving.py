@@ -17,4 +17,3 @@ def save(folder: Path, number: int) -> None:
     write_folder(run.last, files, previous=run.previous)
     write_folder(run.best, files)
     run.write("config.yaml", str(number).encode())
-

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from program import fingerprint, fit, fit_arguments, run_program
 from tracing import NEW, OLD, calls, check_recovery, copied, good, prepare, save_new, trace
 
 from seqtrain.runs.run_directory import RunDirectory
 
 SYNCS = ("write", "fsync")
+SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every={steps: 5}")
 
 
 @pytest.fixture
@@ -78,3 +81,30 @@ def test_without_exchange_a_kill_at_every_call_loses_nothing(template: Path, str
         whole = good(directory.last, directory.previous)
         assert len(whole) == 2
         assert whole[0][0] in (OLD, NEW)
+
+
+def begin_short_run(folder: Path) -> None:
+    """The program itself: three saves and more, in a second or so under strace."""
+    run_program(str(folder), fit_arguments(folder, "r", *SHORT), None)
+
+
+@pytest.mark.slow
+def test_kill_at_every_call_of_a_whole_run(
+    project: Path, strace: str, figure: Callable[[str], None]
+) -> None:
+    fit(project, "whole", *SHORT)
+    whole = fingerprint(project / "whole")
+    _, lines = trace(strace, project, begin_short_run)
+    points = calls(lines, project / "r")
+    assert len(points) > 100
+    for point in points:
+        shutil.rmtree(project / "r")
+        inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
+        _, lines = trace(strace, project, begin_short_run, "-e", inject)
+        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        fit(project, "r", *SHORT)
+        assert fingerprint(project / "r") == whole, point
+    figure(
+        f"SIGKILL at every one of a whole run's {len(points)} system calls that change something, "
+        "then --resume: 0 differences to the run never stopped"
+    )
