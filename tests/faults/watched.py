@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import sys
 from collections.abc import Callable
@@ -48,6 +49,7 @@ def _watched(told: Connection, folder: Path, task: Callable[[Path], Any]) -> Non
                 offences.append(f"open {path}")
 
     os.chdir(folder)
+    platform.platform()  # asks `uname` once; a run notes it in its environment
     sys.addaudithook(hook)
     before = peak()
     answer = task(folder)
