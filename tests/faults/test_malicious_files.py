@@ -25,7 +25,8 @@ from watched import watch
 from seqtrain.runs.files import write_folder
 
 CANARY = "canary"
-MEMORY = 256 * 2**20
+MEMORY = 640 * 2**20
+"""Less than the 1 GiB of a bomb; a line is read up to 256 MiB, and may be held twice."""
 NAMES = ("model.safetensors", "model.json", "vocabulary.json", "training_state.safetensors",
          "training_state.json", "manifest.json")  # fmt: skip
 TAGS = ("!!python/object/apply:os.system [touch canary]", "!!python/name:os.system x",
@@ -97,10 +98,8 @@ def model_folders(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
 
 def data_files(folder: Path) -> Iterator[str]:
     """Write malicious data files; yield their names."""
-    with gzip.open(folder / "bomb.tsv.gz", "wb") as packed:
-        packed.write(b"text\tlabel\n")
-        for _ in range(64):
-            packed.write(bytes(2**22))
+    zeros = gzip.compress(bytes(2**24))
+    (folder / "bomb.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\n") + 64 * zeros)
     np.savez(folder / "object.npz", values=np.array([Payload()], dtype=object),
              offsets=np.array([0, 1]), labels=np.array(["a"]))  # fmt: skip
     with zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
