@@ -168,7 +168,6 @@ class Session:
                     "lr": event.lr,
                 }
             )
-
         if self._is_due(event.step):
             self._save_last()
 
@@ -181,8 +180,6 @@ class Session:
     def _after_epoch(self, event: EpochEvent) -> None:
         engine = {"engine": self.engine, "engine_reason": self.engine_reason}
         self.metrics_length = self.run.append_metrics({**epoch_line(event), **engine})
-        self._save_last()
-        self._save_best_if_due()
         self._save_last()
         self._save_best_if_due()
 
