@@ -152,6 +152,8 @@ class TrainingConfig(Section):
     """bfloat16 runs matrix products under autocast."""
     checkpoint_every: Interval | None = None
     """{steps: N} or {minutes: M} between checkpoints beside each epoch's end; null: that alone."""
+    deterministic: bool = False
+    """cuda: algorithms that give equal bits, at some speed; a CPU run needs no such choice."""
     device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
     """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
 

@@ -18,7 +18,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.training.devices import select_device
+from seqtrain.training.devices import deterministic_algorithms, select_device
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
@@ -76,6 +76,7 @@ def fit(
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)
         held.enter_context(torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []))
+        held.enter_context(deterministic_algorithms(config.training.deterministic))
         torch.manual_seed(config.seed)
         session = Session(config, data, chosen, listener)
         if run is not None:

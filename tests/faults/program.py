@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
 import multiprocessing
@@ -84,6 +85,7 @@ def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] |
     for name, descriptor in (("out", 1), ("err", 2)):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(f"{name}-{os.getpid()}", flags, 0o644), descriptor)
+    faulthandler.dump_traceback_later(PATIENCE / 2)  # where a process hangs, its stderr says
     from seqtrain.cli.main import run
 
     if prepare is not None:
@@ -112,12 +114,12 @@ class Running:
     def end(self) -> int:
         """Wait for its end; return the exit code, or the negative signal that killed it."""
         self.process.join(PATIENCE)
-        assert self.process.exitcode is not None, "the program hangs"
         for name in ("out", "err"):
             path = self.folder / f"{name}-{self.process.pid}"
             if path.exists():
                 setattr(self, name, path.read_text())
                 path.unlink()
+        assert self.process.exitcode is not None, f"the program hangs: {self.err}"
         return self.process.exitcode
 
     out = err = ""
