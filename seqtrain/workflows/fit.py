@@ -18,7 +18,8 @@ from seqtrain.errors import ConfigError
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.training.devices import deterministic_algorithms, select_device
+from seqtrain.training.devices import select_device
+from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model

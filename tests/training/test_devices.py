@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 
 from seqtrain.errors import ConfigError
-from seqtrain.training.devices import available_devices, deterministic_algorithms, select_device
+from seqtrain.training.devices import available_devices, select_device
 
 
 def test_auto_and_cpu_are_always_there() -> None:
@@ -32,12 +30,3 @@ def test_a_gpu_is_taken_or_refused_and_never_replaced_by_the_cpu(name: str) -> N
     else:
         with pytest.raises(ConfigError, match=f"device {name}: not here; this machine has cpu"):
             select_device(name)
-
-
-def test_deterministic_algorithms_are_chosen_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
-    for wanted in (True, False):
-        with deterministic_algorithms(wanted):
-            assert torch.are_deterministic_algorithms_enabled() == wanted
-        assert not torch.are_deterministic_algorithms_enabled()
-    assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
