@@ -25,6 +25,7 @@ from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
 from seqtrain.workflows.resuming import check_config_unchanged
 from seqtrain.workflows.session import Session
+from seqtrain.workflows.stopping import StopSignals
 
 SMALLEST_INPUT = 2
 """Rows of the smallest embedding: what a model needs at least, known before any data is read."""
@@ -80,15 +81,16 @@ def fit(
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         torch.manual_seed(config.seed)
         session = Session(config, data, chosen, listener)
-        if run is not None:
-            session.resume(run)
-            return session.train()
-        session.initialize()
-        check_space(directory or run_directory.RUNS, session.model)
-        run = run_directory.make(directory, name or "run")
-        held.enter_context(run.lock())
-        session.begin(run, force=force)
-        return session.train()
+        with StopSignals() as signals:
+            if run is not None:
+                session.resume(run)
+            else:
+                session.initialize()
+                check_space(directory or run_directory.RUNS, session.model)
+                run = run_directory.make(directory, name or "run")
+                held.enter_context(run.lock())
+                session.begin(run, force=force)
+        return session.train(signals.received)
 
 
 def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:

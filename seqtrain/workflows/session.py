@@ -111,8 +111,11 @@ class Session:
         self._save_best_if_due()
         run.write(CONFIG, render_config(self.config).encode())
 
-    def train(self) -> Run:
+    def train(self, stopped_by: int | None = None) -> Run:
         """Train to the end, save after every epoch, and score the test split.
+
+        Args:
+            stopped_by: a signal that came before and is to be answered after the first step.
 
         Raises:
             RunError: the run failed; what was saved stays valid.
@@ -132,6 +135,7 @@ class Session:
             )
         )
         with StopSignals() as signals:
+            signals.received = signals.received or stopped_by
             for event in trainer.events():
                 if isinstance(event, StepEvent):
                     self._after_step(event)
