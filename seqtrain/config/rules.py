@@ -72,6 +72,20 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "engine",
             f"found {engine}, which computes gru alone; expected auto or torch for {rnn}",
         )
+    unroll = model.get("unroll")
+    if engine in ("native", "fused") and unroll in ("padded", "masked"):
+        yield (
+            "engine",
+            f"found {engine}, which reads packed sequences alone; expected auto or torch for "
+            f"unroll {unroll}",
+        )
+    join = model.get("join")
+    if join in ("sum", "mean") and model.get("bidirectional") is False:
+        yield (
+            "join",
+            f"found {join}, but with bidirectional: false there is one direction and nothing to "
+            "join; expected concat, or set bidirectional: true",
+        )
 
 
 RULES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {

@@ -103,12 +103,14 @@ class ModelConfig(Section):
     """Recurrent layers, one above the other."""
     bidirectional: bool = False
     """Also read each sequence backward and join both states."""
+    join: Literal["concat", "sum", "mean"] = "concat"
+    """bidirectional: how the states of both directions become what pooling sees."""
     pooling: Literal["last", "mean", "max", "attention"] = "last"
     """What the head sees: last valid state, or mean, max, attention over valid steps."""
     initial_state: Literal["zeros"] = "zeros"
     """State before the first step."""
-    unroll: Literal["packed"] = "packed"
-    """How the encoder runs over sequences of unequal length."""
+    unroll: Literal["packed", "padded", "masked"] = "packed"
+    """How the encoder runs over unequal lengths; equal results; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
     """What computes the recurrence; native (C++) and fused serve gru; auto: the fastest one."""
     dropout: Fraction = 0.0

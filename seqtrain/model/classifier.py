@@ -10,10 +10,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.vocabulary import PAD
-from seqtrain.model.encoder import choose_engine, encode, make_encoder
+from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder
 from seqtrain.model.initialization import initialize
 from seqtrain.model.native import Projected, project
-from seqtrain.model.pooling import StepPooling, last_valid_state
+from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
 
 
 class SequenceClassifier(nn.Module):
@@ -38,7 +38,8 @@ class SequenceClassifier(nn.Module):
             self.embedding = nn.Embedding(input_size, config.embedding_dim, padding_idx=PAD)
         self.embedding_dropout = nn.Dropout(config.embedding_dropout)
         self.encoder = make_encoder(config)
-        width = config.hidden_size * (2 if config.bidirectional else 1)
+        both = config.bidirectional and config.join == "concat"
+        width = config.hidden_size * (2 if both else 1)
         if config.pooling != "last":
             self.pooling = StepPooling(config.pooling, width)
         self.dropout = nn.Dropout(config.dropout)
@@ -74,18 +75,26 @@ class SequenceClassifier(nn.Module):
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (B, C), row by packed row.
         """
         engine, _ = choose_engine(self.config, packed.data.device)
-        outputs, h_n = encode(
-            self.encoder,
+        inputs = embed(
             self.embedding,
             packed,
             dropout=self.embedding_dropout,
             engine=engine,
-            need_outputs=self.config.pooling != "last",
             vocabulary=vocabulary,
         )
+        outputs, state = encode(
+            self.encoder,
+            inputs,
+            engine=engine,
+            how=self.config.unroll,
+            need_outputs=self.config.pooling != "last",
+        )
         if outputs is None:
-            pooled = last_valid_state(h_n, bidirectional=self.config.bidirectional)
+            pooled = self._join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
         else:
-            pooled = self.pooling(outputs, packed.batch_sizes)
+            pooled = self.pooling(self._join(outputs), packed.batch_sizes)
         logits: Tensor = self.head(self.dropout(pooled))
         return logits
+
+    def _join(self, states: Tensor) -> Tensor:
+        return join_directions(states, self.config.join) if self.config.bidirectional else states

@@ -284,11 +284,27 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
         config_from_mapping([])  # type: ignore[arg-type]
 
 
-def test_the_fused_engine_is_refused_for_cells_it_has_no_recurrence_for() -> None:
-    text = "data: {train: a.tsv, sequence: s, label: l}\nmodel:\n  rnn: lstm\n  engine: fused\n"
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        (
+            "model: {rnn: lstm, engine: fused}",
+            "c.yaml:2:28: model.engine: found fused, which computes gru alone; "
+            "expected auto or torch for lstm",
+        ),
+        (
+            "model: {unroll: masked, engine: native}",
+            "c.yaml:2:33: model.engine: found native, which reads packed sequences alone; "
+            "expected auto or torch for unroll masked",
+        ),
+        (
+            "model: {join: sum}",
+            "c.yaml:2:15: model.join: found sum, but with bidirectional: false there is one "
+            "direction and nothing to join; expected concat, or set bidirectional: true",
+        ),
+    ],
+)
+def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_config(text, "c.yaml")
-    assert caught.value.problems == (
-        "c.yaml:4:11: model.engine: found fused, which computes gru alone; "
-        "expected auto or torch for lstm",
-    )
+        parse_config(f"data: {{train: a.tsv, sequence: s, label: l}}\n{keys}\n", "c.yaml")
+    assert caught.value.problems == (problem,)
