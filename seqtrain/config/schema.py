@@ -86,6 +86,8 @@ class BatchingConfig(Section):
     """Steps a batch, padding counted (rows times the longest); null: batch_size rules."""
     bucketing: bool = True
     """Put sequences of like length together; false: random batches."""
+    sort: Literal["collate", "module"] = "collate"
+    """Where a batch is sorted by length: as it is put together, or padded, in the model."""
 
 
 class ModelConfig(Section):

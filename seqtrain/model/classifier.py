@@ -1,6 +1,7 @@
 """The classifier: input → recurrent encoder → pooling → head.
 
-B batch, N steps of all sequences, E embedding, H state (both directions), C classes, F features.
+B batch, T longest length, N steps of all sequences, E embedding, H state (both directions),
+C classes, F features.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder
 from seqtrain.model.initialization import initialize
@@ -64,16 +66,37 @@ class SequenceClassifier(nn.Module):
         assert isinstance(self.encoder, nn.GRU)
         return project(weight, self.encoder)
 
-    def forward(self, packed: PackedSequence, vocabulary: Projected | None = None) -> Tensor:
-        """Classify packed sequences.
+    def forward(
+        self,
+        inputs: PackedSequence | Tensor,
+        lengths: Tensor | None = None,
+        *,
+        vocabulary: Projected | None = None,
+    ) -> Tensor:
+        """Classify sequences.
 
         Args:
-            packed: ids or feature vectors, longest sequence first, as `collate` packs them.
+            inputs: ids or feature vectors: packed, longest sequence first, as `collate` packs them;
+                or padded, in any order: they are sorted and packed here, and logits put back.
+            lengths: steps of each padded row, on the CPU.
             vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
 
         Shape:
-            packed.data: (N,) int64, or (N, F) float32. Returns: logits (B, C), row by packed row.
+            inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
+            lengths: (B,) int64. Returns: logits (B, C), row by row of the inputs.
+
+        Raises:
+            ValueError: lengths don't fit padded inputs, or are missing.
         """
+        if isinstance(inputs, PackedSequence):
+            return self._logits(inputs, vocabulary)
+        if lengths is None:
+            raise ValueError("lengths: missing; padded inputs need them")
+        packed, _, unsorted_indices = sort_and_pack(inputs, lengths)
+        return self._logits(packed, vocabulary)[unsorted_indices]
+
+    def _logits(self, packed: PackedSequence, vocabulary: Projected | None) -> Tensor:
+        """Return logits (B, C), row by packed row."""
         engine, _ = choose_engine(self.config, packed.data.device)
         inputs = embed(
             self.embedding,

@@ -50,8 +50,9 @@ def predict_logits(
     try:
         for rows in plan_in_order_of_length(store.lengths, batching):
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
-                batch = collate(store.__getitems__(rows)).to(device)
-                restored = model(batch.packed, vocabulary)[batch.unsorted_indices]
+                batch = collate(store.__getitems__(rows), batching.sort).to(device)
+                logits_of_batch = model(batch.inputs, batch.lengths, vocabulary=vocabulary)
+                restored = logits_of_batch[batch.unsorted_indices]
                 logits[torch.from_numpy(rows)] = restored.float().cpu()
     finally:
         model.train(was_training)

@@ -173,16 +173,17 @@ class Trainer:
             RunError: the loss or a gradient isn't finite (nothing was updated), or memory ran out.
         """
         settings, progress = self.config.training, self.progress
-        size = "batch_size" if self.config.batching.max_tokens is None else "max_tokens"
+        batching = self.config.batching
+        size = "batch_size" if batching.max_tokens is None else "max_tokens"
         with memory_errors(
             self.train.lengths[rows], f"batching.{size}, data.max_length or model.hidden_size"
         ):
-            batch = collate(self.train.__getitems__(rows)).to(self.device)
+            batch = collate(self.train.__getitems__(rows), batching.sort).to(self.device)
             self._catch_up(batch.packed.data, lr)
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
             ):
-                logits = self.model(batch.packed)
+                logits = self.model(batch.inputs, batch.lengths)
             losses = example_losses(logits, batch.labels, self.class_weights, settings)
             mean_loss = losses.mean()
             self.optimizer.zero_grad(set_to_none=True)
@@ -198,7 +199,7 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = lr
             update(self.optimizer)
-        tokens = len(batch.packed.data)
+        tokens = int(batch.lengths.sum())
         progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens
 
