@@ -88,6 +88,33 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
+def joint_faults(config: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Check the keys of different sections against one another.
+
+    Args:
+        config: the valid values of each section, as for `data_faults`.
+
+    Yields:
+        The section and key to complain about, and the text of the problem.
+    """
+    model = config["model"]
+    bptt = config["training"].get("bptt")
+    if bptt is not None and model.get("bidirectional") is True:
+        yield (
+            "training",
+            "bptt",
+            f"found {bptt}, but the backward direction begins at a sequence's end, so no piece can "
+            "be done before the whole is read; expected null, or set model.bidirectional: false",
+        )
+    if bptt is not None and model.get("unroll") == "padded":
+        yield (
+            "training",
+            "bptt",
+            f"found {bptt}, but padding changes the state that the next piece begins with; "
+            "expected null, or set model.unroll: packed or masked",
+        )
+
+
 RULES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "data": data_faults,
     "model": model_faults,

@@ -109,8 +109,10 @@ class ModelConfig(Section):
     """bidirectional: how the states of both directions become what pooling sees."""
     pooling: Literal["last", "mean", "max", "attention"] = "last"
     """What the head sees: last valid state, or mean, max, attention over valid steps."""
-    initial_state: Literal["zeros"] = "zeros"
-    """State before the first step."""
+    initial_state: Literal["zeros", "random", "learned"] = "zeros"
+    """State before the first step; random in training alone; learned: a vector a layer."""
+    initial_scale: Positive = 0.1
+    """Standard deviation of a random initial state."""
     unroll: Literal["packed", "padded", "masked"] = "packed"
     """How the encoder runs over unequal lengths; equal results; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
@@ -138,6 +140,8 @@ class TrainingConfig(Section):
     """Learning rate after warm-up; plateau: halved after each epoch without a better monitor."""
     warmup: Fraction = 0.0
     """Fraction of all steps over which the learning rate rises from 0."""
+    bptt: PositiveInt | None = None
+    """Steps that gradients reach back at most; longer sequences take no more memory; null: all."""
     max_grad_norm: Positive | None = 1.0
     """Gradients are scaled down to this norm; null: no clipping."""
     patience: PositiveInt | None = 3

@@ -6,16 +6,21 @@ C classes, F features.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
-from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder
+from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
 from seqtrain.model.initialization import initialize
 from seqtrain.model.native import Projected, project
+from seqtrain.model.pieces import Run, last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
+
+PREDICTION_STEPS = 16384
+"""Steps of a piece where no gradients are wanted: memory stays flat however long a sequence is."""
 
 
 class SequenceClassifier(nn.Module):
@@ -44,6 +49,8 @@ class SequenceClassifier(nn.Module):
         width = config.hidden_size * (2 if both else 1)
         if config.pooling != "last":
             self.pooling = StepPooling(config.pooling, width)
+        if config.initial_state == "learned":
+            self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(width, num_classes)
 
@@ -72,6 +79,7 @@ class SequenceClassifier(nn.Module):
         lengths: Tensor | None = None,
         *,
         vocabulary: Projected | None = None,
+        bptt: int | None = None,
     ) -> Tensor:
         """Classify sequences.
 
@@ -80,6 +88,7 @@ class SequenceClassifier(nn.Module):
                 or padded, in any order: they are sorted and packed here, and logits put back.
             lengths: steps of each padded row, on the CPU.
             vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
+            bptt: steps that gradients reach back at most; None: all.
 
         Shape:
             inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
@@ -89,35 +98,78 @@ class SequenceClassifier(nn.Module):
             ValueError: lengths don't fit padded inputs, or are missing.
         """
         if isinstance(inputs, PackedSequence):
-            return self._logits(inputs, vocabulary)
+            return self._logits(inputs, vocabulary, bptt)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, _, unsorted_indices = sort_and_pack(inputs, lengths)
-        return self._logits(packed, vocabulary)[unsorted_indices]
+        return self._logits(packed, vocabulary, bptt)[unsorted_indices]
 
-    def _logits(self, packed: PackedSequence, vocabulary: Projected | None) -> Tensor:
+    def _logits(
+        self, packed: PackedSequence, vocabulary: Projected | None, bptt: int | None
+    ) -> Tensor:
         """Return logits (B, C), row by packed row."""
-        engine, _ = choose_engine(self.config, packed.data.device)
-        inputs = embed(
-            self.embedding,
-            packed,
-            dropout=self.embedding_dropout,
-            engine=engine,
-            vocabulary=vocabulary,
-        )
-        outputs, state = encode(
-            self.encoder,
-            inputs,
-            engine=engine,
-            how=self.config.unroll,
-            need_outputs=self.config.pooling != "last",
-        )
-        if outputs is None:
-            pooled = self._join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
+        run = self._runner(choose_engine(self.config, packed.data.device)[0], vocabulary)
+        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
+        start = self._start(rows, packed.data.device)
+        steps = bptt if torch.is_grad_enabled() else self._prediction_steps
+        if steps is not None and steps < longest:
+            start = self._zeros(rows) if start is None else start
+            if self.config.pooling == "last":
+                state = last_states(run, packed, start, steps)
+            else:
+                pooled, state = pooled_states(run, self.pooling, packed, start, steps)
         else:
-            pooled = self.pooling(self._join(outputs), packed.batch_sizes)
+            outputs, state = run(packed, start)
+            if outputs is not None:
+                pooled = self.pooling(outputs, packed.batch_sizes)
+        if self.config.pooling == "last":
+            pooled = self._join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
         logits: Tensor = self.head(self.dropout(pooled))
         return logits
+
+    def _runner(self, engine: str, vocabulary: Projected | None) -> Run:
+        """Return how packed steps are embedded and encoded, both directions' states joined."""
+        need_outputs = self.config.pooling != "last"
+
+        def run(packed: PackedSequence, start: Tensor | None) -> tuple[Tensor | None, Tensor]:
+            inputs = embed(
+                self.embedding,
+                packed,
+                dropout=self.embedding_dropout,
+                engine=engine,
+                vocabulary=vocabulary,
+            )
+            outputs, state = encode(
+                self.encoder,
+                inputs,
+                start,
+                engine=engine,
+                how=self.config.unroll,
+                need_outputs=need_outputs,
+            )
+            return None if outputs is None else self._join(outputs), state
+
+        return run
+
+    def _start(self, rows: int, device: torch.device) -> Tensor | None:
+        """Return the states before the first step (P, L * D, B, hidden); None: zeros."""
+        if self.config.initial_state == "learned":
+            return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
+        if self.config.initial_state == "random" and self.training:
+            parts, layers, hidden = state_shape(self.config)
+            drawn = torch.randn(parts, layers, rows, hidden, device=device)
+            return self.config.initial_scale * drawn
+        return None
+
+    def _zeros(self, rows: int) -> Tensor:
+        parts, layers, hidden = state_shape(self.config)
+        return self.head.weight.new_zeros(parts, layers, rows, hidden)
+
+    @property
+    def _prediction_steps(self) -> int | None:
+        """Steps of a piece without gradients; None where the whole must be seen at once."""
+        whole = self.config.bidirectional or self.config.unroll == "padded"
+        return None if whole else PREDICTION_STEPS
 
     def _join(self, states: Tensor) -> Tensor:
         return join_directions(states, self.config.join) if self.config.bidirectional else states

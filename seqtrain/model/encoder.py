@@ -31,6 +31,15 @@ def make_encoder(config: ModelConfig) -> nn.RNNBase:
     )
 
 
+def state_shape(config: ModelConfig) -> tuple[int, int, int]:
+    """Return the shape of one sequence's state: parts (h, and c of an LSTM), layers, hidden.
+
+    Each direction of a layer counts as one of the layers, as in torch's h_n.
+    """
+    directions = 2 if config.bidirectional else 1
+    return 2 if config.rnn == "lstm" else 1, config.num_layers * directions, config.hidden_size
+
+
 def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
     """Return which engine computes the recurrence on a device, and why.
 

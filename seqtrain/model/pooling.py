@@ -86,6 +86,7 @@ def join_directions(states: Tensor, how: str) -> Tensor:
 class StepPooling(nn.Module):
     """Mean, max or attention over the valid steps of each sequence; nothing is padded.
 
+    Steps are added up piece by piece (`begin`, `add`, `finish`), or all at once (`forward`).
     Attention scores each step with one learned vector and averages by their softmax.
 
     Args:
@@ -93,12 +94,14 @@ class StepPooling(nn.Module):
         width: H.
 
     Reference:
-        Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2.
+        Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
+        pieces: Milakov & Gimelshein 2018, arXiv:1805.02867.
     """
 
     def __init__(self, how: str, width: int) -> None:
         super().__init__()
         self.how = how
+        self.width = width
         if how == "attention":
             self.project = nn.Linear(width, width)
             self.score = nn.Linear(width, 1, bias=False)
@@ -110,21 +113,59 @@ class StepPooling(nn.Module):
             states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H), row by row, at
             least float32: sums over steps are too long for a lower precision.
         """
-        dtype = torch.promote_types(states.dtype, torch.float32)
-        states = states.to(dtype)
+        return self.finish(
+            self.add(self.begin(int(batch_sizes[0]), like=states), states, batch_sizes)
+        )
+
+    def begin(self, rows: int, *, like: Tensor) -> Tensor:
+        """Return what `add` adds to: the pool of no steps.
+
+        Shape:
+            Returns: (B, S), with the device of `like` and at least float32. For the mean a sum and
+            a count; for attention a weighted sum, the sum of weights, and the largest score.
+        """
+        columns = {"max": 0, "mean": 1, "attention": 2}[self.how]
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        pool = like.new_zeros(rows, self.width + columns, dtype=dtype)
+        if self.how == "max":
+            pool.fill_(-torch.inf)
+        elif self.how == "attention":
+            pool[:, -1] = -torch.inf
+        return pool
+
+    def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Return the pool with these steps added; rows beyond the first step's stay.
+
+        Shape:
+            pool: (B, S). states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, S).
+        """
         row = rows_and_steps(batch_sizes)[0].to(states.device)
         rows = int(batch_sizes[0])
+        now, others = pool[:rows], pool[rows:]
+        states = states.to(pool.dtype)
         if self.how == "max":
-            return _reduce(states, row, rows, "amax")
-        if self.how == "mean":
-            total = states.new_zeros(rows, states.shape[1]).index_add(0, row, states)
-            return total / torch.bincount(row, minlength=rows).unsqueeze(1)
-        scores = self.score(torch.tanh(self.project(states))).to(dtype)
-        weights = (scores - _reduce(scores.detach(), row, rows, "amax")[row]).exp()
-        total = weights.new_zeros(rows, 1).index_add(0, row, weights)
-        weighted = (weights / total[row]) * states
-        pooled: Tensor = weighted.new_zeros(rows, states.shape[1]).index_add(0, row, weighted)
-        return pooled
+            now = now.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
+        elif self.how == "mean":
+            counts = torch.bincount(row, minlength=rows).unsqueeze(1)
+            sums = now[:, :-1].index_add(0, row, states)
+            now = torch.cat((sums, now[:, -1:] + counts), dim=1)
+        else:
+            now = self._attend(now, states, row)
+        return torch.cat((now, others)) if len(others) else now
+
+    def finish(self, pool: Tensor) -> Tensor:
+        """Return the pooled vectors, (B, H)."""
+        total, width = pool[:, : self.width], self.width
+        return total if self.how == "max" else total / pool[:, width : width + 1]
+
+    def _attend(self, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
+        scores = self.score(torch.tanh(self.project(states))).to(now.dtype)
+        before = now[:, -1:].detach()
+        peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
+        weights = (scores - peak[row]).exp()
+        terms = torch.cat((weights * states, weights), dim=1)
+        sums = (now[:, :-1] * (before - peak).exp()).index_add(0, row, terms)
+        return torch.cat((sums, peak), dim=1)
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,7 +179,10 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
     return row, torch.arange(len(batch_sizes)).repeat_interleave(batch_sizes)
 
 
-def _reduce(values: Tensor, row: Tensor, rows: int, how: str) -> Tensor:
-    index = row.unsqueeze(1).expand_as(values)
-    empty = values.new_zeros(rows, values.shape[1])
-    return empty.scatter_reduce(0, index, values, how, include_self=False)
+def lengths_of(batch_sizes: Tensor) -> Tensor:
+    """Return the steps of each packed row: a row has a step where more rows than it have one.
+
+    Shape:
+        batch_sizes: (T,), on the CPU. Returns: (B,) int64.
+    """
+    return rows_and_steps(batch_sizes)[0].bincount()

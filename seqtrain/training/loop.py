@@ -183,7 +183,7 @@ class Trainer:
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
             ):
-                logits = self.model(batch.inputs, batch.lengths)
+                logits = self.model(batch.inputs, batch.lengths, bptt=settings.bptt)
             losses = example_losses(logits, batch.labels, self.class_weights, settings)
             mean_loss = losses.mean()
             self.optimizer.zero_grad(set_to_none=True)

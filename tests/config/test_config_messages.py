@@ -56,7 +56,10 @@ train: x
         ("optimizer: adam", "1:1: optimizer: unknown key; did you mean training.optimizer?"),
         ("training.lr: 1", "1:1: training.lr: unknown key; write lr under training"),
         ("zzz: 1", "1:1: zzz: unknown key; expected seed, data, batching, model or training"),
-        ("batching: {zzz: 1}", "zzz: unknown key; expected batch_size, max_tokens or bucketing"),
+        (
+            "batching: {zzz: 1}",
+            "zzz: unknown key; expected batch_size, max_tokens, bucketing or sort",
+        ),
     ],
 )
 def test_unknown_key_names_the_nearest(text: str, expected: str) -> None:
@@ -301,6 +304,22 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
             "model: {join: sum}",
             "c.yaml:2:15: model.join: found sum, but with bidirectional: false there is one "
             "direction and nothing to join; expected concat, or set bidirectional: true",
+        ),
+        (
+            "model: {bidirectional: true}\ntraining: {bptt: 5}",
+            "c.yaml:3:18: training.bptt: found 5, but the backward direction begins at a "
+            "sequence's end, so no piece can be done before the whole is read; expected null, or "
+            "set model.bidirectional: false",
+        ),
+        (
+            "model: {unroll: padded}\ntraining: {bptt: 5}",
+            "c.yaml:3:18: training.bptt: found 5, but padding changes the state that the next "
+            "piece begins with; expected null, or set model.unroll: packed or masked",
+        ),
+        (
+            "training: {bptt: 0}",
+            "c.yaml:2:18: training.bptt: found 0; expected a whole number from 1 to 2147483647 "
+            "or null",
         ),
     ],
 )
