@@ -109,8 +109,8 @@ class ModelConfig(Section):
     """bidirectional: how the states of both directions become what pooling sees."""
     pooling: Literal["last", "mean", "max", "attention"] = "last"
     """What the head sees: last valid state, or mean, max, attention over valid steps."""
-    initial_state: Literal["zeros", "random", "learned"] = "zeros"
-    """State before the first step; random in training alone; learned: a vector a layer."""
+    initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
+    """State before the first step: random (in training), learned, carried on in data.group."""
     initial_scale: Positive = 0.1
     """Standard deviation of a random initial state."""
     unroll: Literal["packed", "padded", "masked"] = "packed"

@@ -6,6 +6,8 @@ C classes, F features.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
@@ -16,7 +18,7 @@ from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
 from seqtrain.model.initialization import initialize
 from seqtrain.model.native import Projected, project
-from seqtrain.model.pieces import Run, last_states, pooled_states
+from seqtrain.model.pieces import last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
 
 PREDICTION_STEPS = 16384
@@ -97,24 +99,63 @@ class SequenceClassifier(nn.Module):
         Raises:
             ValueError: lengths don't fit padded inputs, or are missing.
         """
+        return self.carry(inputs, lengths, vocabulary=vocabulary, bptt=bptt)[0]
+
+    def carry(
+        self,
+        inputs: PackedSequence | Tensor,
+        lengths: Tensor | None = None,
+        start: Tensor | None = None,
+        *,
+        vocabulary: Projected | None = None,
+        bptt: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Classify sequences from given states on, and return those they end in.
+
+        Args:
+            inputs: as for `forward`.
+            lengths: as for `forward`.
+            start: state before the first step of each row; None: as model.initial_state has it.
+            vocabulary: as for `forward`.
+            bptt: as for `forward`.
+
+        Shape:
+            start: (P, L * D, B, hidden), where P counts the parts of a state (h, and c of an LSTM),
+            L layers, D directions. Returns: logits (B, C), and states shaped as start, row by row.
+
+        Raises:
+            ValueError: lengths don't fit padded inputs, or are missing.
+        """
         if isinstance(inputs, PackedSequence):
-            return self._logits(inputs, vocabulary, bptt)
+            return self._classify(inputs, start, vocabulary, bptt)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
-        packed, _, unsorted_indices = sort_and_pack(inputs, lengths)
-        return self._logits(packed, vocabulary, bptt)[unsorted_indices]
+        packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
+        start = None if start is None else start[:, :, sorted_indices]
+        logits, state = self._classify(packed, start, vocabulary, bptt)
+        return logits[unsorted_indices], state[:, :, unsorted_indices]
 
-    def _logits(
-        self, packed: PackedSequence, vocabulary: Projected | None, bptt: int | None
-    ) -> Tensor:
-        """Return logits (B, C), row by packed row."""
-        run = self._runner(choose_engine(self.config, packed.data.device)[0], vocabulary)
+    def zero_state(self, rows: int) -> Tensor:
+        """Return the state of zeros, (P, L * D, B, hidden)."""
+        parts, layers, hidden = state_shape(self.config)
+        return self.head.weight.new_zeros(parts, layers, rows, hidden)
+
+    def _classify(
+        self,
+        packed: PackedSequence,
+        start: Tensor | None,
+        vocabulary: Projected | None,
+        bptt: int | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits (B, C) and last states, row by packed row."""
+        how = self.config.pooling
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
-        start = self._start(rows, packed.data.device)
+        run = partial(self._encode, vocabulary=vocabulary, need_outputs=how != "last")
+        start = self._start(rows) if start is None else start
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
-            start = self._zeros(rows) if start is None else start
-            if self.config.pooling == "last":
+            start = self.zero_state(rows) if start is None else start
+            if how == "last":
                 state = last_states(run, packed, start, steps)
             else:
                 pooled, state = pooled_states(run, self.pooling, packed, start, steps)
@@ -122,48 +163,44 @@ class SequenceClassifier(nn.Module):
             outputs, state = run(packed, start)
             if outputs is not None:
                 pooled = self.pooling(outputs, packed.batch_sizes)
-        if self.config.pooling == "last":
+        if how == "last":
             pooled = self._join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
-        logits: Tensor = self.head(self.dropout(pooled))
-        return logits
+        return self.head(self.dropout(pooled)), state
 
-    def _runner(self, engine: str, vocabulary: Projected | None) -> Run:
-        """Return how packed steps are embedded and encoded, both directions' states joined."""
-        need_outputs = self.config.pooling != "last"
+    def _encode(
+        self,
+        packed: PackedSequence,
+        start: Tensor | None,
+        *,
+        vocabulary: Projected | None,
+        need_outputs: bool,
+    ) -> tuple[Tensor | None, Tensor]:
+        """Embed and encode packed steps: states of all steps, directions joined; last states."""
+        engine, _ = choose_engine(self.config, packed.data.device)
+        inputs = embed(
+            self.embedding,
+            packed,
+            dropout=self.embedding_dropout,
+            engine=engine,
+            vocabulary=vocabulary,
+        )
+        outputs, state = encode(
+            self.encoder,
+            inputs,
+            start,
+            engine=engine,
+            how=self.config.unroll,
+            need_outputs=need_outputs,
+        )
+        return None if outputs is None else self._join(outputs), state
 
-        def run(packed: PackedSequence, start: Tensor | None) -> tuple[Tensor | None, Tensor]:
-            inputs = embed(
-                self.embedding,
-                packed,
-                dropout=self.embedding_dropout,
-                engine=engine,
-                vocabulary=vocabulary,
-            )
-            outputs, state = encode(
-                self.encoder,
-                inputs,
-                start,
-                engine=engine,
-                how=self.config.unroll,
-                need_outputs=need_outputs,
-            )
-            return None if outputs is None else self._join(outputs), state
-
-        return run
-
-    def _start(self, rows: int, device: torch.device) -> Tensor | None:
-        """Return the states before the first step (P, L * D, B, hidden); None: zeros."""
+    def _start(self, rows: int) -> Tensor | None:
+        """Return the states before the first step; None: zeros, as carried ones begin too."""
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
         if self.config.initial_state == "random" and self.training:
-            parts, layers, hidden = state_shape(self.config)
-            drawn = torch.randn(parts, layers, rows, hidden, device=device)
-            return self.config.initial_scale * drawn
+            return self.config.initial_scale * torch.randn_like(self.zero_state(rows))
         return None
-
-    def _zeros(self, rows: int) -> Tensor:
-        parts, layers, hidden = state_shape(self.config)
-        return self.head.weight.new_zeros(parts, layers, rows, hidden)
 
     @property
     def _prediction_steps(self) -> int | None:

@@ -12,6 +12,7 @@ from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 
@@ -27,6 +28,7 @@ def predict_logits(
     store: SequenceStore,
     device: torch.device,
     batching: BatchingConfig = EVALUATION_BATCHING,
+    carried: CarriedStates | None = None,
 ) -> Tensor:
     """Return the logits of every sequence; the one place where rows return to input order.
 
@@ -35,6 +37,8 @@ def predict_logits(
         store: the sequences.
         device: where to compute.
         batching: how many go together.
+        carried: where groups begin, and then where they ended (initial_state carried); None: all
+            begin anew.
 
     Raises:
         RunError: memory ran out.
@@ -47,11 +51,20 @@ def predict_logits(
     logits = torch.empty(len(store), model.head.out_features)
     pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
     vocabulary = model.project_vocabulary() if pays else None
+    groups = store.groups if model.config.initial_state == "carried" else None
+    carried = carried or CarriedStates()
     try:
-        for rows in plan_in_order_of_length(store.lengths, batching):
+        for rows in plan_in_order_of_length(store.lengths, batching, groups):
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
                 batch = collate(store.__getitems__(rows), batching.sort).to(device)
-                logits_of_batch = model(batch.inputs, batch.lengths, vocabulary=vocabulary)
+                own = None
+                if groups is not None:
+                    own = groups[rows[batch.sorted_indices.cpu().numpy()]]
+                start = carried.starts(own, model)
+                logits_of_batch, states = model.carry(
+                    batch.inputs, batch.lengths, start, vocabulary=vocabulary
+                )
+                carried.keep(own, states)
                 restored = logits_of_batch[batch.unsorted_indices]
                 logits[torch.from_numpy(rows)] = restored.float().cpu()
     finally:

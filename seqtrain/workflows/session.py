@@ -91,6 +91,7 @@ class Session:
             self.trainer.progress = restore(
                 self.trainer.optimizer, self.device, tensors, values["progress"]
             )
+            self.trainer.carried.load(tensors, self.trainer.model)
         except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{run.last / STATE}: not a training state ({error})") from None
         run.remove_strays()
@@ -165,6 +166,7 @@ class Session:
     def _save_last(self) -> None:
         """Write the model and all that going on from here needs."""
         tensors, progress = capture(self.trainer.optimizer, self.trainer.progress, self.device)
+        tensors |= self.trainer.carried.tensors()
         state = {"metrics_length": self.metrics_length, "progress": progress}
         files = model_files(self.model)
         files[STATE] = to_json(state)
