@@ -59,6 +59,8 @@ class DataConfig(Section):
     """Column of the sequence: a name or an index from 0; a list is joined by a space."""
     label: Column | None = None
     """Column of the label: a name or an index from 0."""
+    group: Column | None = None
+    """csv, tsv, jsonl: column of the group (conversation, session) whose rows stand in order."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
     """text: word (runs of letters and digits, or single marks), whitespace, char, byte, bpe."""
     lowercase: bool = True

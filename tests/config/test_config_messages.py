@@ -317,6 +317,12 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
             "piece begins with; expected null, or set model.unroll: packed or masked",
         ),
         (
+            "model: {initial_state: carried}",
+            "c.yaml:2:24: model.initial_state: found carried, but no group says which rows follow "
+            "one another; set data.group (pieces of one long sequence are carried on anyway: "
+            "training.bptt)",
+        ),
+        (
             "training: {bptt: 0}",
             "c.yaml:2:18: training.bptt: found 0; expected a whole number from 1 to 2147483647 "
             "or null",
@@ -327,3 +333,47 @@ def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config(f"data: {{train: a.tsv, sequence: s, label: l}}\n{keys}\n", "c.yaml")
     assert caught.value.problems == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("keys", "model", "problem"),
+    [
+        (
+            "group: g",
+            "{}",
+            "data.group: found 'g', but model.initial_state is zeros, which doesn't use it; "
+            "expected null, or set model.initial_state: carried",
+        ),
+        (
+            "group: g, validation: 0.1",
+            "{initial_state: carried}",
+            "data.validation: found 0.1, which would part the groups of data.group; expected a "
+            "file or null",
+        ),
+        (
+            "group: g, test: b.npz",
+            "{initial_state: carried}",
+            "data.group: found 'g', but data.test is npz, which has no such column; expected null",
+        ),
+        (
+            "group: g",
+            "{initial_state: carried, bidirectional: true}",
+            "model.initial_state: found carried, but the backward direction begins at a row's end, "
+            "where no row before it ended; expected zeros, random or learned, or set "
+            "bidirectional: false",
+        ),
+        (
+            "group: g",
+            "{initial_state: carried, unroll: padded}",
+            "model.initial_state: found carried, but padding changes the state that the next row "
+            "begins with; expected zeros, random or learned, or set unroll: packed or masked",
+        ),
+    ],
+)
+def test_groups_and_carried_states_ask_for_each_other(keys: str, model: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(
+            f"data: {{train: a.tsv, sequence: s, label: l, {keys}}}\nmodel: {model}\n", "c.yaml"
+        )
+    (found,) = caught.value.problems
+    assert found.split(": ", 1)[1] == problem
