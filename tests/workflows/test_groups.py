@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, Interrupted
+from seqtrain.training.loop import StepEvent
 from seqtrain.workflows import classifier as classifier_module
 
 
@@ -114,3 +116,17 @@ def test_the_cache_keeps_groups(run: seqtrain.Run, config: dict[str, Any], tmp_p
     ]
     losses = [[line["train"]["loss"] for line in of if line["event"] == "epoch"] for of in lines]
     assert losses[0] == losses[1]
+
+
+def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(
+    run: seqtrain.Run, config: dict[str, Any], tmp_path: Path
+) -> None:
+    def stop(event: object) -> None:
+        if isinstance(event, StepEvent) and event.step == 70:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", listener=stop)
+    seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", resume=True)
+    one, other = (path / "last" / "model.safetensors" for path in (run.path, tmp_path / "r"))
+    assert one.read_bytes() == other.read_bytes()
