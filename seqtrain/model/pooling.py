@@ -147,8 +147,7 @@ class StepPooling(nn.Module):
             now = now.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
         elif self.how == "mean":
             counts = torch.bincount(row, minlength=rows).unsqueeze(1)
-            sums = now[:, :-1].index_add(0, row, states)
-            now = torch.cat((sums, now[:, -1:] + counts), dim=1)
+            now = now + torch.cat((_sums(states, row, rows), counts), dim=1)
         else:
             now = self._attend(now, states, row)
         return torch.cat((now, others)) if len(others) else now
@@ -164,8 +163,12 @@ class StepPooling(nn.Module):
         peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
         weights = (scores - peak[row]).exp()
         terms = torch.cat((weights * states, weights), dim=1)
-        sums = (now[:, :-1] * (before - peak).exp()).index_add(0, row, terms)
+        sums = now[:, :-1] * (before - peak).exp() + _sums(terms, row, len(now))
         return torch.cat((sums, peak), dim=1)
+
+
+def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
+    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
