@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.config import Config, load_config
+    from seqtrain.workflows.check import check
     from seqtrain.workflows.classifier import Classifier, Prediction, load
     from seqtrain.workflows.compare import compare
     from seqtrain.workflows.evaluate import evaluate
     from seqtrain.workflows.events import Run
     from seqtrain.workflows.fit import fit
     from seqtrain.workflows.predict import predict
+    from seqtrain.workflows.steps import predict_steps
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Config": "seqtrain.config",
     "load_config": "seqtrain.config",
+    "check": "seqtrain.workflows.check",
     "Classifier": "seqtrain.workflows.classifier",
     "Prediction": "seqtrain.workflows.classifier",
     "load": "seqtrain.workflows.classifier",
@@ -36,6 +39,7 @@ _HOMES = {
     "Run": "seqtrain.workflows.events",
     "fit": "seqtrain.workflows.fit",
     "predict": "seqtrain.workflows.predict",
+    "predict_steps": "seqtrain.workflows.steps",
 }
 
 __all__ = [
@@ -44,12 +48,14 @@ __all__ = [
     "Prediction",
     "Run",
     "__version__",
+    "check",
     "compare",
     "evaluate",
     "fit",
     "load",
     "load_config",
     "predict",
+    "predict_steps",
 ]
 
 

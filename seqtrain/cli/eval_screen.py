@@ -13,11 +13,13 @@ SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
 
 
-def show_scores(scores: Scores) -> None:
-    """Print the tables on stdout."""
+def show_scores(scores: Scores, by_share: list[dict[str, float]] | None = None) -> None:
+    """Print the tables on stdout, last that of answers before the end, where there are such."""
     console = stdout_console()
     for table in score_tables(scores, "scores"):
         console.print(table)
+    if by_share is not None:
+        console.print(_shares(by_share))
 
 
 def score_tables(scores: Scores, title: str) -> Iterator[Table]:
@@ -85,5 +87,18 @@ def _lengths(scores: Scores) -> Table:
             f"{group['min']:,} to {group['max']:,}",
             f"{group['num_examples']:,}",
             f"{group['accuracy']:.2%}",
+        )
+    return table
+
+
+def _shares(by_share: list[dict[str, float]]) -> Table:
+    """How early one can decide."""
+    table = small_table("after", "steps (median)", "accuracy", "same answer as at the end")
+    for row in by_share:
+        table.add_row(
+            f"{row['share']:.0%}",
+            f"{row['median_steps']:,.0f}",
+            f"{row['accuracy']:.2%}",
+            f"{row['agreement']:.2%}",
         )
     return table

@@ -29,6 +29,10 @@ def evaluate(
     data: Annotated[
         str | None, typer.Option(metavar="FILE", help="A labelled file to score on instead.")
     ] = None,
+    steps: Annotated[
+        bool,
+        typer.Option("--steps", help="Score also after 10 %, 20 % … of each sequence."),
+    ] = False,
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -44,11 +48,14 @@ def evaluate(
     if split and data:
         raise ConfigError("--split: --data names the file to score on; give one of them")
     name = split.value if split else "test"
-    result = run_evaluation(run, split=name, data=data, device=device or "auto")
+    result = run_evaluation(run, split=name, data=data, steps=steps, device=device or "auto")
     note(f"run: {result.run}, data: {result.data}")
     for warning in result.warnings:
         warn(warning)
     if as_json:
-        print(json.dumps(asdict(result.scores), ensure_ascii=False, allow_nan=False))
+        values = asdict(result.scores)
+        if result.by_share is not None:
+            values["by_share"] = result.by_share
+        print(json.dumps(values, ensure_ascii=False, allow_nan=False))
     else:
-        show_scores(result.scores)
+        show_scores(result.scores, result.by_share)

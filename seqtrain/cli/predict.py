@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -35,6 +36,10 @@ def predict(
     top_k: Annotated[
         int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
     ] = None,
+    steps: Annotated[
+        bool,
+        typer.Option("--steps", help="Answer after every step: jsonl; on a terminal, a line."),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing --output file.")
     ] = False,
@@ -47,25 +52,46 @@ def predict(
         open_output,
         write_predictions,
     )
+    from seqtrain.cli.step_rows import check_format, shown_as_lines, write_steps
 
     check_output(output, source, force=force)
+    chosen = format.value if format else None
+    if steps:
+        check_format(chosen, output)
 
     from seqtrain.cli.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
     from seqtrain.workflows.predict import predict as run_prediction
+    from seqtrain.workflows.steps import predict_steps
 
     classifier = load(run, device=device or "auto")
     if run is None:
         note(f"run: {classifier.path}")
     report = EncodingReport()
-    unknown = write_predictions(
-        run_prediction(source, classifier=classifier, report=report),
-        lambda: open_output(output, line_by_line=source == "-"),
-        labels=classifier.labels,
-        format=format.value if format else format_of(output),
-        top_k=top_k,
-    )
+
+    def open_file() -> AbstractContextManager[TextIO]:
+        return open_output(output, line_by_line=source == "-")
+
+    if steps:
+        if classifier.network.config.bidirectional:
+            note(
+                "bidirectional: every prefix is read anew, T (T + 1) / 2 steps for a sequence of T"
+            )
+        unknown = write_steps(
+            predict_steps(source, classifier=classifier, report=report),
+            open_file,
+            top_k=top_k,
+            lines=shown_as_lines(output, chosen, top_k),
+        )
+    else:
+        unknown = write_predictions(
+            run_prediction(source, classifier=classifier, report=report),
+            open_file,
+            labels=classifier.labels,
+            format=chosen or format_of(output),
+            top_k=top_k,
+        )
     for line in report.notices("input"):
         warn(line)
     if unknown:

@@ -14,7 +14,7 @@ from seqtrain.data.examples import Example, Features
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
-from seqtrain.data.vocabulary import UNK, FixedIndex, Vocabulary
+from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,21 @@ class Preprocessing:
             return len(self.vocabulary)
         return len(self.mean) * (2 if self.missing == "mask" else 1)
 
+    @cached_property
     def _tokenizer(self) -> Tokenizer | None:
-        """Return what splits a sequence into tokens; None for feature vectors."""
+        """What splits a sequence into tokens; None for feature vectors."""
         if self.kind != "text":
             return SYMBOLS if self.kind == "tokens" else None
         return make_tokenizer(self.tokenizer, lowercase=self.lowercase, bpe_model=self.bpe_model)
+
+    def tokens(self, sequence: Any) -> list[str] | None:
+        """Return the tokens that `encode` reads of a sequence, cut; None for feature vectors."""
+        if self._tokenizer is None:
+            return None
+        tokens = self._tokenizer(sequence)
+        if self.lengths.max_length and len(tokens) > self.lengths.max_length:
+            tokens = self.lengths.cut(tokens)
+        return tokens or [SPECIAL[UNK]]
 
     def encode(
         self, examples: Iterable[Example], source: str, *, stop_at_first: bool = False
@@ -89,7 +99,7 @@ class Preprocessing:
         """Return an encoder of these rules that looks ids up in the given indexes."""
         return Encoder(
             policy=self.lengths,
-            tokenizer=self._tokenizer(),
+            tokenizer=self._tokenizer,
             index=index,
             label_index=label_index,
             channels=len(self.mean),

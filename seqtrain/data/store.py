@@ -70,7 +70,14 @@ class SequenceStore:
     def __getitems__(self, rows: Ints) -> SequenceStore:
         """Return the sequences of these rows, in this order, as a store of their own."""
         rows = np.asarray(rows)
-        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
+
+    def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
+        """Return the first steps of these rows, as many as lengths says, as a store of their own.
+
+        Shape:
+            rows, lengths: (P,); a row may come again with another length.
+        """
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         groups = None if self.groups is None else self.groups[rows]

@@ -9,6 +9,8 @@ B batch, T longest length, N steps of all sequences, H width of a state (both di
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -158,13 +160,50 @@ class StepPooling(nn.Module):
         return total if self.how == "max" else total / pool[:, width : width + 1]
 
     def _attend(self, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
-        scores = self.score(torch.tanh(self.project(states))).to(now.dtype)
+        scores = self._scores(states).to(now.dtype)
         before = now[:, -1:].detach()
         peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
         weights = (scores - peak[row]).exp()
         terms = torch.cat((weights * states, weights), dim=1)
         sums = now[:, :-1] * (before - peak).exp() + _sums(terms, row, len(now))
         return torch.cat((sums, peak), dim=1)
+
+    def running(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Pool after every step: row n pools its sequence's states up to step n.
+
+        Shape:
+            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (N, H) float32, packed.
+
+        Reference:
+            Softmax of a growing list: Milakov & Gimelshein 2018, arXiv:1805.02867.
+        """
+        states, sizes = states.float(), batch_sizes.tolist()
+        if self.how == "max":
+            pooled = states.clone()
+            for before, now in pairwise(pooled.split_with_sizes(sizes)):
+                torch.maximum(before[: len(now)], now, out=now)
+            return pooled
+        # The mean is attention whose scores are all equal.
+        scores = states.new_zeros(len(states), 1)
+        if self.how == "attention":
+            scores = self._scores(states).to(states.dtype)
+        average = states.new_zeros(sizes[0], states.shape[1])
+        highest, total = states.new_full((sizes[0], 1), -torch.inf), states.new_zeros(sizes[0], 1)
+        averages = []
+        for state, score in zip(
+            states.split_with_sizes(sizes), scores.split_with_sizes(sizes), strict=True
+        ):
+            before, average = highest[: len(state)], average[: len(state)]
+            highest = torch.maximum(before, score)
+            weight = (score - highest).exp()
+            total = total[: len(state)] * (before - highest).exp() + weight
+            average = average + (state - average) * (weight / total)
+            averages.append(average)
+        return torch.cat(averages)
+
+    def _scores(self, states: Tensor) -> Tensor:
+        scores: Tensor = self.score(torch.tanh(self.project(states)))
+        return scores
 
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:

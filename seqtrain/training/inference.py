@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batching import plan_in_order_of_length
-from seqtrain.data.collate import collate
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.collate import Batch, collate
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.native import Projected
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
@@ -30,7 +32,7 @@ def predict_logits(
     batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
 ) -> Tensor:
-    """Return the logits of every sequence; the one place where rows return to input order.
+    """Return the logits of every sequence, those of like length computed together.
 
     Args:
         model: on the device; switched to evaluation meanwhile.
@@ -46,17 +48,52 @@ def predict_logits(
     Shape:
         Returns: (B, C) float32, on the CPU.
     """
+    groups = store.groups if model.config.initial_state == "carried" else None
+    carried = None if groups is None else carried or CarriedStates()
+    plan = plan_in_order_of_length(store.lengths, batching, groups)
+    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
+    vocabulary = model.project_vocabulary() if pays else None
+    put_together = partial(collate, sort=batching.sort)
+    return logits_of_batches(model, store, plan, device, vocabulary, put_together, carried)
+
+
+@torch.inference_mode()
+def logits_of_batches(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    batches: list[Ints],
+    device: torch.device,
+    vocabulary: Projected | None = None,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    carried: CarriedStates | None = None,
+) -> Tensor:
+    """Return the logits of every sequence; the one place where rows return to input order.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        batches: row numbers, each row once.
+        device: where to compute.
+        vocabulary: `model.project_vocabulary()`, or None.
+        collate: makes a batch of rows.
+        carried: as for `predict_logits`, each row in a later batch than the row before it in its
+            group; None: every row stands alone.
+
+    Raises:
+        RunError: memory ran out.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
     was_training = model.training
     model.eval()
     logits = torch.empty(len(store), model.head.out_features)
-    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
-    vocabulary = model.project_vocabulary() if pays else None
-    groups = store.groups if model.config.initial_state == "carried" else None
+    groups = None if carried is None else store.groups
     carried = carried or CarriedStates()
     try:
-        for rows in plan_in_order_of_length(store.lengths, batching, groups):
+        for rows in batches:
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
-                batch = collate(store.__getitems__(rows), batching.sort).to(device)
+                batch = collate(store.__getitems__(rows)).to(device)
                 own = None
                 if groups is not None:
                     own = groups[rows[batch.sorted_indices.cpu().numpy()]]

@@ -120,17 +120,42 @@ class Classifier:
         """
         numbers: dict[str, int] = {}
         carried = CarriedStates()
-        for chunk, reading_fault in chunks(examples, CHUNK_ROWS):
+        for chunk, store in self.encoded(examples, source, report):
+            groups = number_groups([example.group for example in chunk], numbers)
+            store = replace(store, groups=groups)
+            logits = predict_logits(self.network, store, self.device, carried=carried)
+            yield from self._predictions(logits, unknown_shares(store))
+
+    def encoded(
+        self,
+        examples: Iterable[Example],
+        source: str,
+        report: EncodingReport | None = None,
+        *,
+        rows: int = CHUNK_ROWS,
+    ) -> Iterator[tuple[list[Example], SequenceStore]]:
+        """Encode examples chunk by chunk, as they come.
+
+        Args:
+            examples: unlabelled, or with labels that are ignored.
+            source: name for messages, such as the file's.
+            report: counts up the rows, and those cut or empty.
+            rows: how many at most a chunk.
+
+        Yields:
+            The examples of a chunk and their store, row for row.
+
+        Raises:
+            DataError: a row can't be read; the rows before it come first.
+        """
+        for chunk, reading_fault in chunks(examples, rows):
             store, counts, encoding_fault = self._encode(chunk, source)
             if report is not None:
                 report.rows += counts.rows
                 report.truncated += counts.truncated
                 report.filled += counts.filled
             if len(store):
-                names = [example.group for example in chunk[: len(store)]]
-                store = replace(store, groups=number_groups(names, numbers))
-                logits = predict_logits(self.network, store, self.device, carried=carried)
-                yield from self._predictions(logits, unknown_shares(store))
+                yield chunk[: len(store)], store
             fault = encoding_fault or reading_fault
             if fault is not None:
                 raise fault

@@ -15,6 +15,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.training.metrics import Scores
+from seqtrain.training.prefixes import score_prefixes
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
 
@@ -30,16 +31,24 @@ class Evaluation:
         data: the file that was read.
         scores: the metrics.
         warnings: rows cut, left out, or with labels that the model doesn't know.
+        by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
+            `score_prefixes` returns it.
     """
 
     run: Path
     data: str
     scores: Scores
     warnings: list[str]
+    by_share: list[dict[str, float]] | None = None
 
 
 def evaluate(
-    run: RunLike = None, *, split: str = "test", data: str | None = None, device: str = "auto"
+    run: RunLike = None,
+    *,
+    split: str = "test",
+    data: str | None = None,
+    steps: bool = False,
+    device: str = "auto",
 ) -> Evaluation:
     """Score a run's best model.
 
@@ -47,6 +56,7 @@ def evaluate(
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         split: test, validation or train, as the run's config names them.
         data: a labelled file to score on instead.
+        steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
@@ -62,12 +72,13 @@ def evaluate(
         source = data
         store, warnings = _read(classifier, data)
     else:
-        source, store, warnings = _split(path, classifier, split)
+        source, store, warnings = read_split(path, classifier, split)
     if not len(store):
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Evaluation(path, source, classifier.score(store), warnings)
+    by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
+    return Evaluation(path, source, classifier.score(store), warnings, by_share)
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
@@ -78,7 +89,9 @@ def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
     return store, report.notices(display_name(path))
 
 
-def _split(path: Path, classifier: Classifier, split: str) -> tuple[str, SequenceStore, list[str]]:
+def read_split(
+    path: Path, classifier: Classifier, split: str
+) -> tuple[str, SequenceStore, list[str]]:
     """Return a split of the run's config: its source, its sequences, and warnings."""
     if not (path / CONFIG).is_file():
         raise CheckpointError(

@@ -47,14 +47,24 @@ def predict(
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     classifier = classifier or load(run, device=device)
+    for examples in arrivals(source, classifier):
+        yield from classifier.predict_examples(examples, display_name(source), report)
+
+
+def arrivals(source: str, classifier: Classifier) -> Iterator[Iterator[Example]]:
+    """Yield the examples of a file at once, those of standard input as they come in.
+
+    Args:
+        source: path of a file, or "-" for standard input.
+        classifier: whose rows they are.
+    """
     options = input_options(classifier.preprocessing.reading, source)
     examples = read_examples(source, options, labelled=False, stop_at_first=True)
     if source == STDIN:
         # A chunk is what has arrived meanwhile: an answer waits for no later row.
-        for chunk in _arriving(examples):
-            yield from classifier.predict_examples(chunk, display_name(source), report)
+        yield from _arriving(examples)
     else:
-        yield from classifier.predict_examples(examples, display_name(source), report)
+        yield examples
 
 
 def input_options(reading: ReadOptions, source: str) -> ReadOptions:

@@ -69,6 +69,25 @@ def test_session(run: seqtrain.Run, config: dict[str, object]) -> None:
     assert run.test is None
 
 
+def test_steps_and_check(run: seqtrain.Run, config: dict[str, object]) -> None:
+    train = str(config["data"]["train"])  # type: ignore[index]
+    rows = zip(seqtrain.predict_steps(train, run), seqtrain.predict(train, run), strict=True)
+    for steps, plain in rows:
+        assert steps.tokens is not None
+        assert len(steps.tokens) == len(steps.probabilities) == len(steps.answers)
+        assert steps.labels[steps.answers[-1]] == plain.label
+        assert float(steps.probabilities[-1].max()) == pytest.approx(plain.probability, abs=1e-6)
+        assert len(set(steps.answers[steps.decided - 1 :])) == 1
+    assert seqtrain.evaluate(run, split="train").by_share is None
+    by_share = seqtrain.evaluate(run, split="train", steps=True).by_share
+    assert by_share is not None
+    assert by_share[-1]["accuracy"] == 1
+    result = seqtrain.check(run)
+    assert result.passed
+    assert result.num_examples == 12
+    assert seqtrain.check(run, data=train).num_examples == 48
+
+
 def test_predictions_of_the_best_model_equal_the_loaded_one(run: seqtrain.Run) -> None:
     texts = [f"the {word}" for words in WORDS.values() for word in words]
     whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")

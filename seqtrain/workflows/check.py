@@ -1,0 +1,252 @@
+"""Proof on the user's own data that predictions don't depend on the batch or on what computes them.
+
+The same sequences are run in many ways, and each way's logits compared with those of one sequence
+at a time in torch's own module, where there is neither padding nor a batch-mate.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from seqtrain.config import load_config
+from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.collate import Batch, collate
+from seqtrain.data.readers import read_examples
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.errors import DataError, RunError
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.native import Projected, why_not
+from seqtrain.runs.run_directory import CONFIG, find
+from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
+from seqtrain.workflows.classifier import Classifier, load
+from seqtrain.workflows.evaluate import SPLITS, read_split
+from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.predict import input_options
+
+SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
+"""Compared at most: sequences, steps of all together, and steps of one, which is cut there."""
+BATCH_SIZES = (2, 3, 8, 16, 64)
+SHUFFLED_SIZE = 16
+FOREIGN_FEATURE = 1e4
+"""What padded steps of feature vectors hold in one of the ways; real ones are standardised."""
+TOLERANCE = 1e-5
+"""Largest difference of logits that rounding explains, as a share of the largest logit, or of 1."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one way's answers are from those of one sequence at a time.
+
+    Attributes:
+        way: how sequences went together.
+        variant: what computed them.
+        logits, probabilities: the largest absolute difference.
+        labels: sequences that got another label.
+    """
+
+    way: str
+    variant: str
+    logits: float
+    probabilities: float
+    labels: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was compared, and what came out.
+
+    Attributes:
+        run: the run or model folder.
+        data: the file that was read.
+        num_examples: sequences compared: a sample, evenly spaced by length, with both extremes.
+        available: sequences that the file holds.
+        steps: steps of those compared.
+        cut: sequences among these of which only the first steps were compared.
+        allowed: the largest difference of logits that passes.
+        differences: one for each way and variant.
+    """
+
+    run: Path
+    data: str
+    num_examples: int
+    available: int
+    steps: int
+    cut: int
+    allowed: float
+    differences: list[Difference]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no way differs by more than rounding."""
+        return all(difference.logits <= self.allowed for difference in self.differences)
+
+
+Variant: TypeAlias = tuple[SequenceClassifier, Projected | None]
+"""A network, and its vocabulary projected beforehand, as predict does for much data."""
+
+
+class Way(NamedTuple):
+    """One way to put sequences together.
+
+    Attributes:
+        name: for the table.
+        batches: rows of each batch.
+        collate: makes a batch of rows.
+    """
+
+    name: str
+    batches: list[Ints]
+    collate: Callable[[SequenceStore], Batch] = collate
+
+
+def check(run: RunLike = None, *, data: str | None = None, device: str = "auto") -> Check:
+    """Compare a model's answers alone, in batches of all sorts, and by every engine.
+
+    Args:
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        data: a file of sequences, labelled or not; None: the run's test split, or the first that
+            it has of validation and train.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError: there is no whole model there.
+        ConfigError: there is no such device.
+        DataError: the file is missing or has rows that can't be used.
+        RunError: memory ran out, or the model's answers aren't finite.
+    """
+    path = find(path_of(run)).path
+    classifier = load(path, device=device)
+    source, store = _read(path, classifier, data)
+    if not len(store):
+        raise DataError(f"{source}: no rows to check")
+    rows = sample(store.lengths)
+    sampled = store.prefixes(rows, np.minimum(store.lengths[rows], SAMPLE_LENGTH))
+    ways = list(_ways(sampled, classifier.preprocessing.input_size))
+    variants = _variants(classifier.network, classifier.device)
+
+    def logits(variant: Variant, way: Way) -> Tensor:
+        network, vocabulary = variant
+        return logits_of_batches(
+            network, sampled, way.batches, classifier.device, vocabulary, way.collate
+        )
+
+    alone = logits(variants["torch"], ways[0])
+    if not bool(alone.isfinite().all()):
+        raise RunError(f"{path}: the model's answers to {source} aren't finite numbers")
+    return Check(
+        run=path,
+        data=source,
+        num_examples=len(rows),
+        available=len(store),
+        steps=int(sampled.lengths.sum()),
+        cut=int((store.lengths > SAMPLE_LENGTH)[rows].sum()),
+        allowed=TOLERANCE * max(1.0, float(alone.abs().max())),
+        differences=[
+            _difference(way.name, name, logits(variant, way), alone)
+            for way in ways
+            for name, variant in variants.items()
+        ],
+    )
+
+
+def sample(lengths: Ints) -> Ints:
+    """Return rows evenly spaced in order of length, from the shortest to the longest, shuffled.
+
+    Args:
+        lengths: steps of each row, (B,).
+
+    Returns:
+        At most SAMPLE_ROWS rows with SAMPLE_STEPS steps (of a row, SAMPLE_LENGTH count at most).
+    """
+    order = np.argsort(lengths, kind="stable")
+    lengths = np.minimum(lengths, SAMPLE_LENGTH)
+    count = min(len(order), SAMPLE_ROWS)
+    while True:
+        places = np.linspace(len(order) - 1, 0, count).round().astype(np.int64)
+        rows = order[places]
+        if count <= 2 or lengths[rows].sum() <= SAMPLE_STEPS:
+            return np.random.default_rng(0).permutation(rows)
+        count = max(2, count * 3 // 4)
+
+
+def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Variant]:
+    """Return the same weights under each engine that serves them on a device, by name."""
+    engines = ["torch"]
+    if network.config.rnn == "gru":
+        engines += ["fused"]
+        if device.type == "cpu" and not why_not():
+            engines += ["native"]
+    variants: dict[str, Variant] = {}
+    for engine in engines:
+        variant = copy.copy(network)
+        variant.config = network.config.model_copy(update={"engine": engine})
+        variants[engine] = variant, None
+        with torch.inference_mode():
+            vocabulary = variant.project_vocabulary()
+        if vocabulary is not None:
+            variants[f"{engine}, table"] = variant, vocabulary
+    return variants
+
+
+def _ways(store: SequenceStore, input_size: int) -> Iterator[Way]:
+    """Yield the ways to batch, first each sequence alone."""
+    rows = np.arange(len(store))
+    yield Way("alone", _cut(rows, 1))
+    for size in BATCH_SIZES:
+        if size < len(rows):
+            yield Way(f"batches of {size}", _cut(rows, size))
+    yield Way("all in one batch", [rows])
+    shuffled = np.random.default_rng(1).permutation(rows)
+    yield Way(f"batches of {SHUFFLED_SIZE}, shuffled", _cut(shuffled, SHUFFLED_SIZE))
+    yield Way("by length, as predict", plan_in_order_of_length(store.lengths, EVALUATION_BATCHING))
+    foreign = FOREIGN_FEATURE if store.values.ndim > 1 else input_size - 1
+    padded = partial(collate_padded, value=foreign)
+    name = "another token" if store.values.ndim == 1 else f"{foreign:g}"
+    yield Way(f"padded with {name}", _cut(rows, SHUFFLED_SIZE), padded)
+
+
+def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
+    """Collate rows by way of a padded tensor with a value of its own behind each sequence."""
+    batch = collate(rows)
+    padded = batch.input_ids
+    padded[torch.arange(padded.shape[1]) >= batch.lengths[:, None]] = value
+    packed = pack_padded_sequence(padded, batch.lengths, batch_first=True)
+    return Batch(packed, batch.lengths, batch.labels, batch.sorted_indices, batch.unsorted_indices)
+
+
+def _cut(rows: Ints, size: int) -> list[Ints]:
+    return np.split(rows, range(size, len(rows), size))
+
+
+def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
+    """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
+    if data is None:
+        named = load_config(path / CONFIG).data if (path / CONFIG).is_file() else None
+        split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
+        source, store, _ = read_split(path, classifier, split)
+        return source, store
+    preprocessing = classifier.preprocessing.for_prediction()
+    examples = read_examples(data, input_options(preprocessing.reading, data), labelled=False)
+    return data, preprocessing.encode(examples, data)[0]
+
+
+def _difference(way: str, variant: str, found: Tensor, expected: Tensor) -> Difference:
+    found, expected = found.double(), expected.double()
+    probabilities = found.softmax(1) - expected.softmax(1)
+    return Difference(
+        way,
+        variant,
+        logits=float((found - expected).abs().max()),
+        probabilities=float(probabilities.abs().max()),
+        labels=int((found.argmax(1) != expected.argmax(1)).sum()),
+    )

@@ -1,0 +1,89 @@
+"""What `seqtrain check` promises: every way in a table, exit 0 where they agree and 3 where not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import Cli, series, write_npz
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.native import why_not
+
+ENGINES = {"torch", "fused"} | (set() if why_not() else {"native", "native, table"})
+
+
+def test_every_way_and_engine_agree(
+    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained)
+    ended = cli("check", "run", "--json")
+    assert ended.code == 0
+    result = json.loads(ended.out)
+    assert result["passed"] is True
+    assert result["num_examples"] == result["available"] == 20
+    ways = [(row["way"], row["variant"]) for row in result["differences"]]
+    assert len(set(ways)) == len(ways)
+    names = {way for way, _ in ways}
+    assert names >= {"alone", "batches of 2", "all in one batch", "batches of 16, shuffled"}
+    assert any(name.startswith("padded with") for name in names)
+    assert {variant for _, variant in ways} == ENGINES
+    assert len(ways) == len(names) * len(ENGINES)
+    assert all(row["logits"] <= result["allowed"] for row in result["differences"])
+    assert any(row["logits"] > 0 for row in result["differences"])
+    table = cli("check", "run")
+    assert table.code == 0
+    assert all(name in table.out for name in names | ENGINES)
+    assert "20 sequences" in table.err
+
+
+def test_features_and_a_file_without_labels(
+    trained_features: Path, trained: Path, tmp_path: Path, cli: Cli
+) -> None:
+    write_npz(tmp_path / "in.npz", series(5, seed=9), ["?"] * 5)
+    ended = cli("check", trained_features / "run", "--data", tmp_path / "in.npz", "--json")
+    assert ended.code == 0
+    assert json.loads(ended.out)["num_examples"] == 5
+    (tmp_path / "in.txt").write_text("rise the climb\nfall\n")
+    ended = cli("check", trained / "run" / "best", "--data", tmp_path / "in.txt", "--json")
+    assert ended.code == 0
+    assert json.loads(ended.out)["steps"] == 4
+
+
+@pytest.mark.parametrize("leak", ["batch-mates", "padding"])
+def test_answers_that_depend_on_the_batch_are_found(
+    leak: str, trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained)
+    forward = SequenceClassifier.forward
+
+    def leaky(
+        self: SequenceClassifier, packed: PackedSequence, *vocabulary: object
+    ) -> torch.Tensor:
+        seen = len(packed.batch_sizes) if leak == "padding" else packed.batch_sizes[0]
+        return forward(self, packed, *vocabulary) + torch.tensor([0.001 * float(seen), 0.0])
+
+    monkeypatch.setattr(SequenceClassifier, "forward", leaky)
+    ended = cli("check", "run")
+    assert ended.code == 3
+    assert "depend on the batch" in ended.out
+    assert "predictions depend on the batch" in ended.problems[-1]
+    assert json.loads(cli("check", "run", "--json").out)["passed"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["none"], "no such run"), (["run/best"], "--data"), (["run", "--data", "none.tsv"], "none")],
+)
+def test_refusals(
+    trained: Path, cli: Cli, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained)
+    ended = cli("check", *arguments)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert len(ended.problems) == 1
+    assert words in ended.err

@@ -1,0 +1,74 @@
+"""The line that people read: which step turned the answer, in colour, and long lines cut short."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqtrain.cli.step_line import step_line
+from seqtrain.workflows.steps import StepPredictions
+
+
+def prediction(
+    up: list[float], tokens: list[str] | None, tokenizer: str | None = "word"
+) -> StepPredictions:
+    """Return answers between down and up, by the probability of up after every step."""
+    probabilities = torch.tensor([[1 - p, p] for p in up], dtype=torch.float64)
+    return StepPredictions(("down", "up"), probabilities, tokens, tokenizer, 0.0)
+
+
+def colors(made: StepPredictions, word: str) -> set[str]:
+    line = step_line(made)
+    start = line.plain.index(word)
+    return {str(span.style) for span in line.spans if span.start <= start < span.end}
+
+
+def test_turns_are_marked_where_they_happen() -> None:
+    made = prediction([0.2, 0.55, 0.4, 0.7, 0.95], ["a", "b", "c", "d", "e"])
+    assert made.turns == [2, 3, 4]
+    assert made.decided == 4
+    assert step_line(made).plain == "[down 80%] a [up 55%] b [down 60%] c [up 70%] d e"
+
+
+def test_colour_tells_the_answer_and_weight_how_sure_it_is() -> None:
+    made = prediction([0.05, 0.4, 0.7, 0.95], ["one", "two", "three", "four"])
+    assert colors(made, "one") == {"bold cyan"}
+    assert colors(made, "two") == {"cyan"}
+    assert colors(made, "three") == {"magenta"}
+    assert colors(made, "four") == {"bold magenta"}
+    assert colors(made, "[up 70%]") == {"reverse magenta"}
+
+
+def test_a_steady_answer_was_decided_at_the_first_step() -> None:
+    made = prediction([0.9], ["rise"])
+    assert (made.turns, made.decided) == ([], 1)
+    assert step_line(made).plain == "[up 90%] rise"
+
+
+def test_the_middle_of_long_stretches_and_of_many_turns_is_left_out() -> None:
+    tokens = [f"w{n}" for n in range(1000)]
+    steady = step_line(prediction([0.1] * 1000, tokens)).plain
+    assert "w11 … 976 steps … w988" in steady
+    restless = step_line(prediction([n % 2 for n in range(1000)], tokens)).plain
+    assert "w9 … 980 more turns in 980 steps … [down 100%] w990" in restless
+    assert restless.endswith("w999")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "tokens", "shown"),
+    [
+        (None, ["a", "[b]", "\x1b[31m"], "a [b] \\x1b[31m"),
+        ("char", ["a", " ", "漢", "\n"], "a 漢\\n"),
+        ("byte", [chr(byte) for byte in "né漢".encode()], "né漢"),
+        ("bpe", ["the", "Ġna", "Ã", "¯", "ve", "Ċ"], "the naïve\\n"),
+    ],
+)
+def test_tokens_read_as_the_text_they_are_of(
+    tokenizer: str | None, tokens: list[str], shown: str
+) -> None:
+    line = step_line(prediction([0.9] * len(tokens), tokens, tokenizer))
+    assert line.plain == f"[up 90%] {shown}"
+
+
+def test_series_show_bars_as_high_as_the_answer_is_probable() -> None:
+    assert step_line(prediction([0.51, 0.8, 1.0, 0.0], None)).plain == "[up 51%] ▅▇█ [down 100%] █"
