@@ -34,6 +34,7 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if "kind" in data:
             yield from _kind_faults(data["kind"], format, key)
     yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
+    yield from _group_faults(data, formats)
 
 
 def _kind_faults(kind: str, format: str, key: str) -> Iterator[tuple[str, str]]:
@@ -63,6 +64,26 @@ def _column_faults(data: Mapping[str, Any], formats: list[str]) -> Iterator[tupl
         )
 
 
+def _group_faults(data: Mapping[str, Any], formats: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Check that every format has columns, and that no group is parted."""
+    group = data.get("group")
+    if group is None:
+        return
+    for format, key in formats.items():
+        if format in FIXED_COLUMNS:
+            yield (
+                "group",
+                f"found {show(group)}, but data.{key} is {format}, which has no such column; "
+                "expected null",
+            )
+    if isinstance(data.get("validation"), float):
+        yield (
+            "validation",
+            f"found {show(data['validation'])}, which would part the groups of data.group; "
+            "expected a file or null",
+        )
+
+
 def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Check the keys of the model section against one another; as `data_faults`."""
     rnn = model.get("rnn")
@@ -71,6 +92,81 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield (
             "engine",
             f"found {engine}, which computes gru alone; expected auto or torch for {rnn}",
+        )
+    unroll = model.get("unroll")
+    if engine in ("native", "fused") and unroll in ("padded", "masked"):
+        yield (
+            "engine",
+            f"found {engine}, which reads packed sequences alone; expected auto or torch for "
+            f"unroll {unroll}",
+        )
+    yield from _carried_faults(model)
+    join = model.get("join")
+    if join in ("sum", "mean") and model.get("bidirectional") is False:
+        yield (
+            "join",
+            f"found {join}, but with bidirectional: false there is one direction and nothing to "
+            "join; expected concat, or set bidirectional: true",
+        )
+
+
+def _carried_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check that the state at a row's end is known, and is where the next row begins."""
+    if model.get("initial_state") != "carried":
+        return
+    if model.get("bidirectional") is True:
+        yield (
+            "initial_state",
+            "found carried, but the backward direction begins at a row's end, where no row before "
+            "it ended; expected zeros, random or learned, or set bidirectional: false",
+        )
+    if model.get("unroll") == "padded":
+        yield (
+            "initial_state",
+            "found carried, but padding changes the state that the next row begins with; expected "
+            "zeros, random or learned, or set unroll: packed or masked",
+        )
+
+
+def joint_faults(config: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Check the keys of different sections against one another.
+
+    Args:
+        config: the valid values of each section, as for `data_faults`.
+
+    Yields:
+        The section and key to complain about, and the text of the problem.
+    """
+    model, group = config["model"], config["data"].get("group")
+    carried = model.get("initial_state") == "carried"
+    if carried and "group" in config["data"] and group is None:
+        yield (
+            "model",
+            "initial_state",
+            "found carried, but no group says which rows follow one another; set data.group "
+            "(pieces of one long sequence are carried on anyway: training.bptt)",
+        )
+    if group is not None and "initial_state" in model and not carried:
+        yield (
+            "data",
+            "group",
+            f"found {show(group)}, but model.initial_state is {model['initial_state']}, which "
+            "doesn't use it; expected null, or set model.initial_state: carried",
+        )
+    bptt = config["training"].get("bptt")
+    if bptt is not None and model.get("bidirectional") is True:
+        yield (
+            "training",
+            "bptt",
+            f"found {bptt}, but the backward direction begins at a sequence's end, so no piece can "
+            "be done before the whole is read; expected null, or set model.bidirectional: false",
+        )
+    if bptt is not None and model.get("unroll") == "padded":
+        yield (
+            "training",
+            "bptt",
+            f"found {bptt}, but padding changes the state that the next piece begins with; "
+            "expected null, or set model.unroll: packed or masked",
         )
 
 

@@ -63,6 +63,8 @@ class DataConfig(Section):
     """Column of the sequence: a name or an index from 0; a list is joined by a space."""
     label: Column | None = None
     """Column of the label: a name or an index from 0."""
+    group: Column | None = None
+    """csv, tsv, jsonl: column of the group (conversation, session) whose rows stand in order."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
     """text: word (runs of letters and digits, or single marks), whitespace, char, byte, bpe."""
     lowercase: bool = True
@@ -90,6 +92,8 @@ class BatchingConfig(Section):
     """Steps a batch, padding counted (rows times the longest); null: batch_size rules."""
     bucketing: bool = True
     """Put sequences of like length together; false: random batches."""
+    sort: Literal["collate", "module"] = "collate"
+    """Where a batch is sorted by length: as it is put together, or padded, in the model."""
 
 
 class ModelConfig(Section):
@@ -107,12 +111,16 @@ class ModelConfig(Section):
     """Recurrent layers, one above the other."""
     bidirectional: bool = False
     """Also read each sequence backward and join both states."""
+    join: Literal["concat", "sum", "mean"] = "concat"
+    """bidirectional: how the states of both directions become what pooling sees."""
     pooling: Literal["last", "mean", "max", "attention"] = "last"
     """What the head sees: last valid state, or mean, max, attention over valid steps."""
-    initial_state: Literal["zeros"] = "zeros"
-    """State before the first step."""
-    unroll: Literal["packed"] = "packed"
-    """How the encoder runs over sequences of unequal length."""
+    initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
+    """State before the first step: random (in training), learned, carried on in data.group."""
+    initial_scale: Positive = 0.1
+    """Standard deviation of a random initial state."""
+    unroll: Literal["packed", "padded", "masked"] = "packed"
+    """How the encoder runs over unequal lengths; equal results; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
     """What computes the recurrence; native (C++) and fused serve gru; auto: the fastest one."""
     dropout: Fraction = 0.0
@@ -138,6 +146,8 @@ class TrainingConfig(Section):
     """Learning rate after warm-up; plateau: halved after each epoch without a better monitor."""
     warmup: Fraction = 0.0
     """Fraction of all steps over which the learning rate rises from 0."""
+    bptt: PositiveInt | None = None
+    """Steps that gradients reach back at most; longer sequences take no more memory; null: all."""
     max_grad_norm: Positive | None = 1.0
     """Gradients are scaled down to this norm; null: no clipping."""
     patience: PositiveInt | None = 3

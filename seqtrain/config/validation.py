@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from seqtrain.config.document import Document
 from seqtrain.config.expectation import SECTIONS, expected, hint, unknown_key
 from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, clean, raise_if_any, show
-from seqtrain.config.rules import RULES
+from seqtrain.config.rules import RULES, joint_faults
 from seqtrain.config.schema import Config
 
 _UNKNOWN = ("extra_forbidden", "invalid_key")
@@ -42,8 +42,11 @@ def validate(document: Document, top: Place) -> Config:
     for number, path in enumerate(ordered):
         text = _text(document, values, path, wrong[path]) if number < SHOWN_PROBLEMS else ""
         problems.append(Problem(_place(document, path, wrong[path], top), path, text))
-    for section in RULES:
-        problems += _rule_problems(document, section, values[section], set(errors), top)
+    valid = {name: _valid(document, name, values[name], set(errors)) for name in SECTIONS}
+    faults = [(name, *fault) for name, rule in RULES.items() for fault in rule(valid[name])]
+    for section, key, text in (*faults, *joint_faults(valid)):
+        path = (section, key)
+        problems.append(Problem(_place(document, path, "value", top), path, text))
     raise_if_any(problems)
     assert config is not None, "a configuration with no problem is valid"
     return config
@@ -117,18 +120,11 @@ def _text(document: Document, values: Any, path: Keys, kind: str) -> str:
     return f"found {found}; expected {expected(path)}{hint(path, values, written)}"
 
 
-def _rule_problems(
-    document: Document, section: str, values: Any, wrong: set[Keys], top: Place
-) -> Iterator[Problem]:
-    """Check a section's keys against one another, as far as each is valid itself."""
-    if not isinstance(values, dict):
-        return
+def _valid(document: Document, section: str, values: Any, wrong: set[Keys]) -> dict[str, Any]:
+    """Return the values of a section's keys, defaults included, as far as each is valid itself."""
+    faulty = {path[:2] for path in (*wrong, *document.refused)}
+    if not isinstance(values, dict) or () in faulty or (section,) in faulty:
+        return {}
     fields = SECTIONS[section].model_fields
     given = {name: values.get(name, field.default) for name, field in fields.items()}
-    faulty = {path[:2] for path in (*wrong, *document.refused)}
-    valid = {name: value for name, value in given.items() if (section, name) not in faulty}
-    if () in faulty or (section,) in faulty:
-        return
-    for key, text in RULES[section](valid):
-        path = (section, key)
-        yield Problem(_place(document, path, "value", top), path, text)
+    return {name: value for name, value in given.items() if (section, name) not in faulty}

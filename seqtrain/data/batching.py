@@ -9,6 +9,8 @@ from seqtrain.data.store import Ints
 
 POOL_BATCHES = 50
 """Batches a pool: rows are sorted by length within a pool, so that epochs still differ."""
+GROUP_BATCHES = 8
+"""Batches that the first rows of the groups under way fill: they go on side by side."""
 
 
 def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
@@ -43,14 +45,81 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
     return batches
 
 
-def plan_in_order_of_length(lengths: Ints, batching: BatchingConfig) -> list[Ints]:
+def plan_epoch_of_groups(
+    lengths: Ints, groups: Ints, batching: BatchingConfig, *, seed: int, epoch: int
+) -> list[Ints]:
+    """Return the batches of one epoch, each row in a later batch than the row before it.
+
+    Groups are shuffled, and so many of them taken at once that their rows fill some batches: all
+    their first rows, then all second rows, and so on, each round batched as `plan_epoch` does it.
+
+    Args:
+        lengths: steps of each row.
+        groups: group of each row, whose rows stand in order; -1: alone.
+        batching: batch_size or max_tokens, and bucketing.
+        seed: seed of the run.
+        epoch: number of the epoch, from 0.
+
+    Shape:
+        lengths, groups: (B,).
+
+    Returns:
+        Arrays that hold every row exactly once together.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    rank, group = rows_in_groups(groups)
+    together = max(1, _pool_size(lengths, batching) * GROUP_BATCHES // POOL_BATCHES)
+    company = generator.permutation(int(group.max()) + 1)[group] // together
+    batches: list[Ints] = []
+    for rows in _parts(company, rank):
+        rows = generator.permutation(rows)
+        if batching.bucketing:
+            rows = rows[np.argsort(-lengths[rows], kind="stable")]
+        of_round = _cut(rows, lengths, batching)
+        generator.shuffle(of_round)
+        batches += of_round
+    return batches
+
+
+def plan_in_order_of_length(
+    lengths: Ints, batching: BatchingConfig, groups: Ints | None = None
+) -> list[Ints]:
     """Return batches that hold every row once, longest first: evaluation and prediction.
 
     Args:
         lengths: steps of each row, (B,).
         batching: batch_size or max_tokens.
+        groups: group of each row, (B,), where each row must come in a later batch than its
+            predecessor; -1: alone. None: all are alone.
     """
-    return _cut(np.argsort(-lengths, kind="stable"), lengths, batching)
+    order = np.argsort(-lengths, kind="stable")
+    if groups is None:
+        return _cut(order, lengths, batching)
+    rank, _ = rows_in_groups(groups)
+    rounds = _parts(rank[order])
+    return [batch for places in rounds for batch in _cut(order[places], lengths, batching)]
+
+
+def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
+    """Return how many rows of its own group stand before each row, and groups counted from 0.
+
+    Args:
+        groups: group of each row, (B,); each row of group -1 is a group of its own.
+    """
+    alone = groups < 0
+    distinct = np.where(alone, groups.max(initial=0) + 1 + np.arange(len(groups)), groups)
+    _, group, count = np.unique(distinct, return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order)) - (count.cumsum() - count).repeat(count)
+    return rank, group
+
+
+def _parts(*keys: Ints) -> list[Ints]:
+    """Part rows by their keys, the first key foremost, ascending; rows of a part stay in order."""
+    order = np.lexsort(keys[::-1])
+    changes = [np.diff(key[order]) != 0 for key in keys]
+    return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1) if len(order) else []
 
 
 def padding_fraction(batches: list[Ints], lengths: Ints) -> float:

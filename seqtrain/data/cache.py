@@ -29,7 +29,8 @@ KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
 """Age at which an entry that was never finished is taken for abandoned."""
 UNFINISHED = ".new-"
-ARRAYS = ("values", "offsets", "labels", "lines")
+ARRAYS = ("values", "offsets", "labels", "lines", "groups")
+"""Of a store; groups are there only where data.group is."""
 
 
 def default_folder() -> Path | None:
@@ -70,7 +71,11 @@ def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
         entry = json.loads((content / "entry.json").read_text(encoding="utf-8"))
         stores = {
             split: SequenceStore(
-                *(np.load(content / f"{split}.{name}.npy", mmap_mode="r") for name in ARRAYS)
+                *(
+                    np.load(path, mmap_mode="r")
+                    for name in ARRAYS
+                    if (path := content / f"{split}.{name}.npy").exists()
+                )
             )
             for split in entry["splits"]
         }
@@ -98,7 +103,8 @@ def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) 
         content.mkdir()
         for split, store in stores.items():
             for name in ARRAYS:
-                np.save(content / f"{split}.{name}.npy", getattr(store, name))
+                if (array := getattr(store, name)) is not None:
+                    np.save(content / f"{split}.{name}.npy", array)
         entry = json.dumps({"splits": list(stores), "values": values})
         (content / "entry.json").write_text(entry, encoding="utf-8")
         (temporary / "sha256").write_text(_digest(content), encoding="ascii")

@@ -1,5 +1,8 @@
 """From rows to a batch: sort by length and pack. The only place where sequences are sorted.
 
+By default `collate` does both, straight from the flat store. With `batching.sort: module` it pads
+rows in the order they came in, and the classifier calls `sort_and_pack`.
+
 B batch, T longest length, N steps of all sequences, C channels.
 """
 
@@ -12,37 +15,47 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from seqtrain.data.lengths import check_lengths
 from seqtrain.data.store import Ints, SequenceStore
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences sorted by length, longest first, and packed; padded where somebody asks.
+    """Sequences as the classifier takes them, with lengths and labels row by row.
 
     Attributes:
-        packed: the steps of all sequences without padding, time by time.
+        inputs: packed, longest sequence first; or padded with 0, in the order they came in.
         lengths: steps of each sequence, on the CPU.
         labels: class index of each sequence, -1 where unknown.
-        sorted_indices: for each sorted row, its place in the order it came in.
+        sorted_indices: for each row of the batch, its place in the order it came in.
         unsorted_indices: for each row as it came in, its place in the batch.
 
     Shape:
-        packed.data: (N,) int64, or (N, C) float32.
+        inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
         lengths, labels, sorted_indices, unsorted_indices: (B,) int64.
     """
 
-    packed: PackedSequence
+    inputs: PackedSequence | Tensor
     lengths: Tensor
     labels: Tensor
     sorted_indices: Tensor
     unsorted_indices: Tensor
 
     @property
+    def packed(self) -> PackedSequence:
+        """The steps of all sequences without padding, time by time, longest sequence first."""
+        if isinstance(self.inputs, PackedSequence):
+            return self.inputs
+        return sort_and_pack(self.inputs, self.lengths)[0]
+
+    @property
     def input_ids(self) -> Tensor:
-        """The same steps padded with 0: (B, T) int64, or (B, T, C) float32."""
-        return pad_packed_sequence(self.packed, batch_first=True)[0]
+        """The steps row by row, padded with 0: (B, T) int64, or (B, T, C) float32."""
+        if isinstance(self.inputs, PackedSequence):
+            return pad_packed_sequence(self.inputs, batch_first=True)[0]
+        return self.inputs
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device; lengths stay on the CPU. Copies to CUDA overlap."""
@@ -53,32 +66,78 @@ class Batch:
         def move(tensor: Tensor) -> Tensor:
             return (tensor.pin_memory() if pin else tensor).to(device, non_blocking=pin)
 
-        packed = PackedSequence(move(self.packed.data), self.packed.batch_sizes)
+        inputs: PackedSequence | Tensor
+        if isinstance(self.inputs, PackedSequence):
+            inputs = PackedSequence(move(self.inputs.data), self.inputs.batch_sizes)
+        else:
+            inputs = move(self.inputs)
         moved = (move(t) for t in (self.labels, self.sorted_indices, self.unsorted_indices))
-        return Batch(packed, self.lengths, *moved)
+        return Batch(inputs, self.lengths, *moved)
 
 
-def collate(rows: SequenceStore) -> Batch:
-    """Sort rows by length (stable, longest first) and pack them, straight from their flat store.
+def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
+    """Put the rows of one batch together.
 
     Args:
-        rows: the sequences of one batch, at least one, as `store.__getitems__(rows)` returns
-            them; so `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
+        rows: at least one sequence, as `store.__getitems__(rows)` returns them; so
+            `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
+        sort: collate (here, by length, stable, longest first, and packed) or module (padded as they
+            come, for the classifier to sort).
 
     Returns:
         The batch, on the CPU.
     """
-    order = np.argsort(-rows.lengths, kind="stable")
+    if sort == "module":
+        order = np.arange(len(rows))
+        inputs: PackedSequence | Tensor = _pad(rows)
+    else:
+        order = np.argsort(-rows.lengths, kind="stable")
+        inputs = _pack(rows.values, rows.offsets[:-1][order], rows.lengths[order])
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    lengths = rows.lengths[order]
     return Batch(
-        packed=_pack(rows.values, rows.offsets[:-1][order], lengths),
-        lengths=torch.from_numpy(lengths),
+        inputs=inputs,
+        lengths=torch.from_numpy(rows.lengths[order]),
         labels=torch.from_numpy(rows.labels[order]),
         sorted_indices=torch.from_numpy(order),
         unsorted_indices=torch.from_numpy(place),
     )
+
+
+def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
+    """Sort padded rows by length, longest first, and pack them.
+
+    What `pack_padded_sequence(…, enforce_sorted=False)` does, but stable: rows of equal length stay
+    in their order.
+
+    Args:
+        padded: in any order; what stands in the padding counts for nothing.
+        lengths: steps of each row, on the CPU.
+
+    Shape:
+        padded: (B, T) or (B, T, C). lengths: (B,) int64.
+
+    Returns:
+        The packed rows, without indices of their own; for each sorted row its place before, and for
+        each row before its sorted place, (B,) each, on the device of the rows.
+
+    Raises:
+        ValueError: lengths don't fit.
+    """
+    check_lengths(lengths, *padded.shape[:2])
+    order = lengths.argsort(descending=True, stable=True)
+    sorted_indices = order.to(padded.device)
+    packed = pack_padded_sequence(padded[sorted_indices], lengths[order], batch_first=True)
+    return packed, sorted_indices, sorted_indices.argsort()
+
+
+def _pad(rows: SequenceStore) -> Tensor:
+    """Write sequences into rows of zeros."""
+    valid = np.arange(rows.lengths.max()) < rows.lengths[:, None]
+    dtype = rows.values.dtype if rows.values.ndim > 1 else np.int64
+    padded = np.zeros((*valid.shape, *rows.values.shape[1:]), dtype)
+    padded[valid] = rows.values
+    return torch.from_numpy(padded)
 
 
 def _pack(values: npt.NDArray[Any], starts: Ints, lengths: Ints) -> PackedSequence:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from seqtrain.data.examples import Example, RowProblems, locate, shorten
-from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, StoreBuilder
+from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds
 from seqtrain.errors import DataError
@@ -126,15 +126,20 @@ class Encoder:
         if self.ids is None and not self.channels:
             examples = self._find_channels(examples, source)
         builder = StoreBuilder(self.channels)
+        groups: list[str | None] = []
         add = builder.add_features if self.ids is None else builder.add_ids
         for example, steps in self._steps(examples, problems, report):
             # Of a folder's many files, a row is known by its number through all of them.
             row = report.rows + report.dropped + 1
             place = example.line if example.file is None else row
             add(steps, self._label(example, problems.file, report), place)
+            groups.append(example.group)
             report.rows += 1
         problems.raise_if_any()
-        return builder.build(), report
+        store = builder.build()
+        if any(groups):
+            store = replace(store, groups=number_groups(groups, {}))
+        return store, report
 
     def _find_channels(self, examples: Iterable[Example], source: str) -> Iterator[Example]:
         """Take the width from the first series that has steps; return all examples."""
@@ -226,6 +231,17 @@ class Encoder:
                     )
                 )
         return label
+
+
+def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
+    """Return the number of each row's group, (B,); -1 for rows that stand alone.
+
+    Args:
+        names: of the groups.
+        numbers: of the names known so far; grows.
+    """
+    rows = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
+    return np.array(rows, dtype=np.int64)
 
 
 def unknown_shares(store: SequenceStore) -> list[float]:

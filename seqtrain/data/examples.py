@@ -30,12 +30,14 @@ class Example:
         label: the label as written, or None where the input has none.
         line: line of the file on which the row begins, from 1 (npz: row, from 1).
         file: the file inside the folder that was read, or None where the input is one file.
+        group: name of the group that the row belongs to, or None where it stands alone.
     """
 
     sequence: Sequence
     label: str | None
     line: int
     file: str | None = None
+    group: str | None = None
 
 
 class BadRow(ValueError):

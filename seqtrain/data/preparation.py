@@ -103,6 +103,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
         quoting=data.quoting,
         sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
         label=data.label,
+        group=data.group,
         by_name=data.format == "auto",
     )
 

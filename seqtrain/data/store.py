@@ -25,9 +25,11 @@ class SequenceStore:
         labels: class index of each sequence, -1 where unknown.
         lines: line of its file on which each sequence was read, from 1; for a folder of files the
             number of the row through all of them, in the order of their names.
+        groups: number of the group (conversation, session) that each sequence belongs to, whose
+            rows stand in order; -1: alone. None: all are alone.
 
     Shape:
-        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines: (B,).
+        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups: (B,).
 
     Raises:
         ValueError: offsets don't rise from 0 to N, or a sequence has no steps.
@@ -37,6 +39,7 @@ class SequenceStore:
     offsets: Ints
     labels: Ints
     lines: Ints
+    groups: Ints | None = None
 
     def __post_init__(self) -> None:
         offsets, rows = self.offsets, len(self.labels)
@@ -77,7 +80,9 @@ class SequenceStore:
         """
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return SequenceStore(self.values[steps], offsets, self.labels[rows], self.lines[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        values, labels, lines = self.values[steps], self.labels[rows], self.lines[rows]
+        return SequenceStore(values, offsets, labels, lines, groups)
 
 
 class StoreBuilder:

@@ -1,19 +1,28 @@
 """The classifier: input → recurrent encoder → pooling → head.
 
-B batch, N steps of all sequences, E embedding, H state (both directions), C classes, F features.
+B batch, T longest length, N steps of all sequences, E embedding, H state (both directions),
+C classes, F features.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
-from seqtrain.model.encoder import choose_engine, encode, make_encoder
+from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
 from seqtrain.model.initialization import initialize
 from seqtrain.model.native import Projected, project
-from seqtrain.model.pooling import StepPooling, last_valid_state
+from seqtrain.model.pieces import last_states, pooled_states
+from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
+
+PREDICTION_STEPS = 16384
+"""Steps of a piece where no gradients are wanted: memory stays flat however long a sequence is."""
 
 
 class SequenceClassifier(nn.Module):
@@ -38,9 +47,12 @@ class SequenceClassifier(nn.Module):
             self.embedding = nn.Embedding(input_size, config.embedding_dim, padding_idx=PAD)
         self.embedding_dropout = nn.Dropout(config.embedding_dropout)
         self.encoder = make_encoder(config)
-        width = config.hidden_size * (2 if config.bidirectional else 1)
+        both = config.bidirectional and config.join == "concat"
+        width = config.hidden_size * (2 if both else 1)
         if config.pooling != "last":
             self.pooling = StepPooling(config.pooling, width)
+        if config.initial_state == "learned":
+            self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(width, num_classes)
 
@@ -63,24 +75,70 @@ class SequenceClassifier(nn.Module):
         assert isinstance(self.encoder, nn.GRU)
         return project(weight, self.encoder)
 
-    def forward(self, packed: PackedSequence, vocabulary: Projected | None = None) -> Tensor:
-        """Classify packed sequences.
+    def forward(
+        self,
+        inputs: PackedSequence | Tensor,
+        lengths: Tensor | None = None,
+        *,
+        vocabulary: Projected | None = None,
+        bptt: int | None = None,
+    ) -> Tensor:
+        """Classify sequences.
 
         Args:
-            packed: ids or feature vectors, longest sequence first, as `collate` packs them.
+            inputs: ids or feature vectors: packed, longest sequence first, as `collate` packs them;
+                or padded, in any order: they are sorted and packed here, and logits put back.
+            lengths: steps of each padded row, on the CPU.
             vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
+            bptt: steps that gradients reach back at most; None: all.
 
         Shape:
-            packed.data: (N,) int64, or (N, F) float32. Returns: logits (B, C), row by packed row.
+            inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
+            lengths: (B,) int64. Returns: logits (B, C), row by row of the inputs.
+
+        Raises:
+            ValueError: lengths don't fit padded inputs, or are missing.
         """
-        need_outputs = self.config.pooling != "last"
-        outputs, h_n = self._encode(packed, vocabulary, need_outputs=need_outputs)
-        if outputs is None:
-            pooled = last_valid_state(h_n, bidirectional=self.config.bidirectional)
-        else:
-            pooled = self.pooling(outputs, packed.batch_sizes)
-        logits: Tensor = self.head(self.dropout(pooled))
-        return logits
+        return self.carry(inputs, lengths, vocabulary=vocabulary, bptt=bptt)[0]
+
+    def carry(
+        self,
+        inputs: PackedSequence | Tensor,
+        lengths: Tensor | None = None,
+        start: Tensor | None = None,
+        *,
+        vocabulary: Projected | None = None,
+        bptt: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Classify sequences from given states on, and return those they end in.
+
+        Args:
+            inputs: as for `forward`.
+            lengths: as for `forward`.
+            start: state before the first step of each row; None: as model.initial_state has it.
+            vocabulary: as for `forward`.
+            bptt: as for `forward`.
+
+        Shape:
+            start: (P, L * D, B, hidden), where P counts the parts of a state (h, and c of an LSTM),
+            L layers, D directions. Returns: logits (B, C), and states shaped as start, row by row.
+
+        Raises:
+            ValueError: lengths don't fit padded inputs, or are missing.
+        """
+        if isinstance(inputs, PackedSequence):
+            return self._classify(inputs, start, vocabulary, bptt)
+        if lengths is None:
+            raise ValueError("lengths: missing; padded inputs need them")
+        packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
+        start = None if start is None else start[:, :, sorted_indices]
+        logits, state = self._classify(packed, start, vocabulary, bptt)
+        return logits[unsorted_indices], state[:, :, unsorted_indices]
+
+    def zero_state(self, rows: int) -> Tensor:
+        """Return the state of zeros, (P, L * D, B, hidden)."""
+        parts, layers, hidden = state_shape(self.config)
+        return self.head.weight.new_zeros(parts, layers, rows, hidden)
 
     def step_logits(self, packed: PackedSequence) -> Tensor:
         """Classify after every step: row n holds the answer had its sequence ended with step n.
@@ -96,23 +154,81 @@ class SequenceClassifier(nn.Module):
         """
         if self.config.bidirectional:
             raise ValueError("bidirectional states know all steps; run each prefix on its own")
-        states, _ = self._encode(packed, None, need_outputs=True)
+        start = self._start(int(packed.batch_sizes[0]))
+        states, _ = self._encode(packed, start, vocabulary=None, need_outputs=True)
         assert states is not None
         if self.config.pooling != "last":
             states = self.pooling.running(states, packed.batch_sizes)
         logits: Tensor = self.head(self.dropout(states))
         return logits
 
+    def _classify(
+        self,
+        packed: PackedSequence,
+        start: Tensor | None,
+        vocabulary: Projected | None,
+        bptt: int | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits (B, C) and last states, row by packed row."""
+        how = self.config.pooling
+        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
+        run = partial(self._encode, vocabulary=vocabulary, need_outputs=how != "last")
+        start = self._start(rows) if start is None else start
+        steps = bptt if torch.is_grad_enabled() else self._prediction_steps
+        if steps is not None and steps < longest:
+            start = self.zero_state(rows) if start is None else start
+            if how == "last":
+                state = last_states(run, packed, start, steps)
+            else:
+                pooled, state = pooled_states(run, self.pooling, packed, start, steps)
+        else:
+            outputs, state = run(packed, start)
+            if outputs is not None:
+                pooled = self.pooling(outputs, packed.batch_sizes)
+        if how == "last":
+            pooled = self._join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
+        return self.head(self.dropout(pooled)), state
+
     def _encode(
-        self, packed: PackedSequence, vocabulary: Projected | None, *, need_outputs: bool
+        self,
+        packed: PackedSequence,
+        start: Tensor | None,
+        *,
+        vocabulary: Projected | None,
+        need_outputs: bool,
     ) -> tuple[Tensor | None, Tensor]:
+        """Embed and encode packed steps: states of all steps, directions joined; last states."""
         engine, _ = choose_engine(self.config, packed.data.device)
-        return encode(
-            self.encoder,
+        inputs = embed(
             self.embedding,
             packed,
             dropout=self.embedding_dropout,
             engine=engine,
-            need_outputs=need_outputs,
             vocabulary=vocabulary,
         )
+        outputs, state = encode(
+            self.encoder,
+            inputs,
+            start,
+            engine=engine,
+            how=self.config.unroll,
+            need_outputs=need_outputs,
+        )
+        return None if outputs is None else self._join(outputs), state
+
+    def _start(self, rows: int) -> Tensor | None:
+        """Return the states before the first step; None: zeros, as carried ones begin too."""
+        if self.config.initial_state == "learned":
+            return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
+        if self.config.initial_state == "random" and self.training:
+            return self.config.initial_scale * torch.randn_like(self.zero_state(rows))
+        return None
+
+    @property
+    def _prediction_steps(self) -> int | None:
+        """Steps of a piece without gradients; None where the whole must be seen at once."""
+        whole = self.config.bidirectional or self.config.unroll == "padded"
+        return None if whole else PREDICTION_STEPS
+
+    def _join(self, states: Tensor) -> Tensor:
+        return join_directions(states, self.config.join) if self.config.bidirectional else states

@@ -1,4 +1,4 @@
-"""The recurrent encoder over packed input, and which engine computes it."""
+"""The recurrent encoder over packed input: which engine computes it, and in which way."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.model.fused import DistinctInputs, fused_gru
 from seqtrain.model.native import Projected, native_gru, vector_path, why_not
 from seqtrain.model.native import distinct as native_distinct
+from seqtrain.model.unroll import unroll
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
@@ -30,6 +31,15 @@ def make_encoder(config: ModelConfig) -> nn.RNNBase:
     )
 
 
+def state_shape(config: ModelConfig) -> tuple[int, int, int]:
+    """Return the shape of one sequence's state: parts (h, and c of an LSTM), layers, hidden.
+
+    Each direction of a layer counts as one of the layers, as in torch's h_n.
+    """
+    directions = 2 if config.bidirectional else 1
+    return 2 if config.rnn == "lstm" else 1, config.num_layers * directions, config.hidden_size
+
+
 def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
     """Return which engine computes the recurrence on a device, and why.
 
@@ -41,6 +51,8 @@ def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
         raise ConfigError(f"model.engine: found native; {absent}; or set auto, fused or torch")
     if config.engine != "auto":
         return config.engine, "model.engine"
+    if config.unroll != "packed":
+        return "torch", f"unroll {config.unroll}"
     if config.rnn != "gru":
         return "torch", f"native and fused have no {config.rnn}"
     if device.type != "cpu":
@@ -50,55 +62,86 @@ def choose_engine(config: ModelConfig, device: torch.device) -> tuple[str, str]:
     return "native", f"cost linear in length, compiled for {vector_path()}"
 
 
-def encode(
-    encoder: nn.RNNBase,
+def embed(
     embedding: nn.Module,
     packed: PackedSequence,
     *,
     dropout: nn.Dropout,
     engine: str,
-    need_outputs: bool,
     vocabulary: Projected | None = None,
-) -> tuple[Tensor | None, Tensor]:
-    """Embed packed steps and run the encoder over them.
+) -> PackedSequence | DistinctInputs:
+    """Turn packed steps into what an engine reads.
 
     Args:
-        encoder: torch's module with the weights.
         embedding: from ids, or from feature vectors.
         packed: ids or feature vectors, longest sequence first.
         dropout: of the embedded steps; a token's vector loses the same units wherever it stands in
             the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct token is
             embedded, dropped and projected once.
         engine: native, fused or torch.
-        need_outputs: whether the states of all steps are wanted too.
         vocabulary: the embedding as `native.project` projected it; then nothing is embedded.
 
     Shape:
-        packed.data: (N,) or (N, F). Returns: outputs (N, H) of the top layer, packed (None where
-        not wanted), and h_n (layers * directions, B, hidden).
+        packed.data: (N,) or (N, F). Returns: N vectors of size E.
     """
-    sizes = packed.batch_sizes
-    gru = encoder if engine != "torch" and isinstance(encoder, nn.GRU) else None
-    run_gru = native_gru if engine == "native" else fused_gru
-    if gru is not None and vocabulary is not None:
-        known = DistinctInputs(vocabulary, packed.data, sizes)
-        return native_gru(known, gru, need_outputs=need_outputs)
-    dropping = dropout.training and dropout.p > 0
-    if isinstance(embedding, nn.Embedding) and (gru is not None or dropping):
-        distinct, index = distinct_ids(packed.data, embedding.num_embeddings)
-        # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
-        table = functional.embedding(distinct, embedding.weight, sparse=embedding.sparse)
-        table = dropout(table)
-        if gru is not None:
-            return run_gru(DistinctInputs(table, index, sizes), gru, need_outputs=need_outputs)
-        vectors = table[index]
-    else:
-        vectors = dropout(embedding(packed.data))
-    inputs = PackedSequence(vectors, sizes)
-    if gru is not None:
-        return run_gru(inputs, gru, need_outputs=need_outputs)
-    outputs, state = encoder(inputs)
-    return outputs.data if need_outputs else None, state[0] if encoder.mode == "LSTM" else state
+    if vocabulary is not None and engine == "native":
+        return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
+    distinct = engine != "torch" or (dropout.training and dropout.p > 0)
+    if not (isinstance(embedding, nn.Embedding) and distinct):
+        return PackedSequence(dropout(embedding(packed.data)), packed.batch_sizes)
+    ids, index = distinct_ids(packed.data, embedding.num_embeddings)
+    # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
+    table = dropout(functional.embedding(ids, embedding.weight, sparse=embedding.sparse))
+    if engine == "torch":
+        return PackedSequence(table[index], packed.batch_sizes)
+    return DistinctInputs(table, index, packed.batch_sizes)
+
+
+def encode(
+    encoder: nn.RNNBase,
+    inputs: PackedSequence | DistinctInputs,
+    start: Tensor | None = None,
+    *,
+    engine: str,
+    how: str,
+    need_outputs: bool,
+) -> tuple[Tensor | None, Tensor]:
+    """Run the encoder over embedded steps.
+
+    Args:
+        encoder: torch's module with the weights.
+        inputs: as `embed` returns them for the engine.
+        start: initial states, row by packed row; None: zeros.
+        engine: native, fused or torch.
+        how: packed, padded or masked (these two with torch), as model.unroll has it.
+        need_outputs: whether the states of all steps are wanted too.
+
+    Shape:
+        inputs: N vectors of size E. start: (P, L * D, B, hidden), where P counts the parts of a
+        state (h, and c of an LSTM), L layers, D directions. Returns: outputs (N, D * hidden) of the
+        top layer, packed (None where not wanted), and the last valid states (P, L * D, B, hidden).
+    """
+    if isinstance(encoder, nn.GRU) and engine != "torch":
+        run_gru = native_gru if engine == "native" else fused_gru
+        h0 = None if start is None else start[0]
+        outputs, h_n = run_gru(inputs, encoder, h0, need_outputs=need_outputs)
+        return outputs, h_n.unsqueeze(0)
+    assert isinstance(inputs, PackedSequence), "torch's modules read packed vectors"
+    outputs, states = _run_torch(encoder, inputs, start, how)
+    return outputs if need_outputs else None, states
+
+
+def _run_torch(
+    encoder: nn.RNNBase, inputs: PackedSequence, start: Tensor | None, how: str
+) -> tuple[Tensor, Tensor]:
+    """Run torch's module, or its mathematics in another way."""
+    if how != "packed":
+        return unroll(inputs, encoder, start, how=how)
+    parts = None if start is None else start.to(inputs.data.dtype).contiguous().unbind()
+    is_lstm = encoder.mode == "LSTM"
+    outputs, state = encoder(inputs, parts[0] if parts and not is_lstm else parts)
+    states: Tensor = torch.stack(state) if is_lstm else state.unsqueeze(0)
+    return outputs.data, states
 
 
 def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:

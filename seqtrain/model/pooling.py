@@ -1,6 +1,10 @@
 """From the encoder's states to one vector a sequence, over valid steps only.
 
-B batch, N steps of all sequences, H width of a state (both directions joined).
+The last valid state is had in three equal ways: from h_n, where packed kernels leave it; gathered
+at length - 1 of the padded states; or by a mask of last steps. The first needs no states but the
+last, so the classifier takes it; `unroll: padded` has to gather.
+
+B batch, T longest length, N steps of all sequences, H width of a state (both directions joined).
 """
 
 from __future__ import annotations
@@ -10,9 +14,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from seqtrain.data.lengths import check_lengths
+
 
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
-    """Return the top layer's last valid state of each sequence, directions joined.
+    """Return the top layer's last valid state of each sequence, directions side by side.
 
     The backward direction ends at step 0, so its last state is its state there.
 
@@ -21,14 +27,68 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
         bidirectional: whether the last two entries are the two directions.
 
     Shape:
-        h_n: (layers * directions, B, hidden). Returns: (B, H).
+        h_n: (layers * directions, B, hidden). Returns: (B, directions * hidden).
     """
     return torch.cat((h_n[-2], h_n[-1]), dim=1) if bidirectional else h_n[-1]
+
+
+def last_by_gather(states: Tensor, lengths: Tensor, *, bidirectional: bool = False) -> Tensor:
+    """Return the same from padded states of the top layer: those at length - 1.
+
+    Args:
+        states: of all steps; what stands in the padding counts for nothing.
+        lengths: steps of each sequence, on the CPU.
+        bidirectional: whether the second half of a state is the backward direction's.
+
+    Shape:
+        states: (B, T, H). lengths: (B,) int64. Returns: (B, H).
+
+    Raises:
+        ValueError: lengths don't fit.
+    """
+    check_lengths(lengths, *states.shape[:2])
+    row = torch.arange(len(states), device=states.device)
+    last = states[row, lengths.to(states.device) - 1]
+    return _with_first_of_backward(last, states) if bidirectional else last
+
+
+def last_by_mask(states: Tensor, lengths: Tensor, *, bidirectional: bool = False) -> Tensor:
+    """Return the same from padded states by a mask that is true at each last valid step alone.
+
+    Arguments, shapes and errors are those of `last_by_gather`.
+    """
+    check_lengths(lengths, *states.shape[:2])
+    step = torch.arange(states.shape[1], device=states.device)
+    last = states[step == lengths.to(states.device).unsqueeze(1) - 1]
+    return _with_first_of_backward(last, states) if bidirectional else last
+
+
+def _with_first_of_backward(last: Tensor, states: Tensor) -> Tensor:
+    half = states.shape[2] // 2
+    return torch.cat((last[:, :half], states[:, 0, half:]), dim=1)
+
+
+def join_directions(states: Tensor, how: str) -> Tensor:
+    """Join the states of two directions.
+
+    Args:
+        states: the two side by side.
+        how: concat (as they are), sum or mean.
+
+    Shape:
+        states: (…, 2 * hidden). Returns: the same, or (…, hidden).
+    """
+    if how == "concat":
+        return states
+    forward, backward = states.chunk(2, dim=-1)
+    joined = forward + backward
+    return joined / 2 if how == "mean" else joined
 
 
 class StepPooling(nn.Module):
     """Mean, max or attention over the valid steps of each sequence; nothing is padded.
 
+    Steps are added up piece by piece (`begin`, `add`, `finish`), or all at once (`forward`).
     Attention scores each step with one learned vector and averages by their softmax.
 
     Args:
@@ -36,12 +96,14 @@ class StepPooling(nn.Module):
         width: H.
 
     Reference:
-        Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2.
+        Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
+        pieces: Milakov & Gimelshein 2018, arXiv:1805.02867.
     """
 
     def __init__(self, how: str, width: int) -> None:
         super().__init__()
         self.how = how
+        self.width = width
         if how == "attention":
             self.project = nn.Linear(width, width)
             self.score = nn.Linear(width, 1, bias=False)
@@ -50,23 +112,61 @@ class StepPooling(nn.Module):
         """Pool the states of all steps.
 
         Shape:
-            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H) float32, row
-            by row: sums over steps are too long for a lower precision.
+            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H), row by row, at
+            least float32: sums over steps are too long for a lower precision.
         """
-        states = states.float()
-        row = rows_of_steps(batch_sizes).to(states.device)
-        rows = int(batch_sizes[0])
+        return self.finish(
+            self.add(self.begin(int(batch_sizes[0]), like=states), states, batch_sizes)
+        )
+
+    def begin(self, rows: int, *, like: Tensor) -> Tensor:
+        """Return what `add` adds to: the pool of no steps.
+
+        Shape:
+            Returns: (B, S), with the device of `like` and at least float32. For the mean a sum and
+            a count; for attention a weighted sum, the sum of weights, and the largest score.
+        """
+        columns = {"max": 0, "mean": 1, "attention": 2}[self.how]
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        pool = like.new_zeros(rows, self.width + columns, dtype=dtype)
         if self.how == "max":
-            return _reduce(states, row, rows, "amax")
-        if self.how == "mean":
-            total = states.new_zeros(rows, states.shape[1]).index_add(0, row, states)
-            return total / torch.bincount(row, minlength=rows).unsqueeze(1)
-        scores = self._scores(states)
-        weights = (scores - _reduce(scores.detach(), row, rows, "amax")[row]).exp()
-        total = weights.new_zeros(rows, 1).index_add(0, row, weights)
-        weighted = (weights / total[row]) * states
-        pooled: Tensor = weighted.new_zeros(rows, states.shape[1]).index_add(0, row, weighted)
-        return pooled
+            pool.fill_(-torch.inf)
+        elif self.how == "attention":
+            pool[:, -1] = -torch.inf
+        return pool
+
+    def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Return the pool with these steps added; rows beyond the first step's stay.
+
+        Shape:
+            pool: (B, S). states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, S).
+        """
+        row = rows_and_steps(batch_sizes)[0].to(states.device)
+        rows = int(batch_sizes[0])
+        now, others = pool[:rows], pool[rows:]
+        states = states.to(pool.dtype)
+        if self.how == "max":
+            now = now.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
+        elif self.how == "mean":
+            counts = torch.bincount(row, minlength=rows).unsqueeze(1)
+            now = now + torch.cat((_sums(states, row, rows), counts), dim=1)
+        else:
+            now = self._attend(now, states, row)
+        return torch.cat((now, others)) if len(others) else now
+
+    def finish(self, pool: Tensor) -> Tensor:
+        """Return the pooled vectors, (B, H)."""
+        total, width = pool[:, : self.width], self.width
+        return total if self.how == "max" else total / pool[:, width : width + 1]
+
+    def _attend(self, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
+        scores = self._scores(states).to(now.dtype)
+        before = now[:, -1:].detach()
+        peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
+        weights = (scores - peak[row]).exp()
+        terms = torch.cat((weights * states, weights), dim=1)
+        sums = now[:, :-1] * (before - peak).exp() + _sums(terms, row, len(now))
+        return torch.cat((sums, peak), dim=1)
 
     def running(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
         """Pool after every step: row n pools its sequence's states up to step n.
@@ -84,7 +184,9 @@ class StepPooling(nn.Module):
                 torch.maximum(before[: len(now)], now, out=now)
             return pooled
         # The mean is attention whose scores are all equal.
-        scores = states.new_zeros(len(states), 1) if self.how == "mean" else self._scores(states)
+        scores = states.new_zeros(len(states), 1)
+        if self.how == "attention":
+            scores = self._scores(states).to(states.dtype)
         average = states.new_zeros(sizes[0], states.shape[1])
         highest, total = states.new_full((sizes[0], 1), -torch.inf), states.new_zeros(sizes[0], 1)
         averages = []
@@ -100,21 +202,29 @@ class StepPooling(nn.Module):
         return torch.cat(averages)
 
     def _scores(self, states: Tensor) -> Tensor:
-        scores: Tensor = self.score(torch.tanh(self.project(states))).float()
+        scores: Tensor = self.score(torch.tanh(self.project(states)))
         return scores
 
 
-def rows_of_steps(batch_sizes: Tensor) -> Tensor:
-    """Return the row that each packed step belongs to.
+def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
+    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
+
+
+def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the row and the step of each packed step.
 
     Shape:
-        batch_sizes: (T,), on the CPU. Returns: (N,) int64.
+        batch_sizes: (T,), on the CPU. Returns: (N,) int64 each.
     """
     starts = torch.cumsum(batch_sizes, 0) - batch_sizes
-    return torch.arange(int(batch_sizes.sum())) - torch.repeat_interleave(starts, batch_sizes)
+    row = torch.arange(int(batch_sizes.sum())) - starts.repeat_interleave(batch_sizes)
+    return row, torch.arange(len(batch_sizes)).repeat_interleave(batch_sizes)
 
 
-def _reduce(values: Tensor, row: Tensor, rows: int, how: str) -> Tensor:
-    index = row.unsqueeze(1).expand_as(values)
-    empty = values.new_zeros(rows, values.shape[1])
-    return empty.scatter_reduce(0, index, values, how, include_self=False)
+def lengths_of(batch_sizes: Tensor) -> Tensor:
+    """Return the steps of each packed row: a row has a step where more rows than it have one.
+
+    Shape:
+        batch_sizes: (T,), on the CPU. Returns: (B,) int64.
+    """
+    return rows_and_steps(batch_sizes)[0].bincount()

@@ -21,10 +21,12 @@ from seqtrain.runs.saved_folder import SavedFolder
 
 FORMAT_VERSION = 1
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
-COPIES = 2
-"""Tensors of a weight's size that an optimizer keeps for it, at most."""
+MOMENTS = 2
+"""Tensors of a weight's size that an optimizer keeps for it."""
 GENERATORS = 2**20
 """Bytes that random generators and counters take at most."""
+CARRIED = 2**30
+"""Bytes that the states carried on for groups take at most."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     }
 
 
-def largest_size(model: Model) -> int:
-    """Return the bytes that a checkpoint's folder takes at most."""
-    return sum(map(len, model_files(model).values())) + _largest_state(model)
+def expected_size(model: Model) -> int:
+    """Return the bytes that a checkpoint's folder takes, about: carried states aren't counted."""
+    size = sum(map(len, model_files(model).values()))
+    return size + MOMENTS * sum(p.nbytes for p in model.network.parameters()) + GENERATORS
 
 
 def read_checkpoint(saved: SavedFolder) -> Checkpoint:
@@ -81,4 +84,7 @@ def read_checkpoint(saved: SavedFolder) -> Checkpoint:
 
 
 def _largest_state(model: Model) -> int:
-    return COPIES * sum(p.nbytes for p in model.network.parameters()) + GENERATORS
+    carried = CARRIED if model.network.config.initial_state == "carried" else 0
+    # Beside an embedding stands a number a row too: with one column, as much as two weights more.
+    weights = (MOMENTS + 2) * sum(p.nbytes for p in model.network.parameters())
+    return weights + GENERATORS + carried

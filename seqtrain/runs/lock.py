@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 
@@ -11,6 +12,8 @@ from seqtrain.errors import CheckpointError, RunError
 
 LOCK = ".lock"
 """The file in a run directory that its owner keeps locked, holds its process id, and is removed."""
+
+OWNER_TRIES = 100
 
 
 class RunLock:
@@ -59,7 +62,12 @@ class RunLock:
         os.close(self._descriptor)
 
     def _in_use(self) -> CheckpointError:
-        owner = os.read(self._descriptor, 20).decode(errors="replace").strip()
+        owner = ""
+        for _ in range(OWNER_TRIES):
+            owner = os.pread(self._descriptor, 20, 0).decode(errors="replace").strip()
+            if owner:
+                break
+            time.sleep(0.01)  # it has locked the file and is about to write its number
         os.close(self._descriptor)
         return CheckpointError(
             f"{self.folder}: in use by process {owner or '(unknown)'}; "

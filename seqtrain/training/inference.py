@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from seqtrain.data.collate import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.native import Projected
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
 
@@ -28,6 +30,7 @@ def predict_logits(
     store: SequenceStore,
     device: torch.device,
     batching: BatchingConfig = EVALUATION_BATCHING,
+    carried: CarriedStates | None = None,
 ) -> Tensor:
     """Return the logits of every sequence, those of like length computed together.
 
@@ -36,6 +39,8 @@ def predict_logits(
         store: the sequences.
         device: where to compute.
         batching: how many go together.
+        carried: where groups begin, and then where they ended (initial_state carried); None: all
+            begin anew.
 
     Raises:
         RunError: memory ran out.
@@ -43,10 +48,13 @@ def predict_logits(
     Shape:
         Returns: (B, C) float32, on the CPU.
     """
-    plan = plan_in_order_of_length(store.lengths, batching)
+    groups = store.groups if model.config.initial_state == "carried" else None
+    carried = None if groups is None else carried or CarriedStates()
+    plan = plan_in_order_of_length(store.lengths, batching, groups)
     pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
     vocabulary = model.project_vocabulary() if pays else None
-    return logits_of_batches(model, store, plan, device, vocabulary)
+    put_together = partial(collate, sort=batching.sort)
+    return logits_of_batches(model, store, plan, device, vocabulary, put_together, carried)
 
 
 @torch.inference_mode()
@@ -57,6 +65,7 @@ def logits_of_batches(
     device: torch.device,
     vocabulary: Projected | None = None,
     collate: Callable[[SequenceStore], Batch] = collate,
+    carried: CarriedStates | None = None,
 ) -> Tensor:
     """Return the logits of every sequence; the one place where rows return to input order.
 
@@ -67,6 +76,8 @@ def logits_of_batches(
         device: where to compute.
         vocabulary: `model.project_vocabulary()`, or None.
         collate: makes a batch of rows.
+        carried: as for `predict_logits`, each row in a later batch than the row before it in its
+            group; None: every row stands alone.
 
     Raises:
         RunError: memory ran out.
@@ -77,11 +88,21 @@ def logits_of_batches(
     was_training = model.training
     model.eval()
     logits = torch.empty(len(store), model.head.out_features)
+    groups = None if carried is None else store.groups
+    carried = carried or CarriedStates()
     try:
         for rows in batches:
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
                 batch = collate(store.__getitems__(rows)).to(device)
-                restored = model(batch.packed, vocabulary)[batch.unsorted_indices]
+                own = None
+                if groups is not None:
+                    own = groups[rows[batch.sorted_indices.cpu().numpy()]]
+                start = carried.starts(own, model)
+                logits_of_batch, states = model.carry(
+                    batch.inputs, batch.lengths, start, vocabulary=vocabulary
+                )
+                carried.keep(own, states)
+                restored = logits_of_batch[batch.unsorted_indices]
                 logits[torch.from_numpy(rows)] = restored.float().cpu()
     finally:
         model.train(was_training)

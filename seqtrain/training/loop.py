@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import Config
-from seqtrain.data.batching import padding_fraction, plan_epoch
+from seqtrain.data.batching import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import distinct_ids
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import score_store
 from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.memory import memory_errors
@@ -92,6 +93,8 @@ class Trainer:
     Attributes:
         progress: where the run stands; valid after every event.
         optimizer: with its moments.
+        groups: of train's rows, where states are carried between them (initial_state carried).
+        carried: states that groups ended in, in this epoch so far.
         total_steps: updates of all epochs, as the learning rate's schedule counts them.
 
     Raises:
@@ -113,6 +116,8 @@ class Trainer:
         self.names = names
         self.config = config
         self.device = device
+        self.groups = train.groups if config.model.initial_state == "carried" else None
+        self.carried = CarriedStates()
         self.optimizer = make_optimizer(model, config.training)
         self.total_steps = config.training.max_epochs * len(self._plan(0))
         self.progress = Progress()
@@ -152,9 +157,10 @@ class Trainer:
         return patience is not None and self.progress.epochs_without_better >= patience
 
     def _plan(self, epoch: int) -> list[Ints]:
-        return plan_epoch(
-            self.train.lengths, self.config.batching, seed=self.config.seed, epoch=epoch
-        )
+        lengths, groups, config = self.train.lengths, self.groups, self.config
+        if groups is None:
+            return plan_epoch(lengths, config.batching, seed=config.seed, epoch=epoch)
+        return plan_epoch_of_groups(lengths, groups, config.batching, seed=config.seed, epoch=epoch)
 
     def _lr_after(self, step: int) -> float:
         return lr_at(step, self.total_steps, self.config.training, self.progress.plateaus)
@@ -173,16 +179,23 @@ class Trainer:
             RunError: the loss or a gradient isn't finite (nothing was updated), or memory ran out.
         """
         settings, progress = self.config.training, self.progress
-        size = "batch_size" if self.config.batching.max_tokens is None else "max_tokens"
+        batching = self.config.batching
+        size = "batch_size" if batching.max_tokens is None else "max_tokens"
         with memory_errors(
             self.train.lengths[rows], f"batching.{size}, data.max_length or model.hidden_size"
         ):
-            batch = collate(self.train.__getitems__(rows)).to(self.device)
+            batch = collate(self.train.__getitems__(rows), batching.sort).to(self.device)
+            groups = None
+            if self.groups is not None:
+                groups = self.groups[rows[batch.sorted_indices.cpu().numpy()]]
+            start = self.carried.starts(groups, self.model)
             self._catch_up(batch.packed.data, lr)
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
             ):
-                logits = self.model(batch.packed)
+                logits, states = self.model.carry(
+                    batch.inputs, batch.lengths, start, bptt=settings.bptt
+                )
             losses = example_losses(logits, batch.labels, self.class_weights, settings)
             mean_loss = losses.mean()
             self.optimizer.zero_grad(set_to_none=True)
@@ -198,7 +211,8 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = lr
             update(self.optimizer)
-        tokens = len(batch.packed.data)
+            self.carried.keep(groups, states)
+        tokens = int(batch.lengths.sum())
         progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens
 
@@ -240,6 +254,7 @@ class Trainer:
             is_best=progress.note_value(value),
         )
         progress.begin_epoch(progress.epoch + 1)
+        self.carried.forget()
         return event
 
     def _not_finite(self, what: str, rows: Ints, losses: Tensor) -> RunError:

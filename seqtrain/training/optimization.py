@@ -15,7 +15,9 @@ PLATEAU_FACTOR = 0.5
 
 
 def make_optimizer(model: SequenceClassifier, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Return the optimizer of a config; weight decay falls on matrices alone, not on biases.
+    """Return the optimizer of a config; weight decay falls on matrices alone.
+
+    It spares biases and the learned initial state.
 
     Args:
         model: on its device; its embedding is told whether its gradients are to be sparse.
@@ -24,10 +26,13 @@ def make_optimizer(model: SequenceClassifier, config: TrainingConfig) -> torch.o
     if isinstance(model.embedding, nn.Embedding):
         on_mps = model.embedding.weight.device.type == "mps"  # torch has no sparse tensors there
         model.embedding.sparse = config.sparse_embedding and not on_mps
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    parameters = [*named.values()]
+    matrices = [p for name, p in named.items() if p.ndim > 1 and name != "initial_state"]
+    others = [p for name, p in named.items() if p.ndim <= 1 or name == "initial_state"]
     groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": others, "weight_decay": 0.0},
     ]
     fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
     if config.optimizer == "sgd":

@@ -180,16 +180,19 @@ def sample(lengths: Ints) -> Ints:
 
 
 def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Variant]:
-    """Return the same weights under each engine that serves them on a device, by name."""
+    """Return the same weights under each engine that serves them, and their own unroll, by name."""
     engines = ["torch"]
     if network.config.rnn == "gru":
         engines += ["fused"]
         if device.type == "cpu" and not why_not():
             engines += ["native"]
+    ways = {engine: {"engine": engine, "unroll": "packed"} for engine in engines}
+    if network.config.unroll != "packed":
+        ways[network.config.unroll] = {"engine": "torch"}
     variants: dict[str, Variant] = {}
-    for engine in engines:
+    for engine, keys in ways.items():
         variant = copy.copy(network)
-        variant.config = network.config.model_copy(update={"engine": engine})
+        variant.config = network.config.model_copy(update=keys)
         variants[engine] = variant, None
         with torch.inference_mode():
             vocabulary = variant.project_vocabulary()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.encoding import EncodingReport, unknown_shares
+from seqtrain.data.encoding import EncodingReport, number_groups, unknown_shares
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.devices import select_device
 from seqtrain.training.inference import predict_logits, score_store
 from seqtrain.training.metrics import Scores
@@ -65,18 +66,23 @@ class Classifier:
         """The labels, in the order of the class indices."""
         return self.preprocessing.labels
 
-    def predict(self, sequences: Iterable[Any]) -> list[Prediction]:
+    def predict(
+        self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
+    ) -> list[Prediction]:
         """Classify sequences.
 
         Args:
             sequences: strings (kind text), lists of symbols (tokens), or arrays of shape
                 (T, C) (features).
+            groups: name of each sequence's group, in which a model with `initial_state: carried`
+                goes on from one to the next; None: each stands alone.
 
         Returns:
             One prediction a sequence, in their order.
 
         Raises:
-            DataError: a sequence is empty or of another kind; its number from 1 is named.
+            DataError: a sequence is empty or of another kind; its number from 1 is named; or groups
+                are another number than sequences.
         """
         if isinstance(sequences, str) or not isinstance(sequences, Iterable):
             raise DataError(
@@ -86,12 +92,19 @@ class Classifier:
             Example(self._checked(sequence, number), None, number)
             for number, sequence in enumerate(sequences, start=1)
         ]
+        if groups is not None:
+            names = list(groups)
+            if len(names) != len(examples):
+                raise DataError(f"groups: found {len(names)}; expected one for each sequence")
+            examples = [replace(e, group=name) for e, name in zip(examples, names, strict=True)]
         return list(self.predict_examples(examples, "sequences"))
 
     def predict_examples(
         self, examples: Iterable[Example], source: str, report: EncodingReport | None = None
     ) -> Iterator[Prediction]:
         """Classify examples as they come, chunk by chunk; each chunk is batched by length.
+
+        States that are carried in groups pass from chunk to chunk; one is kept for every group.
 
         Args:
             examples: unlabelled, or with labels that are ignored.
@@ -105,8 +118,13 @@ class Classifier:
             DataError: a row can't be read; the predictions of the rows before it come first.
             RunError: memory ran out.
         """
-        for _, store in self.encoded(examples, source, report):
-            yield from self._predictions(self.logits(store), unknown_shares(store))
+        numbers: dict[str, int] = {}
+        carried = CarriedStates()
+        for chunk, store in self.encoded(examples, source, report):
+            groups = number_groups([example.group for example in chunk], numbers)
+            store = replace(store, groups=groups)
+            logits = predict_logits(self.network, store, self.device, carried=carried)
+            yield from self._predictions(logits, unknown_shares(store))
 
     def encoded(
         self,

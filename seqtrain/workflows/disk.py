@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from seqtrain.errors import RunError
-from seqtrain.runs.checkpoint import largest_size
+from seqtrain.runs.checkpoint import expected_size
 from seqtrain.runs.model_folder import Model
 
 CHECKPOINTS = 5
@@ -26,7 +26,7 @@ def check_space(folder: Path, model: Model) -> None:
     place = folder.absolute()
     while not place.exists():
         place = place.parent
-    needed, free = CHECKPOINTS * largest_size(model), shutil.disk_usage(place).free
+    needed, free = CHECKPOINTS * expected_size(model), shutil.disk_usage(place).free
     if free < needed:
         raise RunError(
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "

@@ -54,12 +54,13 @@ def check_longest(config: Config, train: SequenceStore) -> None:
     available = physical_memory()
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
-    needed = steps * bytes_a_step(config.model)
+    bptt = config.training.bptt or steps
+    needed = min(steps, bptt) * bytes_a_step(config.model)
     if available is not None and needed > available:
         raise DataError(
             f"{config.data.train}:{train.lines[longest]}: a sequence of {steps:,} steps needs "
             f"about {_gib(needed)} to train on; this machine has {_gib(available)}; set "
-            "data.max_length"
+            "training.bptt or data.max_length"
         )
 
 

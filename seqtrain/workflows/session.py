@@ -103,6 +103,7 @@ class Session:
             self.trainer.progress = restore(
                 self.trainer.optimizer, self.device, checkpoint.tensors, checkpoint.progress
             )
+            self.trainer.carried.load(checkpoint.tensors, self.trainer.model)
         except ValueError as error:
             raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
         self.run, self.metrics_length = run, checkpoint.metrics_length
@@ -196,6 +197,7 @@ class Session:
     def _save_last(self) -> None:
         """Write the model and all that going on from here needs."""
         tensors, progress = capture(self.trainer.optimizer, self.trainer.progress, self.device)
+        tensors |= self.trainer.carried.tensors()
         checkpoint = Checkpoint(self.model, tensors, progress, self.metrics_length)
         kept = self.run.previous if self.last_is_whole else None
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)

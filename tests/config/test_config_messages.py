@@ -56,7 +56,10 @@ train: x
         ("optimizer: adam", "1:1: optimizer: unknown key; did you mean training.optimizer?"),
         ("training.lr: 1", "1:1: training.lr: unknown key; write lr under training"),
         ("zzz: 1", "1:1: zzz: unknown key; expected seed, data, batching, model or training"),
-        ("batching: {zzz: 1}", "zzz: unknown key; expected batch_size, max_tokens or bucketing"),
+        (
+            "batching: {zzz: 1}",
+            "zzz: unknown key; expected batch_size, max_tokens, bucketing or sort",
+        ),
     ],
 )
 def test_unknown_key_names_the_nearest(text: str, expected: str) -> None:
@@ -284,11 +287,93 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
         config_from_mapping([])  # type: ignore[arg-type]
 
 
-def test_the_fused_engine_is_refused_for_cells_it_has_no_recurrence_for() -> None:
-    text = "data: {train: a.tsv, sequence: s, label: l}\nmodel:\n  rnn: lstm\n  engine: fused\n"
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        (
+            "model: {rnn: lstm, engine: fused}",
+            "c.yaml:2:28: model.engine: found fused, which computes gru alone; "
+            "expected auto or torch for lstm",
+        ),
+        (
+            "model: {unroll: masked, engine: native}",
+            "c.yaml:2:33: model.engine: found native, which reads packed sequences alone; "
+            "expected auto or torch for unroll masked",
+        ),
+        (
+            "model: {join: sum}",
+            "c.yaml:2:15: model.join: found sum, but with bidirectional: false there is one "
+            "direction and nothing to join; expected concat, or set bidirectional: true",
+        ),
+        (
+            "model: {bidirectional: true}\ntraining: {bptt: 5}",
+            "c.yaml:3:18: training.bptt: found 5, but the backward direction begins at a "
+            "sequence's end, so no piece can be done before the whole is read; expected null, or "
+            "set model.bidirectional: false",
+        ),
+        (
+            "model: {unroll: padded}\ntraining: {bptt: 5}",
+            "c.yaml:3:18: training.bptt: found 5, but padding changes the state that the next "
+            "piece begins with; expected null, or set model.unroll: packed or masked",
+        ),
+        (
+            "model: {initial_state: carried}",
+            "c.yaml:2:24: model.initial_state: found carried, but no group says which rows follow "
+            "one another; set data.group (pieces of one long sequence are carried on anyway: "
+            "training.bptt)",
+        ),
+        (
+            "training: {bptt: 0}",
+            "c.yaml:2:18: training.bptt: found 0; expected a whole number from 1 to 2147483647 "
+            "or null",
+        ),
+    ],
+)
+def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_config(text, "c.yaml")
-    assert caught.value.problems == (
-        "c.yaml:4:11: model.engine: found fused, which computes gru alone; "
-        "expected auto or torch for lstm",
-    )
+        parse_config(f"data: {{train: a.tsv, sequence: s, label: l}}\n{keys}\n", "c.yaml")
+    assert caught.value.problems == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("keys", "model", "problem"),
+    [
+        (
+            "group: g",
+            "{}",
+            "data.group: found 'g', but model.initial_state is zeros, which doesn't use it; "
+            "expected null, or set model.initial_state: carried",
+        ),
+        (
+            "group: g, validation: 0.1",
+            "{initial_state: carried}",
+            "data.validation: found 0.1, which would part the groups of data.group; expected a "
+            "file or null",
+        ),
+        (
+            "group: g, test: b.npz",
+            "{initial_state: carried}",
+            "data.group: found 'g', but data.test is npz, which has no such column; expected null",
+        ),
+        (
+            "group: g",
+            "{initial_state: carried, bidirectional: true}",
+            "model.initial_state: found carried, but the backward direction begins at a row's end, "
+            "where no row before it ended; expected zeros, random or learned, or set "
+            "bidirectional: false",
+        ),
+        (
+            "group: g",
+            "{initial_state: carried, unroll: padded}",
+            "model.initial_state: found carried, but padding changes the state that the next row "
+            "begins with; expected zeros, random or learned, or set unroll: packed or masked",
+        ),
+    ],
+)
+def test_groups_and_carried_states_ask_for_each_other(keys: str, model: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(
+            f"data: {{train: a.tsv, sequence: s, label: l, {keys}}}\nmodel: {model}\n", "c.yaml"
+        )
+    (found,) = caught.value.problems
+    assert found.split(": ", 1)[1] == problem

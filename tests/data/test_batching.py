@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batching import padding_fraction, plan_epoch, plan_in_order_of_length
+from seqtrain.data.batching import (
+    padding_fraction,
+    plan_epoch,
+    plan_epoch_of_groups,
+    plan_in_order_of_length,
+    rows_in_groups,
+)
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=300).map(
     lambda values: np.array(values, dtype=np.int64)
@@ -121,6 +127,51 @@ def test_buckets_hold_less_padding_than_random_batches() -> None:
         ]
         assert shares[0] < 0.12
         assert shares[1] > 0.4
+
+
+GROUPED = LENGTHS.flatmap(
+    lambda lengths: st.tuples(
+        st.just(lengths),
+        st.lists(st.integers(-1, 9), min_size=len(lengths), max_size=len(lengths)).map(np.array),
+    )
+)
+
+
+@given(GROUPED, SETTINGS, SEEDS, EPOCHS)
+def test_every_row_of_a_group_comes_in_a_later_batch_than_the_row_before(
+    grouped: tuple[np.ndarray, np.ndarray], batching: BatchingConfig, seed: int, epoch: int
+) -> None:
+    lengths, groups = grouped
+    plans = [
+        plan_epoch_of_groups(lengths, groups, batching, seed=seed, epoch=epoch),
+        plan_in_order_of_length(lengths, batching, groups),
+    ]
+    for batches in plans:
+        check_cover(batches, lengths, batching)
+        batch_of_row = np.empty(len(lengths), dtype=int)
+        for number, rows in enumerate(batches):
+            batch_of_row[rows] = number
+        for group in set(groups.tolist()) - {-1}:
+            assert (np.diff(batch_of_row[groups == group]) > 0).all()
+    again = plan_epoch_of_groups(lengths, groups, batching, seed=seed, epoch=epoch)
+    assert [rows.tolist() for rows in again] == [rows.tolist() for rows in plans[0]]
+
+
+def test_many_groups_go_side_by_side() -> None:
+    groups = np.repeat(np.arange(200), 5)
+    lengths = np.random.default_rng(0).integers(1, 50, size=1000)
+    settings = BatchingConfig(batch_size=16)
+    batches = plan_epoch_of_groups(lengths, groups, settings, seed=0, epoch=0)
+    assert len(batches) <= 1000 / 16 + 5
+    assert padding_fraction(batches, lengths) < 0.15
+    other = plan_epoch_of_groups(lengths, groups, settings, seed=0, epoch=1)
+    assert np.concatenate(other).tolist() != np.concatenate(batches).tolist()
+
+
+def test_rows_are_counted_within_their_groups() -> None:
+    rank, group = rows_in_groups(np.array([4, -1, 4, 7, -1, 4]))
+    assert rank.tolist() == [0, 0, 1, 0, 0, 2]
+    assert group.tolist() == [0, 2, 0, 1, 3, 0]
 
 
 def test_padding_fraction_counts_the_steps_that_padding_adds() -> None:

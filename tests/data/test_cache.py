@@ -37,10 +37,12 @@ def keys(write: Write) -> dict[str, Any]:
 
 def same(one: PreparedData, other: PreparedData) -> bool:
     arrays = [
-        np.array_equal(getattr(one.splits[name], array), getattr(other.splits[name], array))
-        and getattr(one.splits[name], array).dtype == getattr(other.splits[name], array).dtype
+        np.array_equal(one_array, other_array)
+        and getattr(one_array, "dtype", None) == getattr(other_array, "dtype", None)
         for name in one.splits
         for array in cache.ARRAYS
+        for one_array in [getattr(one.splits[name], array)]
+        for other_array in [getattr(other.splits[name], array)]
     ]
     facts = [
         (data.preprocessing, data.reports, data.eligible_tokens, data.digests, list(data.splits))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batching import plan_epoch
-from seqtrain.data.collate import collate
+from seqtrain.data.collate import collate, sort_and_pack
 from seqtrain.data.store import SequenceStore, StoreBuilder
 
 
@@ -47,6 +48,43 @@ def test_it_equals_torchs_padding_and_packing(lengths: list[int], channels: int)
     assert batch.labels.tolist() == order
     assert batch.sorted_indices.tolist() == order
     assert batch.labels[batch.unsorted_indices].tolist() == list(range(len(lengths)))
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
+def test_in_order_of_arrival_rows_are_padded_and_sorted_later(
+    lengths: list[int], channels: int
+) -> None:
+    store = make_store(lengths, channels)
+    batch, expected = collate(store, "module"), collate(store)
+    rows = [torch.tensor(store[row][0]) for row in range(len(lengths))]
+    assert torch.equal(batch.input_ids, pad_sequence(rows, batch_first=True))
+    assert batch.input_ids.dtype == expected.input_ids.dtype
+    assert batch.lengths.tolist() == lengths
+    assert batch.labels.tolist() == [*range(len(lengths))]
+    assert batch.labels[batch.unsorted_indices].tolist() == [*range(len(lengths))]
+
+    junk = batch.input_ids.clone()
+    junk[torch.arange(junk.shape[1]) >= batch.lengths[:, None]] = 7
+    packed, sorted_indices, unsorted_indices = sort_and_pack(junk, batch.lengths)
+    assert torch.equal(packed.data, expected.packed.data)
+    assert torch.equal(packed.batch_sizes, expected.packed.batch_sizes)
+    assert torch.equal(sorted_indices, expected.sorted_indices)
+    assert torch.equal(unsorted_indices, expected.unsorted_indices)
+    assert torch.equal(batch.packed.data, packed.data)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([2, 0, 1], "row 1: found length 0; expected 1 to 4"),
+        ([2, 1, 5], "row 2: found length 5; expected 1 to 4"),
+        ([2, 1], r"lengths: found shape \(2,\); expected \(3,\)"),
+        ([2.0, 1.0, 3.0], "lengths: found torch.float32 on cpu; expected torch.int64 on cpu"),
+    ],
+)
+def test_lengths_that_do_not_fit_never_reach_torch(lengths: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        sort_and_pack(torch.ones(3, 4, dtype=torch.int64), torch.tensor(lengths))
 
 
 def test_rows_of_equal_length_keep_their_order() -> None:

@@ -82,6 +82,7 @@ def test_equal_seeds_give_equal_weights() -> None:
         ({}, "cuda", "torch"),
         ({"rnn": "lstm"}, "cpu", "torch"),
         ({"engine": "torch"}, "cpu", "torch"),
+        ({"unroll": "masked"}, "cpu", "torch"),
         ({"engine": "fused"}, "cuda", "fused"),
     ],
 )

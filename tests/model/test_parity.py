@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.data.collate import Batch
 from seqtrain.model.classifier import SequenceClassifier
@@ -66,6 +66,25 @@ def test_packed_logits_equal_an_unpadded_loop_over_single_sequences(
         expected = torch.stack([one_by_one(model, sequence) for sequence in sequences])
     assert expected.std(0).min() > 0.01, "the sequences must be told apart"
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
+
+
+@every_architecture
+def test_sorting_in_collate_and_in_the_module_give_equal_bits(
+    keys: dict[str, Any], make_model: MakeModel, make_batch: MakeBatch, sequences: list[Tensor]
+) -> None:
+    model = make_model(**keys)
+    batch = make_batch(sequences)
+    padded = pad_sequence(sequences, batch_first=True, padding_value=17)
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    with torch.no_grad():
+        assert torch.equal(
+            model(padded, lengths), model(batch.inputs, batch.lengths)[batch.unsorted_indices]
+        )
+
+
+def test_padded_sequences_need_their_lengths(make_model: MakeModel) -> None:
+    with pytest.raises(ValueError, match="lengths: missing; padded inputs need them"):
+        make_model()(torch.ones(2, 3, dtype=torch.int64))
 
 
 @every_architecture

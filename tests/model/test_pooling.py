@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from seqtrain.model.pooling import StepPooling, last_valid_state, rows_of_steps
+from seqtrain.model.pooling import (
+    StepPooling,
+    join_directions,
+    last_by_gather,
+    last_by_mask,
+    last_valid_state,
+    rows_and_steps,
+)
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=8).map(
     lambda values: sorted(values, reverse=True)
@@ -27,6 +36,7 @@ def padded_pooling(pooling: StepPooling, states: Tensor, valid: Tensor) -> Tenso
     return (weights[..., None] * states).sum(1)
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.sampled_from(["mean", "max", "attention"]), st.sampled_from([1.0, 300.0]))
 def test_it_equals_masked_padded_pooling_with_its_gradient(
     lengths: list[int], how: str, scale: float
@@ -55,7 +65,10 @@ def test_each_packed_step_belongs_to_its_row(lengths: list[int]) -> None:
     sizes = torch.tensor(lengths)
     own_row = torch.arange(len(lengths)).unsqueeze(1).expand(-1, lengths[0])
     packed = pack_padded_sequence(own_row, sizes, batch_first=True)
-    assert torch.equal(rows_of_steps(packed.batch_sizes), packed.data)
+    row, step = rows_and_steps(packed.batch_sizes)
+    assert torch.equal(row, packed.data)
+    own_step = torch.arange(lengths[0]).expand(len(lengths), -1)
+    assert torch.equal(step, pack_padded_sequence(own_step, sizes, batch_first=True).data)
 
 
 def test_long_means_are_summed_in_full_precision() -> None:
@@ -68,3 +81,47 @@ def test_the_last_valid_state_joins_both_directions_of_the_top_layer() -> None:
     h_n = torch.arange(4.0).reshape(4, 1, 1)
     assert last_valid_state(h_n, bidirectional=True).tolist() == [[2.0, 3.0]]
     assert last_valid_state(h_n, bidirectional=False).tolist() == [[3.0]]
+
+
+@settings(deadline=None)
+@given(LENGTHS.flatmap(st.permutations), st.booleans())
+def test_the_last_valid_state_is_the_same_in_three_ways(
+    lengths: list[int], bidirectional: bool
+) -> None:
+    torch.manual_seed(0)
+    gru = torch.nn.GRU(2, 3, num_layers=2, bidirectional=bidirectional, batch_first=True)
+    sizes = torch.tensor(lengths)
+    inputs = torch.randn(len(lengths), max(lengths), 2)
+    packed = pack_padded_sequence(inputs, sizes, batch_first=True, enforce_sorted=False)
+    outputs, h_n = gru(packed)
+    states, _ = pad_packed_sequence(outputs, batch_first=True, padding_value=torch.nan)
+    expected = last_valid_state(h_n, bidirectional=bidirectional)
+    assert torch.equal(last_by_gather(states, sizes, bidirectional=bidirectional), expected)
+    assert torch.equal(last_by_mask(states, sizes, bidirectional=bidirectional), expected)
+
+
+@pytest.mark.parametrize("way", [last_by_gather, last_by_mask])
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        (torch.tensor([3, 0]), "row 1: found length 0; expected 1 to 4"),
+        (torch.tensor([-1, 2]), "row 0: found length -1; expected 1 to 4"),
+        (torch.tensor([4, 5]), "row 1: found length 5; expected 1 to 4"),
+        (torch.tensor([4]), r"lengths: found shape \(1,\); expected \(2,\), one for each row"),
+        (torch.tensor(4), r"lengths: found shape \(\); expected"),
+        (torch.tensor([4.0, 2.0]), "lengths: found torch.float32 on cpu; expected torch.int64"),
+        (torch.tensor([4, 2], device="meta"), "lengths: found torch.int64 on meta; .* on cpu"),
+    ],
+)
+def test_lengths_that_do_not_fit_are_refused(
+    way: Callable[..., Tensor], lengths: Tensor, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        way(torch.zeros(2, 4, 6), lengths)
+
+
+def test_directions_are_joined() -> None:
+    states = torch.tensor([[1.0, 2.0, 5.0, 8.0]])
+    assert join_directions(states, "concat").tolist() == [[1.0, 2.0, 5.0, 8.0]]
+    assert join_directions(states, "sum").tolist() == [[6.0, 10.0]]
+    assert join_directions(states, "mean").tolist() == [[3.0, 5.0]]

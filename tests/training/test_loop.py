@@ -264,6 +264,17 @@ def test_without_validation_trains_own_scores_are_monitored(make_trainer: MakeTr
     assert trainer.progress.best_value == -min(event.train_loss for event in events)
 
 
+def test_sorting_in_the_module_learns_the_same(
+    make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    logits = []
+    for sort in ("collate", "module"):
+        trainer = make_trainer(batching={"batch_size": 8, "sort": sort})
+        epochs(trainer)
+        logits.append(predict_logits(trainer.model, make_store(20, seed=2), torch.device("cpu")))
+    torch.testing.assert_close(*logits, atol=1e-4, rtol=0)
+
+
 def test_predictions_come_back_in_input_order_and_leave_the_mode_alone(
     make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:

@@ -31,13 +31,21 @@ def state_after(trainer: Trainer, events: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("start", ["zeros", "random", "learned"])
 @pytest.mark.parametrize("events", [1, 3, 4, 5, 9])
 def test_going_on_from_a_captured_state_gives_equal_bits(
-    optimizer: str, events: int, make_trainer: MakeTrainer, make_store: MakeStore
+    optimizer: str, start: str, events: int, make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:
+    training = {"optimizer": optimizer, "max_epochs": 3, "schedule": "cosine", "warmup": 0.2}
     keys: dict[str, Any] = {
-        "model": {"dropout": 0.3, "num_layers": 2, "pooling": "attention"},
-        "training": {"optimizer": optimizer, "max_epochs": 3, "schedule": "cosine", "warmup": 0.2},
+        "model": {
+            "dropout": 0.3,
+            "num_layers": 2,
+            "pooling": "attention",
+            "initial_state": start,
+            "initial_scale": 2.0,
+        },
+        "training": {**training, "bptt": 4 if start == "random" else None},
         "validation": make_store(20, seed=1),
     }
     uninterrupted = make_trainer(**keys)

@@ -40,7 +40,7 @@ def read_delimited(
     first = next(records, None)
     if first is None:
         return
-    names = _header(first, options, [*columns, label_column], problems)
+    names = _header(first, options, [*columns, label_column, options.group], problems)
     if names is None:
         records = chain([first], records)
     line, width = first[0], len(first[1])
@@ -53,10 +53,15 @@ def read_delimited(
     if len(set(where)) < len(where):
         raise DataError(f"data.sequence: {columns} names a column twice")
 
-    def parse(fields: list[str]) -> tuple[Sequence, str | None]:
+    group_at: int | None = None
+    if options.group is not None:
+        group_at = _position(options.group, names, width, line, problems)
+
+    def parse(fields: list[str]) -> tuple[Sequence, str | None, str | None]:
         text = " ".join([fields[at] for at in where])
         label = None if label_at is None else checked_label(fields[label_at], labelled)
-        return sequence_from_text(text, options.kind), label
+        group = None if group_at is None else checked_label(fields[group_at], labelled=False)
+        return sequence_from_text(text, options.kind), label, group
 
     yield from parse_rows(_even_rows(records, width, problems), parse, problems)
 

@@ -35,7 +35,9 @@ def read_jsonl(
     label_column = options.label_column(labelled)
     label_name = None if label_column is None else _field_name("label", label_column)
 
-    def parse(text: str) -> tuple[Sequence, str | None]:
+    group_name = None if options.group is None else _field_name("group", options.group)
+
+    def parse(text: str) -> tuple[Sequence, str | None, str | None]:
         row = parse_json(text)
         if not isinstance(row, dict):
             raise BadRow(f"expected a JSON object, found {json_type(row)}")
@@ -43,7 +45,10 @@ def read_jsonl(
         label = None
         if label_name is not None and (labelled or label_name in row):
             label = _label(_field(row, label_name), label_name, labelled)
-        return parts[0] if len(parts) == 1 else _joined(parts), label
+        group = None
+        if group_name is not None:
+            group = _label(_field(row, group_name), group_name, labelled=False)
+        return parts[0] if len(parts) == 1 else _joined(parts), label, group
 
     rows = without_blank_rows(read_lines(stream, problems), is_blank_line, problems)
     return parse_rows(rows, parse, problems)

@@ -25,6 +25,7 @@ class ReadOptions:
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
         sequence: column of the sequence, a name or an index from 0; several are joined.
         label: column of the label.
+        group: column of the group that a row belongs to.
         by_name: another file's format goes by its own name; else the format was set for all.
     """
 
@@ -34,6 +35,7 @@ class ReadOptions:
     quoting: str = "auto"
     sequence: Column | list[Column] | None = None
     label: Column | None = None
+    group: Column | None = None
     by_name: bool = True
 
     def for_file(self, path: str) -> ReadOptions:

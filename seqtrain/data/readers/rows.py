@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 def parse_rows(
     rows: Iterable[tuple[int, Row]],
-    parse: Callable[[Row], tuple[Sequence, str | None]],
+    parse: Callable[[Row], tuple[Sequence, str | None] | tuple[Sequence, str | None, str | None]],
     problems: RowProblems,
     file: str | None = None,
 ) -> Iterator[Example]:
@@ -20,17 +20,17 @@ def parse_rows(
 
     Args:
         rows: line number and content of each row.
-        parse: returns sequence and label of a row, or raises BadRow.
+        parse: returns sequence, label and perhaps group of a row, or raises BadRow.
         problems: where bad rows are noted.
         file: the file within a folder, for the examples.
     """
     for line, row in rows:
         try:
-            sequence, label = parse(row)
+            sequence, label, *group = parse(row)
         except BadRow as bad:
             problems.add(line, str(bad))
         else:
-            yield Example(sequence, label, line, file)
+            yield Example(sequence, label, line, file, *group)
 
 
 def checked_label(label: str, labelled: bool) -> str | None:

@@ -1,0 +1,111 @@
+"""Long sequences in bounded memory: piece by piece through time, each from the state before it.
+
+Sequences are cut backward from their ends, so that the last piece holds the last `steps` steps of
+each, and the first what is left over. In training this is truncated backpropagation through time
+(Williams & Peng 1990): states are carried from piece to piece, gradients are not. A loss on the
+last valid state then reaches the last `steps` steps, so the pieces before run forward alone. A loss
+on states pooled over all steps reaches all of them, each within its piece; a piece is run again
+when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
+
+Legend of shapes: B batch, T longest length, N steps of all sequences, H hidden size, L layers,
+P parts of a state (h, and c of an LSTM).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils.checkpoint import checkpoint
+
+from seqtrain.model.pooling import StepPooling, lengths_of, rows_and_steps
+
+Run = Callable[[PackedSequence, Tensor | None], tuple[Tensor | None, Tensor]]
+"""Packed steps and a start (P, L, B, H) or None (zeros) -> states of all steps, last states."""
+
+
+def cut(packed: PackedSequence, steps: int) -> Iterator[tuple[int, PackedSequence]]:
+    """Cut packed sequences into pieces of at most `steps` steps, the last ones full.
+
+    Row i of a piece belongs to row i of the whole; a sequence shorter than others joins later.
+
+    Args:
+        packed: longest sequence first.
+        steps: of a piece at most, at least 1.
+
+    Yields:
+        How many pieces come later, and the piece, packed, longest first; the last has all B rows.
+    """
+    lengths = lengths_of(packed.batch_sizes)
+    first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+    for later in range((int(lengths[0]) - 1) // steps, -1, -1):
+        stop = lengths - later * steps
+        stop = stop[stop > 0]
+        start = (stop - steps).clamp(min=0)
+        sizes = len(stop) - (stop - start).bincount()[:-1].cumsum(0)
+        row, step = rows_and_steps(sizes)
+        index = first_of_step[start[row] + step] + row
+        yield later, PackedSequence(packed.data[index.to(packed.data.device)], sizes)
+
+
+def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> Tensor:
+    """Return the last valid states; gradients reach the last `steps` steps of each sequence.
+
+    Args:
+        run: the encoder.
+        packed: longest sequence first.
+        start: state before the first step.
+        steps: of a piece.
+
+    Shape:
+        start: (P, L, B, H). Returns: the same.
+    """
+    learning, after = torch.is_grad_enabled(), start[:, :, :0]
+    for later, piece in cut(packed, steps):
+        state = _begin(piece, start, after)
+        with torch.set_grad_enabled(learning and later == 0):
+            after = run(piece, state)[1]
+        # What autocast lowered without gradients must not serve where they are wanted.
+        torch.clear_autocast_cache()
+    return after
+
+
+def pooled_states(
+    run: Run, pooling: StepPooling, packed: PackedSequence, start: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """Pool the states of all steps; gradients reach each, but not beyond its piece.
+
+    Arguments are those of `last_states`.
+
+    Shape:
+        start: (P, L, B, H). Returns: pooled (B, H), and the last valid states (P, L, B, H).
+    """
+    learning = torch.is_grad_enabled()
+    pooled, after = pooling.begin(start.shape[2], like=start), start[:, :, :0]
+    if learning:
+        pooled.requires_grad_()  # or checkpoint sees nothing to go back to
+    for _, piece in cut(packed, steps):
+        state = _begin(piece, start, after)
+        add = partial(_add, run, pooling, piece)
+        if learning:
+            pooled, after = checkpoint(add, pooled, state, use_reentrant=True)
+        else:
+            pooled, after = add(pooled, state)
+    return pooling.finish(pooled), after
+
+
+def _add(
+    run: Run, pooling: StepPooling, piece: PackedSequence, pooled: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    outputs, after = run(piece, state)
+    assert outputs is not None, "pooling asks for the states of all steps"
+    return pooling.add(pooled, outputs, piece.batch_sizes), after
+
+
+def _begin(piece: PackedSequence, start: Tensor, before: Tensor) -> Tensor:
+    """Return the state before a piece: carried on, or the start of rows that begin with it."""
+    rows = int(piece.batch_sizes[0])
+    return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)
