@@ -95,7 +95,7 @@ def load_model(folder: Path) -> Model:
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
     weights = parse_tensors(folder / WEIGHTS, contents[WEIGHTS])
-    _check_weights(folder / WEIGHTS, weights, network.state_dict())
+    check_weights(folder / WEIGHTS, weights, network.state_dict())
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing)
@@ -114,7 +114,7 @@ def parse_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
     return tensors
 
 
-def _check_weights(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+def check_weights(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     """Every tensor of the architecture, none more, each of its shape, type, and finite."""
     for name in sorted(expected.keys() | found.keys()):
         if name not in found or name not in expected:

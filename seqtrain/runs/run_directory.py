@@ -22,7 +22,8 @@ from seqtrain.runs.files import (
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST = "best", "last"
+BEST, LAST, PRETRAINED = "best", "last", "pretrained"
+FOLDERS = (BEST, LAST, PRETRAINED)
 
 
 class RunDirectory:
@@ -44,6 +45,11 @@ class RunDirectory:
     def last(self) -> Path:
         """The model folder of the last checkpoint, with the training state."""
         return self.path / LAST
+
+    @property
+    def pretrained(self) -> Path:
+        """The model folder that training started from, with the decoder where there is one."""
+        return self.path / PRETRAINED
 
     def write(self, name: str, content: bytes) -> None:
         """Write one of the run's files, atomically."""
@@ -108,7 +114,7 @@ class RunDirectory:
             RunError: the directory can't be changed.
         """
         try:
-            remove_strays(self.path, (BEST, LAST))
+            remove_strays(self.path, FOLDERS)
         except OSError as error:
             raise RunError(f"{error.filename or self.path}: {error.strerror}") from None
 
@@ -134,8 +140,8 @@ def create(path: Path | None, config_name: str, *, force: bool) -> RunDirectory:
     check_free(path, force=force)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        remove_strays(path, (BEST, LAST))
-        for name in (BEST, LAST):
+        remove_strays(path, FOLDERS)
+        for name in FOLDERS:
             if (path / name).exists():
                 shutil.rmtree(path / name)
         for name in (CONFIG, ENVIRONMENT, METRICS, TEST):

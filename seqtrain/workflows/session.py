@@ -20,13 +20,16 @@ from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.files import parse_json, read_folder, to_json, write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network, parse_tensors
+from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
 from seqtrain.training.metrics import Scores
+from seqtrain.training.pretraining import PretrainEpochEvent
 from seqtrain.training.state import capture, restore
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent
+from seqtrain.workflows.pretraining import make_pretrainer, pretrain_line
 from seqtrain.workflows.resuming import check_data_unchanged, inexact
 from seqtrain.workflows.stopping import StopSignals
 
@@ -72,6 +75,8 @@ class Session:
         run = self.run = run_directory.create(path, name, force=force)
         run.write(CONFIG, render_config(self.config).encode())
         run.write_json(ENVIRONMENT, environment(self.data, self.device))
+        if self._pretraining_is_due:
+            self._save_last()
 
     def resume(self, run: RunDirectory) -> None:
         """Take weights, optimizer, generators and position from the last checkpoint.
@@ -120,6 +125,8 @@ class Session:
             )
         )
         with StopSignals() as signals:
+            if self._pretraining_is_due:
+                self._pretrain(signals)
             for event in trainer.events():
                 if isinstance(event, StepEvent):
                     self._after_step(event)
@@ -130,6 +137,23 @@ class Session:
                     self._save_last()
                     raise Interrupted(signals.received, self._how_to_go_on(signals.received))
         return self._finish()
+
+    @property
+    def _pretraining_is_due(self) -> bool:
+        return self.data.unlabelled is not None and self.trainer.progress.pretrained_epochs == 0
+
+    def _pretrain(self, signals: StopSignals) -> None:
+        """Let the encoder learn without labels, and save it; where stopped, it begins anew."""
+        pretrainer = make_pretrainer(self.model.network, self.data, self.config, self.device)
+        for event in pretrainer.events():
+            if isinstance(event, PretrainEpochEvent):
+                self.metrics_length = self.run.append_metrics(pretrain_line(event))
+            self.listener(event)
+            if signals.received:
+                raise Interrupted(signals.received, self._how_to_go_on(signals.received))
+        write_folder(self.run.pretrained, pretrained_files(self.model, pretrainer.model))
+        self.trainer.progress.pretrained_epochs = self.config.pretraining.max_epochs
+        self._save_last()
 
     def _set_up(self, model: Model) -> None:
         model.network.to(self.device)
@@ -210,8 +234,11 @@ class Session:
 
     def _how_to_go_on(self, number: int) -> str:
         name = signal.Signals(number).name
+        place = f"after step {self.trainer.progress.step}, saved"
+        if self._pretraining_is_due:
+            place = "while pretraining, which begins anew"
         return (
-            f"stopped by {name} after step {self.trainer.progress.step}, saved; go on with: "
+            f"stopped by {name} {place}; go on with: "
             f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
             f"--run-dir {quote(str(self.run.path))}"
         )
