@@ -17,7 +17,7 @@ import typer
 from seqtrain import __version__
 from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import SeqtrainError, printable
+from seqtrain.errors import SeqtrainError, one_line, printable
 
 app = typer.Typer(
     name="seqtrain",
@@ -87,10 +87,11 @@ def _exit_code(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SeqtrainError as error:
-        _complain(*error.problems)
+        bad_input = error.exit_code == BAD_USAGE
+        _complain(*(one_line(problem) if bad_input else problem for problem in error.problems))
         return error.exit_code
     except UsageError as error:
-        _complain(usage_problem(error))
+        _complain(one_line(usage_problem(error)))
         return BAD_USAGE
     except typer.Exit as end:
         return end.exit_code

@@ -216,4 +216,6 @@ def _key_fault(event: Any) -> str:
         return "a list or mapping can't be a key; expected text"
     if event.implicit[0] and event.value == "<<":
         return "merge key << refused; write the keys out"
+    if any("\ud800" <= character <= "\udfff" for character in event.value):
+        return "a key holds a lone surrogate, which is no character; expected text"
     return "" if event.value else "a key is empty; expected text"

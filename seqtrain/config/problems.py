@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from seqtrain.errors import ConfigError
+from seqtrain.errors import LINE_LIMIT, ConfigError
 
-LINE_LIMIT = 199
 SHOWN_PROBLEMS = 50
 
 Keys: TypeAlias = tuple[str | int, ...]

@@ -204,8 +204,19 @@ def _pretraining_faults(
             yield "data", _no_format(path)
 
 
+def training_faults(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check the keys of the training section against one another; as `data_faults`."""
+    steps = (training.get("checkpoint_every") or {}).get("steps", 1)
+    if steps != int(steps):
+        yield (
+            "checkpoint_every",
+            f"found {show(steps)} steps; expected a whole number",
+        )
+
+
 RULES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "data": data_faults,
     "model": model_faults,
+    "training": training_faults,
 }
 """What checks the keys of each section against one another."""

@@ -27,6 +27,10 @@ Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
 Paths = Annotated[list[Path], _wanted("a list of file paths", min_length=1)]
 Label = Annotated[str, Field(min_length=1)]
 ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
+Interval = Annotated[
+    dict[Literal["steps", "minutes"], Positive],
+    _wanted("{steps: N} or {minutes: M}", min_length=1, max_length=1),
+]
 CudaIndex = Annotated[str, _wanted("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
 
@@ -157,6 +161,10 @@ class TrainingConfig(Section):
     """Probability mass of the target spread over all classes."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
+    checkpoint_every: Interval | None = None
+    """{steps: N} or {minutes: M} between checkpoints beside each epoch's end; null: that alone."""
+    deterministic: bool = False
+    """cuda: algorithms that give equal bits, at some speed; a CPU run needs no such choice."""
     device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
     """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
 

@@ -7,18 +7,14 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqtrain.errors import CheckpointError, RunError
+from seqtrain.errors import RunError
+from seqtrain.runs.exchange import exchange
 
 MANIFEST = "manifest.json"
-READ_ATTEMPTS = 5
-"""Times a folder is read, for a writer may be replacing it."""
-PAUSE = 0.01
-"""Seconds that each further attempt waits longer."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -60,17 +56,22 @@ def to_json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def write_folder(target: Path, files: dict[str, bytes]) -> None:
+def write_folder(target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
     """Write a folder of files with a manifest of their SHA-256, then put it in the target's place.
 
-    The old folder is moved aside before and removed after, so that at every moment a whole one
-    exists; `complete_folder` finds it.
+    Everything is on the disk before it is put there. At every moment the target is whole, the old
+    or the new (where the system can't exchange folders, `complete_folder` finds it).
+
+    Args:
+        target: where.
+        files: content by name.
+        previous: where the target's old folder goes; what stood there is removed, or, where this
+            is None, the old folder itself.
 
     Raises:
         RunError: the disk is full or the folder can't be written; the old one is untouched.
     """
     new = target.with_name(f".{target.name}-{os.getpid()}")
-    old = _aside(target)
     try:
         new.mkdir()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
@@ -78,35 +79,27 @@ def write_folder(target: Path, files: dict[str, bytes]) -> None:
             _write_to_disk(new / name, content)
         _write_to_disk(new / MANIFEST, to_json({"sha256": digests}))
         sync_folder(new)
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            target.rename(old)
-        new.rename(target)
         sync_folder(target.parent)
-        shutil.rmtree(old, ignore_errors=True)
+        _swap(new, target)
+        if previous is not None and new.exists():
+            _swap(new, previous)
     except OSError as error:
         raise RunError(f"{target}: {error.strerror}; the previous one is untouched") from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def read_folder(
-    folder: Path, names: Sequence[str], optional: Sequence[str] = ()
-) -> dict[str, bytes]:
-    """Return the content of files of a folder that `write_folder` wrote, checked by digest.
-
-    All of them are of one writing, the old or the new, where the folder is replaced meanwhile.
-
-    Raises:
-        CheckpointError: a file is missing, or its content isn't what was written.
-    """
-    for attempt in range(READ_ATTEMPTS):
-        time.sleep(attempt * PAUSE)
-        try:
-            return _read_checked(complete_folder(folder), names, optional)
-        except CheckpointError as error:
-            problem = error  # damaged, or replaced while it was read
-    raise problem
+def _swap(new: Path, target: Path) -> None:
+    """Put a folder in the target's place; the target's own takes its name, where there is one."""
+    if not target.exists():
+        new.rename(target)
+    elif not exchange(new, target):
+        old = _aside(target)
+        shutil.rmtree(old, ignore_errors=True)
+        target.rename(old)
+        new.rename(target)
+        old.rename(new)
+    sync_folder(target.parent)
 
 
 def complete_folder(folder: Path) -> Path:
@@ -136,44 +129,6 @@ def remove_strays(folder: Path, targets: Sequence[str]) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-
-
-def parse_json(path: Path, content: bytes) -> Any:
-    """Return the JSON value of a file.
-
-    Raises:
-        CheckpointError: it isn't JSON.
-    """
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: not valid JSON ({error})") from None
-
-
-def _read_checked(place: Path, names: Sequence[str], optional: Sequence[str]) -> dict[str, bytes]:
-    """Read files and compare each with its digest in the manifest."""
-    digests = parse_json(place / MANIFEST, _read(place / MANIFEST))
-    listed = digests.get("sha256") if isinstance(digests, dict) else None
-    if not isinstance(listed, dict):
-        raise CheckpointError(f"{place / MANIFEST}: no digests in it; expected a seqtrain manifest")
-    contents = {}
-    for name in (*names, *(name for name in optional if name in listed)):
-        content = _read(place / name)
-        found = hashlib.sha256(content).hexdigest()
-        if found != listed.get(name):
-            raise CheckpointError(
-                f"{place / name}: damaged: its SHA-256 is {found[:12]}…, "
-                f"the manifest says {str(listed.get(name))[:12]}…; restore it from a copy"
-            )
-        contents[name] = content
-    return contents
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
 
 
 def _aside(target: Path) -> Path:

@@ -12,16 +12,20 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
+from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.shapes import shapes_alone
-from seqtrain.runs.files import parse_json, read_folder, to_json
+from seqtrain.runs.files import to_json
 from seqtrain.runs.foreign import check_preprocessing
+from seqtrain.runs.saved_folder import SavedFolder, read_folder
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
+LARGEST_HEADER = 2**20
+"""Most bytes of a safetensors file beside its tensors."""
 
 
 @dataclass(frozen=True)
@@ -68,49 +72,71 @@ def model_files(model: Model) -> dict[str, bytes]:
 def load_model(folder: Path) -> Model:
     """Read a model folder; the network is on the CPU, in evaluation mode.
 
-    Nothing in the folder is executed, and every tensor is checked against the architecture before
+    Nothing in the folder is executed, and every size is checked against the architecture before
     memory is taken for it.
 
     Raises:
         CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
     """
-    contents = read_folder(folder, [DESCRIPTION, WEIGHTS], optional=[VOCABULARY])
-    path = folder / DESCRIPTION
-    description = parse_json(path, contents[DESCRIPTION])
-    version = description.get("format_version") if isinstance(description, dict) else None
-    if version != FORMAT_VERSION:
-        raise CheckpointError(
-            f"{path}: format version {version}; this seqtrain reads version {FORMAT_VERSION}"
-        )
+    return read_folder(folder, read_model)
+
+
+def read_model(saved: SavedFolder) -> Model:
+    """Return the model in a saved folder; as `load_model`."""
+    path = saved.place / DESCRIPTION
+    description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
         config = ModelConfig.model_validate(description["architecture"])
         values: dict[str, Any] = description["preprocessing"]
         tokens = None
         if values["reading"]["kind"] != "features":
-            tokens = list(parse_json(folder / VOCABULARY, contents[VOCABULARY])["tokens"])
+            tokens = list(saved.read_json(VOCABULARY)["tokens"])
         preprocessing = Preprocessing.from_json(values, tokens)
         check_preprocessing(preprocessing)
         with shapes_alone():
             network = new_network(config, preprocessing)
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
-    weights = parse_tensors(folder / WEIGHTS, contents[WEIGHTS])
-    check_weights(folder / WEIGHTS, weights, network.state_dict())
+    expected = network.state_dict()
+    weights = read_tensors(saved, WEIGHTS, sum(tensor.nbytes for tensor in expected.values()))
+    check_weights(saved.place / WEIGHTS, weights, expected)
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing)
 
 
-def parse_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file.
+def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
+    """Return the object of a description.
 
     Raises:
-        CheckpointError: it isn't safetensors.
+        CheckpointError: it is no object, or its format version is another; both are named.
     """
+    if not isinstance(description, dict):
+        raise CheckpointError(f"{path}: found no object; expected one with a format_version")
+    version = description.get("format_version")
+    if version != known or isinstance(version, bool):
+        raise CheckpointError(
+            f"{path}: format version {show(version)}; this seqtrain reads version {known}"
+        )
+    return description
+
+
+def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file.
+
+    Args:
+        saved: the folder.
+        name: of the file.
+        size: bytes that its tensors may have at most.
+
+    Raises:
+        CheckpointError: it is larger, damaged, or isn't safetensors.
+    """
+    content = saved.read(name, limit=size + LARGEST_HEADER)
     try:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: not safetensors ({_words(error)})") from None
+    except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
+        raise CheckpointError(f"{saved.place / name}: not safetensors ({_words(error)})") from None
     return tensors
 
 

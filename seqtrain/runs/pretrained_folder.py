@@ -5,20 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import safetensors.torch
-import torch
 from torch import Tensor
 
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
-from seqtrain.runs.files import read_folder
-from seqtrain.runs.model_folder import (
-    Model,
-    check_weights,
-    load_model,
-    model_files,
-    parse_tensors,
-)
+from seqtrain.model.shapes import shapes_alone
+from seqtrain.runs.model_folder import Model, check_weights, model_files, read_model, read_tensors
+from seqtrain.runs.saved_folder import SavedFolder, read_folder
 
 DECODER = "decoder.safetensors"
 
@@ -43,12 +37,16 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
         raise CheckpointError(
             f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
         )
-    model = load_model(folder)
-    with torch.device("meta"):
+    return read_folder(folder, _read_autoencoder)
+
+
+def _read_autoencoder(saved: SavedFolder) -> tuple[Autoencoder, Preprocessing]:
+    model = read_model(saved)
+    with shapes_alone():
         autoencoder = Autoencoder(model.network, dropout=0.0)
-    path = folder / DECODER
-    weights = parse_tensors(path, read_folder(folder, [DECODER])[DECODER])
-    check_weights(path, weights, _own_tensors(autoencoder))
+    expected = _own_tensors(autoencoder)
+    weights = read_tensors(saved, DECODER, sum(tensor.nbytes for tensor in expected.values()))
+    check_weights(saved.place / DECODER, weights, expected)
     autoencoder.load_state_dict(weights, strict=False, assign=True)
     return autoencoder.eval(), model.preprocessing
 

@@ -14,16 +14,17 @@ from typing import Any
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.runs.files import (
     complete_folder,
-    parse_json,
     remove_strays,
     to_json,
     write_atomically,
 )
+from seqtrain.runs.lock import LOCK, RunLock, check_unlocked
+from seqtrain.runs.saved_folder import parse_json
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST, PRETRAINED = "best", "last", "pretrained"
-FOLDERS = (BEST, LAST, PRETRAINED)
+BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
+FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
 
 
 class RunDirectory:
@@ -50,6 +51,33 @@ class RunDirectory:
     def pretrained(self) -> Path:
         """The model folder that training started from, with the decoder where there is one."""
         return self.path / PRETRAINED
+
+    @property
+    def previous(self) -> Path:
+        """The checkpoint before the last one."""
+        return self.path / PREVIOUS
+
+    def lock(self) -> RunLock:
+        """Return the lock of this directory, for a `with` statement."""
+        return RunLock(self.path)
+
+    def clear(self, *, force: bool) -> None:
+        """Remove an earlier run's files; other files stay.
+
+        Raises:
+            ConfigError: there are files, and no force; or the directory can't be changed.
+        """
+        _refuse_files(self.path, force=force)
+        try:
+            remove_strays(self.path, FOLDERS)
+            (self.path / CONFIG).unlink(missing_ok=True)  # without it there is no run here
+            for name in FOLDERS:
+                if (self.path / name).exists():
+                    shutil.rmtree(self.path / name)
+            for name in (ENVIRONMENT, METRICS, TEST):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise _not_writable(self.path, error) from None
 
     def write(self, name: str, content: bytes) -> None:
         """Write one of the run's files, atomically."""
@@ -119,38 +147,36 @@ class RunDirectory:
             raise RunError(f"{error.filename or self.path}: {error.strerror}") from None
 
 
-def create(path: Path | None, config_name: str, *, force: bool) -> RunDirectory:
+def make(path: Path | None, config_name: str) -> RunDirectory:
     """Make the directory of a new run.
 
     Args:
-        path: where; None: runs/<config name>-<time>.
+        path: where; None: runs/<config name>-<time>, with a number where that exists.
         config_name: for the default name.
-        force: whether an earlier run's files there may be removed (other files stay).
 
     Raises:
-        ConfigError: there are files already, and no force; or nothing can be written there.
+        ConfigError: nothing can be written there.
     """
-    if path is None:
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        path = RUNS / f"{config_name}-{stamp}"
-        number = 1
-        while path.exists():
-            number += 1
-            path = RUNS / f"{config_name}-{stamp}-{number}"
-    check_free(path, force=force)
+    wanted = path or RUNS / f"{config_name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    chosen, number = wanted, 1
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        remove_strays(path, FOLDERS)
-        for name in FOLDERS:
-            if (path / name).exists():
-                shutil.rmtree(path / name)
-        for name in (CONFIG, ENVIRONMENT, METRICS, TEST):
-            (path / name).unlink(missing_ok=True)
+        while True:
+            try:
+                chosen.mkdir(parents=True, exist_ok=path is not None)
+                return RunDirectory(chosen)
+            except FileExistsError:
+                if path is not None:
+                    raise
+            number += 1
+            chosen = wanted.with_name(f"{wanted.name}-{number}")
     except OSError as error:
-        raise ConfigError(
-            f"--run-dir: {error.filename or path}: {error.strerror}; choose another directory"
-        ) from None
-    return RunDirectory(path)
+        raise _not_writable(chosen, error) from None
+
+
+def _not_writable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"--run-dir: {error.filename or path}: {error.strerror}; choose another directory"
+    )
 
 
 def _write_all(file: FileIO, content: bytes) -> None:
@@ -161,14 +187,21 @@ def _write_all(file: FileIO, content: bytes) -> None:
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Refuse a path that is no directory, or one with files in it unless forced.
+    """Refuse a path that is no directory, one in use, or one with files in it unless forced.
 
     Raises:
-        ConfigError: as said.
+        ConfigError, CheckpointError: as said.
     """
     if path.exists() and not path.is_dir():
         raise ConfigError(f"--run-dir: {path} is a file; expected a directory")
-    if not force and path.is_dir() and any(path.iterdir()):
+    if not path.is_dir():
+        return
+    check_unlocked(path)
+    _refuse_files(path, force=force)
+
+
+def _refuse_files(path: Path, *, force: bool) -> None:
+    if not force and any(entry.name != LOCK for entry in path.iterdir()):
         raise ConfigError(
             f"--run-dir: {path} isn't empty; go on with --resume, replace the run in it with "
             "--force, or choose another"

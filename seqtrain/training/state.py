@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -93,18 +94,83 @@ def restore(
     tensors: dict[str, Tensor],
     values: dict[str, Any],
 ) -> Progress:
-    """Put back what `capture` returned; generators last."""
+    """Put back what `capture` returned; generators last.
+
+    Raises:
+        ValueError: it isn't what `capture` returns for this optimizer.
+    """
+    progress = _checked_progress(values)
     states: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
-        kind, *rest = key.split(".")
-        if kind == "optimizer":
-            states.setdefault(int(rest[0]), {})[rest[1]] = tensor
+        if key.startswith("optimizer."):
+            _, index, name = key.split(".")
+            states.setdefault(int(index), {})[name] = tensor
+    if states or progress.step:
+        _check_states(optimizer, states)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": states, "param_groups": groups})
     for state in optimizer.state.values():
         if "up_to_date" in state:  # torch makes every state but `step` float, as the parameter is
             state["up_to_date"] = state["up_to_date"].long()
-    torch.set_rng_state(tensors["generator.cpu"])
-    if device.type == "cuda" and "generator.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["generator.cuda"], device)
-    return Progress(**values)
+    if "generator.cpu" not in tensors:
+        raise ValueError("generator.cpu: missing")
+    try:
+        torch.set_rng_state(tensors["generator.cpu"])
+        if device.type == "cuda" and "generator.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["generator.cuda"], device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"generator: {error}") from None
+    return progress
+
+
+def _checked_progress(values: dict[str, Any]) -> Progress:
+    """Counters that a run can have had: whole numbers from 0, finite sums, in proportion."""
+    wanted = asdict(Progress())
+    if values.keys() != wanted.keys():
+        raise ValueError(f"progress: expected {', '.join(wanted)}")
+    for name, value in values.items():
+        whole = isinstance(wanted[name], int)
+        if name == "best_value" and value is None:
+            continue
+        if type(value) not in ((int,) if whole else (int, float)) or not math.isfinite(value):
+            raise ValueError(f"progress.{name}: found {value!r}; expected a number")
+        if value < 0 and name not in ("best_value", "loss_sum"):
+            raise ValueError(f"progress.{name}: found {value!r}; expected a number from 0")
+    progress = Progress(**values)
+    sums = progress.examples, progress.tokens, progress.seconds
+    if not (
+        progress.step >= progress.batches_done
+        and all(bool(value) == bool(progress.batches_done) for value in sums)
+        and progress.correct <= progress.examples <= progress.tokens
+        and progress.best_epoch <= progress.epoch
+        and (progress.best_value is None) == (progress.best_epoch == 0)
+    ):
+        raise ValueError("progress: the counters contradict each other")
+    return progress
+
+
+def _check_states(optimizer: torch.optim.Optimizer, states: dict[int, dict[str, Tensor]]) -> None:
+    """Every parameter's moments and none more, each of its shape and type, and finite."""
+    sgd = isinstance(optimizer, torch.optim.SGD)
+    dense = {"momentum_buffer"} if sgd else {"exp_avg", "exp_avg_sq", "step"}
+    by_rows = dense | {"step", "up_to_date"}
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if states.keys() != set(range(len(parameters))):
+        raise ValueError(f"optimizer: found state of {len(states)} of {len(parameters)} weights")
+    for index, parameter in enumerate(parameters):
+        if states[index].keys() not in (dense, by_rows):
+            raise ValueError(f"optimizer.{index}: expected {', '.join(sorted(dense))}")
+        expected = {
+            **dict.fromkeys(dense, (parameter.shape, torch.float32)),
+            "step": (torch.Size(), torch.float32),
+            "up_to_date": (parameter.shape[:1], torch.int64),
+        }
+        for name, tensor in states[index].items():
+            shape, kind = expected[name]
+            if tensor.shape != shape or tensor.dtype != kind:
+                raise ValueError(
+                    f"optimizer.{index}.{name}: found {tensor.dtype} {list(tensor.shape)}, "
+                    f"expected {kind} {list(shape)}"
+                )
+            if not bool(torch.isfinite(tensor).all()):
+                raise ValueError(f"optimizer.{index}.{name}: holds values that aren't finite")

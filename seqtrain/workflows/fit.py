@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,13 @@ from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.devices import select_device
+from seqtrain.workflows.determinism import deterministic_algorithms
+from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
 from seqtrain.workflows.resuming import check_config_unchanged
 from seqtrain.workflows.session import Session
+from seqtrain.workflows.stopping import StopSignals
 
 SMALLEST_INPUT = 2
 """Rows of the smallest embedding: what a model needs at least, known before any data is read."""
@@ -64,21 +68,30 @@ def fit(
     chosen = select_device(config.training.device)
     choose_engine(config.model, chosen)
     directory = Path(run_dir) if run_dir else None
-    run = _run_to_resume(directory, name, config, force=force) if resume else None
-    if directory is not None and not resume:
-        run_directory.check_free(directory, force=force)
-        _refuse_data_inside(directory, config)
-    check_files(config, beside)
-    check_model(config.model, SMALLEST_INPUT, num_classes=2)
-    data = _prepare(config, listener, cache=cache)
-    with torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []):
+    with ExitStack() as held:
+        run = _run_to_resume(directory, name, config, force=force) if resume else None
+        if run is not None:
+            held.enter_context(run.lock())
+        elif directory is not None:
+            run_directory.check_free(directory, force=force)
+            _refuse_data_inside(directory, config)
+        check_files(config, beside)
+        check_model(config.model, SMALLEST_INPUT, num_classes=2)
+        data = _prepare(config, listener, cache=cache)
+        held.enter_context(torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []))
+        held.enter_context(deterministic_algorithms(config.training.deterministic))
         torch.manual_seed(config.seed)
         session = Session(config, data, chosen, listener)
-        if run is not None:
-            session.resume(run)
-        else:
-            session.begin(directory, name or "run", force=force)
-        return session.train()
+        with StopSignals() as signals:
+            if run is not None:
+                session.resume(run)
+            else:
+                session.initialize()
+                check_space(directory or run_directory.RUNS, session.model)
+                run = run_directory.make(directory, name or "run")
+                held.enter_context(run.lock())
+                session.begin(run, force=force)
+        return session.train(signals.received)
 
 
 def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:

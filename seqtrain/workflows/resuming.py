@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
+from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
+from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
+from seqtrain.runs.saved_folder import read_folder
 
-MAY_CHANGE = ("training.max_epochs", "training.patience", "training.device")
+MAY_CHANGE = (
+    "training.max_epochs",
+    "training.patience",
+    "training.checkpoint_every",
+    "training.device",
+)
 """Keys that may differ from the run's config when it goes on."""
 EXACT_ON = ("torch", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json on which the last bits of a result depend."""
@@ -22,7 +32,10 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         CheckpointError: names each key that differs.
     """
     if not (run.path / CONFIG).is_file():
-        raise CheckpointError(f"{run.path}: no {CONFIG} in it; expected the directory of a run")
+        raise CheckpointError(
+            f"{run.path}: no {CONFIG} in it, so no run to go on with; "
+            "name another, or fit anew with --force"
+        )
     before, now = _by_key(load_config(run.path / CONFIG)), _by_key(config)
     changed = [
         f"{key}: found {_shown(now[key])}, but {run.path / CONFIG} has {_shown(before[key])}"
@@ -49,13 +62,57 @@ def check_data_unchanged(
         CheckpointError: names each file that differs, with both digests.
     """
     changed = [
-        f"{file}: SHA-256 {found}, but {run.path} began with {recorded['data'].get(file)}; "
-        "restore the file, or fit anew"
+        f"{file}: SHA-256 {found[:12]}…, but {run.path} began with "
+        f"{str(recorded['data'].get(file))[:12]}…; restore the file, or fit anew"
         for file, found in digests.items()
         if recorded["data"].get(file) != found
     ]
     if changed:
         raise CheckpointError(*changed)
+
+
+def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
+    """Return the last checkpoint's folder and content; where it is damaged, those before it.
+
+    Returns:
+        Folder, checkpoint, and a warning for each damaged one that was skipped.
+
+    Raises:
+        CheckpointError: none is whole; says of each why.
+    """
+    problems: list[str] = []
+    for folder in (run.last, run.previous):
+        try:
+            checkpoint = read_folder(folder, read_checkpoint)
+        except CheckpointError as error:
+            problems += error.problems
+            continue
+        step = checkpoint.progress.get("step")
+        return folder, checkpoint, [f"{p}; going on from {folder} (step {step})" for p in problems]
+    raise CheckpointError(*problems)
+
+
+def check_model_unchanged(
+    model: Model, config: Config, preprocessing: Preprocessing, folder: Path
+) -> None:
+    """Refuse a checkpoint of another architecture, or of other preprocessing.
+
+    Args:
+        model: of the checkpoint.
+        config: of this run.
+        preprocessing: fitted on this run's train.
+        folder: of the checkpoint.
+
+    Raises:
+        CheckpointError: as said.
+    """
+    what = None
+    if model.network.config != config.model:
+        what = "architecture isn't that of the run's config"
+    elif model.preprocessing != preprocessing:
+        what = "vocabulary, labels or preprocessing aren't those of the run's train"
+    if what:
+        raise CheckpointError(f"{folder}: the {what}; restore the folder from a copy")
 
 
 def inexact(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

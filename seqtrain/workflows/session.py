@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import signal
+import time
 from dataclasses import asdict
-from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import safetensors.torch
 import torch
 
 from seqtrain.config import render_config
@@ -17,9 +16,9 @@ from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError, Interrupted
 from seqtrain.model.encoder import choose_engine
-from seqtrain.runs import run_directory
-from seqtrain.runs.files import parse_json, read_folder, to_json, write_folder
-from seqtrain.runs.model_folder import Model, load_model, model_files, new_network, parse_tensors
+from seqtrain.runs.checkpoint import STATE, Checkpoint, checkpoint_files
+from seqtrain.runs.files import write_folder
+from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
@@ -30,12 +29,16 @@ from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent
 from seqtrain.workflows.pretraining import make_pretrainer, pretrain_line
-from seqtrain.workflows.resuming import check_data_unchanged, inexact
+from seqtrain.workflows.resuming import (
+    check_data_unchanged,
+    check_model_unchanged,
+    inexact,
+    newest_checkpoint,
+)
 from seqtrain.workflows.stopping import StopSignals
 
 STEPS_A_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""
-STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 
 
 class Session:
@@ -56,56 +59,67 @@ class Session:
         self.device = device
         self.listener = listener
         self.run: RunDirectory
+        self.model: Model
         self.trainer: Trainer
         self.engine, self.engine_reason = choose_engine(config.model, device)
         self.metrics_length = 0
+        self.saved_at = 0.0
+        self.last_is_whole = True
         self.warnings: list[str] = []
 
-    def begin(self, path: Path | None, name: str, *, force: bool) -> None:
-        """Draw the initial weights, make the run directory, write config and environment.
-
-        Args:
-            path: the run directory; None: runs/<name>-<time>.
-            name: of the config.
-            force: whether an earlier run there may be replaced.
-        """
+    def initialize(self) -> None:
+        """Draw the initial weights; nothing is written yet."""
         network = new_network(self.config.model, self.data.preprocessing)
         network.initialize()
         self._set_up(Model(network, self.data.preprocessing))
-        run = self.run = run_directory.create(path, name, force=force)
-        run.write(CONFIG, render_config(self.config).encode())
+
+    def begin(self, run: RunDirectory, *, force: bool) -> None:
+        """Write the run's first files; the config comes last, when the run can be resumed.
+
+        Args:
+            run: locked.
+            force: whether an earlier run in it may be replaced.
+        """
+        self.run = run
+        run.clear(force=force)
         run.write_json(ENVIRONMENT, environment(self.data, self.device))
-        if self._pretraining_is_due:
-            self._save_last()
+        self._save_last()
+        run.write(CONFIG, render_config(self.config).encode())
 
     def resume(self, run: RunDirectory) -> None:
-        """Take weights, optimizer, generators and position from the last checkpoint.
+        """Take weights, optimizer, generators and position from the newest whole checkpoint.
+
+        Args:
+            run: locked.
 
         Raises:
-            CheckpointError: there is none, it is damaged, or config or data changed since.
+            CheckpointError: there is none, or config or data changed since.
         """
         recorded = run.environment()
         check_data_unchanged(self.data.digests, recorded, run)
-        self.warnings = inexact(recorded, environment(self.data, self.device))
-        self._set_up(load_model(run.last))
-        contents = read_folder(run.last, [STATE, STATE_TENSORS])
-        values = parse_json(run.last / STATE, contents[STATE])
-        tensors = parse_tensors(run.last / STATE_TENSORS, contents[STATE_TENSORS])
+        folder, checkpoint, self.warnings = newest_checkpoint(run)
+        self.warnings += inexact(recorded, environment(self.data, self.device))
+        self.last_is_whole = folder == run.last
+        check_model_unchanged(checkpoint.model, self.config, self.data.preprocessing, folder)
+        self._set_up(checkpoint.model)
         try:
-            self.metrics_length = int(values["metrics_length"])
             self.trainer.progress = restore(
-                self.trainer.optimizer, self.device, tensors, values["progress"]
+                self.trainer.optimizer, self.device, checkpoint.tensors, checkpoint.progress
             )
-            self.trainer.carried.load(tensors, self.trainer.model)
-        except (LookupError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{run.last / STATE}: not a training state ({error})") from None
+            self.trainer.carried.load(checkpoint.tensors, self.trainer.model)
+        except ValueError as error:
+            raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
+        self.run, self.metrics_length = run, checkpoint.metrics_length
         run.remove_strays()
         run.cut_metrics(self.metrics_length)
-        self.run = run
+        self._save_best_if_due()
         run.write(CONFIG, render_config(self.config).encode())
 
-    def train(self) -> Run:
+    def train(self, stopped_by: int | None = None) -> Run:
         """Train to the end, save after every epoch, and score the test split.
+
+        Args:
+            stopped_by: a signal that came before and is to be answered after the first step.
 
         Raises:
             RunError: the run failed; what was saved stays valid.
@@ -125,6 +139,7 @@ class Session:
             )
         )
         with StopSignals() as signals:
+            signals.received = signals.received or stopped_by
             if self._pretraining_is_due:
                 self._pretrain(signals)
             for event in trainer.events():
@@ -134,7 +149,8 @@ class Session:
                     self._after_epoch(event)
                 self.listener(event)
                 if signals.received:
-                    self._save_last()
+                    if isinstance(event, StepEvent):
+                        self._save_last()
                     raise Interrupted(signals.received, self._how_to_go_on(signals.received))
         return self._finish()
 
@@ -179,25 +195,35 @@ class Session:
                     "lr": event.lr,
                 }
             )
+        if self._is_due(event.step):
+            self._save_last()
+
+    def _is_due(self, step: int) -> bool:
+        """Whether training.checkpoint_every asks for a checkpoint after this step."""
+        every = self.config.training.checkpoint_every or {}
+        minutes = (time.monotonic() - self.saved_at) / 60
+        return step % every.get("steps", step + 1) == 0 or minutes >= every.get("minutes", math.inf)
 
     def _after_epoch(self, event: EpochEvent) -> None:
         engine = {"engine": self.engine, "engine_reason": self.engine_reason}
         self.metrics_length = self.run.append_metrics({**epoch_line(event), **engine})
-        if event.is_best:
-            write_folder(self.run.best, model_files(self.model))
         self._save_last()
+        self._save_best_if_due()
+
+    def _save_best_if_due(self) -> None:
+        """Write the best model, right after the epoch that brought it was saved as the last."""
+        progress = self.trainer.progress
+        if progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch:
+            write_folder(self.run.best, model_files(self.model))
 
     def _save_last(self) -> None:
         """Write the model and all that going on from here needs."""
         tensors, progress = capture(self.trainer.optimizer, self.trainer.progress, self.device)
         tensors |= self.trainer.carried.tensors()
-        state = {"metrics_length": self.metrics_length, "progress": progress}
-        files = model_files(self.model)
-        files[STATE] = to_json(state)
-        files[STATE_TENSORS] = safetensors.torch.save(
-            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        )
-        write_folder(self.run.last, files)
+        checkpoint = Checkpoint(self.model, tensors, progress, self.metrics_length)
+        kept = self.run.previous if self.last_is_whole else None
+        write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
+        self.last_is_whole, self.saved_at = True, time.monotonic()
 
     def _finish(self) -> Run:
         """Score the test split at the best epoch and close the metrics."""

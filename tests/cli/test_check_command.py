@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,15 +59,16 @@ def test_answers_that_depend_on_the_batch_are_found(
     leak: str, trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trained)
-    forward = SequenceClassifier.forward
+    carry = SequenceClassifier.carry
 
     def leaky(
-        self: SequenceClassifier, packed: PackedSequence, *vocabulary: object
-    ) -> torch.Tensor:
+        self: SequenceClassifier, packed: PackedSequence, *rest: Any, **keys: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         seen = len(packed.batch_sizes) if leak == "padding" else packed.batch_sizes[0]
-        return forward(self, packed, *vocabulary) + torch.tensor([0.001 * float(seen), 0.0])
+        logits, state = carry(self, packed, *rest, **keys)
+        return logits + torch.tensor([0.001 * float(seen), 0.0]), state
 
-    monkeypatch.setattr(SequenceClassifier, "forward", leaky)
+    monkeypatch.setattr(SequenceClassifier, "carry", leaky)
     ended = cli("check", "run")
     assert ended.code == 3
     assert "depend on the batch" in ended.out

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import safetensors.torch
 from tiny import Cli, listing, rows, write_table
+
+from seqtrain.runs.files import write_folder
 
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 
@@ -17,6 +25,15 @@ def metrics(run: str) -> list[dict[str, object]]:
     return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
 
 
+def assert_same_run(first: str, second: str) -> None:
+    """Compare weights, optimizer, scores and metrics of two runs, bit for bit."""
+    tensors = ("model.safetensors", "training_state.safetensors")
+    names = ["config.yaml", "test.json", "best/model.safetensors", *(f"last/{n}" for n in tensors)]
+    for name in names:
+        assert Path(first, name).read_bytes() == Path(second, name).read_bytes(), name
+    assert metrics(first) == metrics(second)
+
+
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_longer_run_equals_an_uninterrupted_one(project: Path, cli: Cli, epochs: int) -> None:
     whole = ("--set", "training.max_epochs=3")
@@ -25,9 +42,7 @@ def test_longer_run_equals_an_uninterrupted_one(project: Path, cli: Cli, epochs:
     ended = cli("fit", "c.yaml", "--run-dir", "parts", "--resume", *whole)
     assert ended.code == 0
     assert ended.out == "parts\n"
-    for name in ("best/model.safetensors", "last/model.safetensors", "config.yaml", "test.json"):
-        assert Path("whole", name).read_bytes() == Path("parts", name).read_bytes()
-    assert metrics("whole") == metrics("parts")
+    assert_same_run("whole", "parts")
 
 
 def test_changed_keys_are_named(project: Path, cli: Cli) -> None:
@@ -50,21 +65,187 @@ def test_changed_data_is_named_with_both_digests(project: Path, cli: Cli) -> Non
     assert ended.code == 2
     assert len(ended.problems) == 1
     assert "test.tsv" in ended.err
-    assert recorded in ended.err
+    assert recorded[:12] in ended.err
     assert listing(project) == before
 
 
-@pytest.mark.parametrize("name", ["training_state.json", "training_state.safetensors"])
-def test_damaged_state_is_refused(project: Path, cli: Cli, name: str) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+FILES = ["training_state.json", "training_state.safetensors", "model.safetensors", "manifest.json"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_checkpoint_is_skipped_for_the_one_before(
+    project: Path, cli: Cli, name: str
+) -> None:
+    cli("fit", "c.yaml", "--run-dir", "whole")
+    shutil.copytree("whole", "r")
     path = Path("r/last", name)
     path.write_bytes(path.read_bytes()[:-9])
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
+    assert ended.code == 0
+    assert name in ended.err
+    assert "going on from r/previous (step 4)" in ended.err
+    assert_same_run("whole", "r")
+    path = Path("r/previous", name)
+    assert path.read_bytes() == Path("whole/previous", name).read_bytes()
+
+
+def test_two_damaged_checkpoints_are_refused(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    for folder in ("last", "previous"):
+        Path("r", folder, "training_state.json").write_bytes(b"{}")
     before = listing(project)
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 2
-    assert len(ended.problems) == 1
-    assert name in ended.err
+    assert ["r/last/" in ended.problems[0], "r/previous/" in ended.problems[1]] == [True, True]
     assert listing(project) == before
+
+
+def test_best_lost_between_two_saves_is_written_again(project: Path, cli: Cli) -> None:
+    """As after a kill once the last checkpoint of an epoch stands, and its best model doesn't."""
+    cli("fit", "c.yaml", "--run-dir", "whole", "--set", "training.max_epochs=1")
+    shutil.copytree("whole", "r")
+    shutil.rmtree("r/best")
+    cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--set", "training.max_epochs=1")
+    assert_same_run("whole", "r")
+
+
+@pytest.mark.parametrize(
+    ("every", "saves"),
+    [("{steps: 3}", [3, 4]), ("{steps: 5}", [0, 4]), ("{minutes: 1e-9}", [4, 4])],
+)
+def test_checkpoints_within_an_epoch(project: Path, cli: Cli, every: str, saves: list[int]) -> None:
+    """One epoch of four steps, whose end has a checkpoint in any case, as has step 0."""
+    option = ("--set", f"training.checkpoint_every={every}", "--set", "training.max_epochs=1")
+    assert cli("fit", "c.yaml", "--run-dir", "r", *option).code == 0
+    assert [step_of("r/previous"), step_of("r/last")] == saves
+
+
+def step_of(folder: str) -> int:
+    """Return the updates made before a checkpoint."""
+    state = json.loads(Path(folder, "training_state.json").read_text())
+    assert isinstance(state["progress"]["step"], int)
+    return state["progress"]["step"]
+
+
+@pytest.mark.parametrize("every", ["{}", "{steps: 0}", "{steps: 2.5}", "{hours: 1}", "5"])
+def test_wrong_interval_is_refused(project: Path, cli: Cli, every: str) -> None:
+    ended = cli("fit", "c.yaml", "--set", f"training.checkpoint_every={every}")
+    assert ended.code == 2
+    assert "checkpoint_every" in ended.err
+
+
+def test_run_without_a_config_cannot_be_resumed(project: Path, cli: Cli) -> None:
+    Path("r").mkdir()
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume")
+    assert ended.code == 2
+    assert "--force" in ended.err
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from seqtrain.runs.lock import RunLock
+with RunLock(Path("r")):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with waiting:
+        assert waiting.stdout
+        waiting.stdout.readline()
+        for option in ("--resume", "--force"):
+            ended = cli("fit", "c.yaml", "--run-dir", "r", option, "--quiet")
+            assert ended.code == 2
+            assert f"in use by process {waiting.pid};" in ended.err
+        waiting.kill()
+    assert Path("r/.lock").exists()
+    assert cli("fit", "c.yaml", "--run-dir", "r", "--resume").code == 0
+    assert not Path("r/.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("progress/step", "4"),
+        ("progress/step", -1),
+        ("progress/batches_done", 3),
+        ("progress/best_value", float("nan")),
+        ("progress/module", "os"),
+        ("progress", None),
+        ("metrics_length", 1.5),
+        ("format_version", 2),
+    ],
+)
+def test_forged_state_is_refused(project: Path, cli: Cli, path: str, value: object) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    shutil.rmtree("r/previous")
+    files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
+    state = json.loads(files["training_state.json"])
+    *keys, last = path.split("/")
+    (state[keys[0]] if keys else state)[last] = value
+    write_folder(Path("r/last"), {**files, "training_state.json": json.dumps(state).encode()})
+    before = listing(project)
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
+    assert ended.code == 2
+    assert "training_state.json" in ended.err
+    assert "bug" not in ended.err
+    assert listing(project) == before
+
+
+def _no_moments(tensors: dict[str, Any]) -> None:
+    del tensors["optimizer.0.exp_avg"]
+
+
+def _no_generator(tensors: dict[str, Any]) -> None:
+    del tensors["generator.cpu"]
+
+
+def _short_generator(tensors: dict[str, Any]) -> None:
+    tensors["generator.cpu"] = tensors["generator.cpu"][:9].clone()
+
+
+def _not_finite(tensors: dict[str, Any]) -> None:
+    tensors["optimizer.1.exp_avg_sq"][0] = float("inf")
+
+
+def _transposed(tensors: dict[str, Any]) -> None:
+    tensors["optimizer.0.exp_avg"] = tensors["optimizer.0.exp_avg"].T.contiguous()
+
+
+@pytest.mark.parametrize(
+    "change", [_no_moments, _no_generator, _short_generator, _not_finite, _transposed]
+)
+def test_forged_state_tensors_are_refused(
+    project: Path, cli: Cli, change: Callable[[dict[str, Any]], None]
+) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    shutil.rmtree("r/previous")
+    files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
+    tensors = safetensors.torch.load(files["training_state.safetensors"])
+    change(tensors)
+    files["training_state.safetensors"] = safetensors.torch.save(tensors)
+    write_folder(Path("r/last"), files)
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
+    assert ended.code == 2
+    assert "bug" not in ended.err
+
+
+def test_checkpoint_of_another_architecture_is_refused(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    cli("fit", "c.yaml", "--run-dir", "other", "--set", "model.hidden_size=5")
+    shutil.rmtree("r/last")
+    Path("other/last").rename("r/last")
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
+    assert ended.code == 2
+    assert "architecture" in ended.err
 
 
 def test_shortened_metrics_are_refused(project: Path, cli: Cli) -> None:

@@ -113,6 +113,7 @@ def test_what_other_yaml_tools_read_as_no_text_is_the_same_here_or_refused(text:
         (DATA + "? [a, [b]]\n: 1", "cfg.yaml:2:3: a list or mapping can't be a key; expected text"),
         (DATA + "? !x y\n: [1]", "cfg.yaml:2:3: tag !x refused; write plain values"),
         (DATA + "'': 1", "cfg.yaml:2:1: a key is empty; expected text"),
+        (DATA + '? "\\uD800"', "cfg.yaml:2:3: a key holds a lone surrogate"),
         (
             DATA + "seed: 1\nmodel: {}\nseed: 2",
             "cfg.yaml:4:1: seed: given twice, on lines 2 and 4;",

@@ -17,10 +17,14 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
-from seqtrain.runs.files import read_folder, write_folder
+from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 
 FILES = ["model.safetensors", "model.json", "vocabulary.json"]
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
 
 
 def make_model(kind: str = "text", **settings: Any) -> Model:
@@ -73,7 +77,7 @@ def test_weights_have_torchs_names(folder: Path) -> None:
 
 def rewrite(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
     """Change the JSON of a file, digest and all, as a forger would."""
-    files = read_folder(folder, FILES)
+    files = read_files(folder)
     values = json.loads(files[name])
     files[name] = json.dumps(change(values) or values).encode()
     write_folder(folder, files)
@@ -174,7 +178,7 @@ def _extra(weights: dict[str, torch.Tensor]) -> None:
 def test_wrong_tensor_is_named(
     folder: Path, change: Callable[[dict[str, torch.Tensor]], None]
 ) -> None:
-    files = read_folder(folder, FILES)
+    files = read_files(folder)
     weights = safetensors.torch.load(files["model.safetensors"])
     change(weights)
     write_folder(folder, {**files, "model.safetensors": safetensors.torch.save(weights)})
@@ -184,6 +188,6 @@ def test_wrong_tensor_is_named(
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"PK\x03\x04", b"\xff" * 64])
 def test_what_is_no_safetensors_is_refused(folder: Path, content: bytes) -> None:
-    write_folder(folder, {**read_folder(folder, FILES), "model.safetensors": content})
+    write_folder(folder, {**read_files(folder), "model.safetensors": content})
     with pytest.raises(CheckpointError, match="safetensors"):
         load_model(folder)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,34 +17,63 @@ import pytest
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.runs.files import (
     complete_folder,
-    read_folder,
     remove_strays,
     write_atomically,
     write_folder,
 )
 from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.saved_folder import SavedFolder, read_folder
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
+
+
+def content(saved: SavedFolder) -> dict[str, bytes]:
+    return {name: saved.read(name) for name in ("a", "b")}
 
 
 def test_folder_is_replaced_whole(tmp_path: Path) -> None:
     target = tmp_path / "best"
     write_folder(target, {**OLD, "gone": b"x"})
     write_folder(target, NEW)
-    assert read_folder(target, ["a", "b"]) == NEW
+    assert read_folder(target, content) == NEW
     assert {path.name for path in target.iterdir()} == {"a", "b", "manifest.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
+
+
+def test_previous_folder_is_kept_and_the_one_before_removed(tmp_path: Path) -> None:
+    last, previous = tmp_path / "last", tmp_path / "previous"
+    for number in range(4):
+        write_folder(last, {**OLD, "a": str(number).encode()}, previous)
+    assert [read_folder(folder, content)["a"] for folder in (last, previous)] == [b"3", b"2"]
+    assert {path.name for path in tmp_path.iterdir()} == {"last", "previous"}
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    write_folder(tmp_path / "best", OLD)
+    (tmp_path / "best" / "a").unlink()
+    make(tmp_path / "best" / "a")
+    with pytest.raises(CheckpointError):
+        read_folder(tmp_path / "best", content)
+
+
+def test_larger_file_than_allowed_is_not_read(tmp_path: Path) -> None:
+    write_folder(tmp_path / "best", OLD)
+    with open(tmp_path / "best" / "a", "wb") as file:
+        file.truncate(2**30)
+    with pytest.raises(CheckpointError, match="at most"):
+        read_folder(tmp_path / "best", content)
 
 
 def test_every_byte_is_checked(tmp_path: Path) -> None:
     target = tmp_path / "best"
     write_folder(target, OLD)
     for place in range(len(OLD["a"])):
-        content = bytearray(OLD["a"])
-        content[place] ^= 4
-        (target / "a").write_bytes(content)
+        damaged = bytearray(OLD["a"])
+        damaged[place] ^= 4
+        (target / "a").write_bytes(damaged)
         with pytest.raises(CheckpointError, match="damaged") as error:
-            read_folder(target, ["a"])
+            read_folder(target, content)
         assert "\n" not in str(error.value)
         assert len(str(error.value)) < 250
 
@@ -55,7 +85,7 @@ def test_foreign_manifest_is_refused(tmp_path: Path, manifest: str) -> None:
     write_folder(tmp_path / "best", OLD)
     (tmp_path / "best" / "manifest.json").write_text(manifest)
     with pytest.raises(CheckpointError):
-        read_folder(tmp_path / "best", ["a"])
+        read_folder(tmp_path / "best", content)
 
 
 def test_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
@@ -64,10 +94,10 @@ def test_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
     target.rename(tmp_path / ".best-old")
     (tmp_path / ".best-77").mkdir()
     assert complete_folder(target) != target
-    assert read_folder(target, ["a", "b"]) == OLD
+    assert read_folder(target, content) == OLD
     remove_strays(tmp_path, ["best"])
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
-    assert read_folder(target, ["a", "b"]) == OLD
+    assert read_folder(target, content) == OLD
 
 
 def test_strays_alone_are_removed(tmp_path: Path) -> None:
@@ -96,7 +126,7 @@ def test_reader_sees_the_old_or_the_new_while_a_writer_is_at_work(tmp_path: Path
     writer.start()
     try:
         for _ in range(100):
-            assert read_folder(target, ["a", "b"]) in versions
+            assert read_folder(target, content) in versions
     finally:
         stop.set()
         writer.join()
@@ -124,7 +154,7 @@ def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path: Path) 
         with pytest.raises(RunError, match="best"):
             write_folder(tmp_path / "best", {"a": b"x", "b": b"x" * 1000})
     assert (tmp_path / "file").read_bytes() == b"old"
-    assert read_folder(tmp_path / "best", ["a", "b"]) == OLD
+    assert read_folder(tmp_path / "best", content) == OLD
     assert {path.name for path in tmp_path.iterdir()} == {"file", "best"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import NoReturn
 
 from seqtrain.data.examples import BadRow, shorten
@@ -42,8 +43,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Build an object whose keys are all different."""
     value = dict(pairs)
     if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise BadRow(f"JSON with the key {shorten(twice)} twice")
     return value
 

@@ -1,0 +1,90 @@
+"""A checkpoint: a model folder that holds besides all that exact training goes on from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from seqtrain.errors import CheckpointError
+from seqtrain.runs.files import to_json
+from seqtrain.runs.model_folder import (
+    Model,
+    check_version,
+    model_files,
+    read_model,
+    read_tensors,
+)
+from seqtrain.runs.saved_folder import SavedFolder
+
+FORMAT_VERSION = 1
+STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
+MOMENTS = 2
+"""Tensors of a weight's size that an optimizer keeps for it."""
+GENERATORS = 2**20
+"""Bytes that random generators and counters take at most."""
+CARRIED = 2**30
+"""Bytes that the states carried on for groups take at most."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A run at one step.
+
+    Attributes:
+        model: as it stood.
+        tensors: the optimizer's and the random generators' state, by name.
+        progress: counters and sums, JSON values by name.
+        metrics_length: bytes of metrics.jsonl then.
+    """
+
+    model: Model
+    tensors: dict[str, Tensor]
+    progress: dict[str, Any]
+    metrics_length: int
+
+
+def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
+    """Return the files of a checkpoint's folder by name."""
+    tensors = {name: t.detach().cpu().contiguous() for name, t in checkpoint.tensors.items()}
+    state = {
+        "format_version": FORMAT_VERSION,
+        "metrics_length": checkpoint.metrics_length,
+        "progress": checkpoint.progress,
+    }
+    return {
+        **model_files(checkpoint.model),
+        STATE: to_json(state),
+        STATE_TENSORS: safetensors.torch.save(tensors),
+    }
+
+
+def expected_size(model: Model) -> int:
+    """Return the bytes that a checkpoint's folder takes, about: carried states aren't counted."""
+    size = sum(map(len, model_files(model).values()))
+    return size + MOMENTS * sum(p.nbytes for p in model.network.parameters()) + GENERATORS
+
+
+def read_checkpoint(saved: SavedFolder) -> Checkpoint:
+    """Return the checkpoint in a saved folder.
+
+    Raises:
+        CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
+    """
+    model = read_model(saved)
+    path = saved.place / STATE
+    values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)
+    length, progress = values.get("metrics_length"), values.get("progress")
+    if type(length) is not int or length < 0 or not isinstance(progress, dict):
+        raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
+    tensors = read_tensors(saved, STATE_TENSORS, _largest_state(model))
+    return Checkpoint(model, tensors, progress, length)
+
+
+def _largest_state(model: Model) -> int:
+    carried = CARRIED if model.network.config.initial_state == "carried" else 0
+    # Beside an embedding stands a number a row too: with one column, as much as two weights more.
+    weights = (MOMENTS + 2) * sum(p.nbytes for p in model.network.parameters())
+    return weights + GENERATORS + carried

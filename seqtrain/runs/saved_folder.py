@@ -1,0 +1,136 @@
+"""Reading what `write_folder` wrote: of one writing, undamaged, and nothing larger than allowed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from seqtrain.data.examples import BadRow
+from seqtrain.data.readers.strict_json import parse_json as parse_strictly
+from seqtrain.errors import CheckpointError
+from seqtrain.runs.files import MANIFEST, complete_folder
+
+LARGEST_JSON = 2**28
+"""Most bytes of a JSON file that is read."""
+READ_ATTEMPTS = 10
+"""Times a folder is read, for a writer may be replacing it."""
+PAUSE = 0.01
+"""Seconds that each further attempt waits longer."""
+
+T = TypeVar("T")
+
+
+class SavedFolder:
+    """A folder that `write_folder` wrote; each file is checked as it is read.
+
+    Args:
+        folder: where.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.place = complete_folder(folder)
+        self._identity = _identity(self.place)
+
+    @cached_property
+    def _digests(self) -> dict[str, Any]:
+        path = self.place / MANIFEST
+        values = parse_json(path, _read(path, LARGEST_JSON))
+        digests = values.get("sha256") if isinstance(values, dict) else None
+        if not isinstance(digests, dict):
+            raise CheckpointError(f"{path}: no digests in it; expected a seqtrain manifest")
+        return digests
+
+    def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            name: of the file.
+            limit: most bytes that may be in it.
+
+        Raises:
+            CheckpointError: it or the manifest is missing, larger, or not what was written.
+        """
+        digests = self._digests
+        content = _read(self.place / name, limit)
+        found = hashlib.sha256(content).hexdigest()
+        if found != digests.get(name):
+            raise CheckpointError(
+                f"{self.place / name}: damaged: its SHA-256 is {found[:12]}…, "
+                f"the manifest says {str(digests.get(name))[:12]}…; restore it from a copy"
+            )
+        return content
+
+    def read_json(self, name: str) -> Any:
+        """Return the JSON value of a file; raises as `read` does, or where it isn't JSON."""
+        return parse_json(self.place / name, self.read(name))
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another folder stands in its place by now."""
+        return _identity(self.place) != self._identity
+
+
+def read_folder(folder: Path, read: Callable[[SavedFolder], T]) -> T:
+    """Return what `read` makes of a saved folder; anew where it is replaced meanwhile.
+
+    All that `read` sees is of one writing, the old or the new.
+
+    Raises:
+        CheckpointError: the folder is missing, or `read` raised it.
+    """
+    for attempt in range(1, READ_ATTEMPTS):
+        saved = SavedFolder(folder)
+        try:
+            return read(saved)
+        except CheckpointError:
+            if not saved.is_replaced:
+                raise
+        time.sleep(attempt * PAUSE)
+    return read(SavedFolder(folder))
+
+
+def parse_json(path: Path, content: bytes) -> Any:
+    """Return the JSON value of a file.
+
+    Raises:
+        CheckpointError: it isn't JSON.
+    """
+    try:
+        return parse_strictly(content.decode())
+    except (UnicodeDecodeError, BadRow) as error:
+        raise CheckpointError(f"{path}: not valid JSON ({error})") from None
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """Read a regular file, without waiting on pipes and devices."""
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise CheckpointError(f"{path}: not a regular file")
+            if status.st_size > limit:
+                raise CheckpointError(
+                    f"{path}: found {status.st_size:,} bytes; expected at most {limit:,}"
+                )
+            return file.read(limit + 1)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    """Tell a folder from the one that takes its place."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return 0, 0
+    return status.st_ino, status.st_ctime_ns

@@ -1,0 +1,34 @@
+"""Refusing to train where the disk can't hold what a run saves, before the first epoch."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from seqtrain.errors import RunError
+from seqtrain.runs.checkpoint import expected_size
+from seqtrain.runs.model_folder import Model
+
+CHECKPOINTS = 5
+"""Folders that stand at most at one time: best, last, previous, and two under way."""
+
+
+def check_space(folder: Path, model: Model) -> None:
+    """Compare the space that a run's folders need at most with what is free.
+
+    Args:
+        folder: the run directory, or one above it that may not exist yet.
+        model: to be saved.
+
+    Raises:
+        RunError: there is less; both are named in bytes.
+    """
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    needed, free = CHECKPOINTS * expected_size(model), shutil.disk_usage(place).free
+    if free < needed:
+        raise RunError(
+            f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "
+            "checkpoints; make room, or choose another --run-dir"
+        )

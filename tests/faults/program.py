@@ -1,0 +1,201 @@
+"""The program in processes of their own, forked from one that has torch loaded already."""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["torch._dynamo", "seqtrain.cli.main", "seqtrain.cli.fit_screen", "seqtrain.workflows.fit"]
+)
+PATIENCE = 60.0
+"""Seconds after which a process counts as hung."""
+KILLED = -signal.SIGKILL
+TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
+
+CONFIG = """\
+data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
+batching: {batch_size: 4}
+model: {embedding_dim: 4, hidden_size: 4, dropout: 0.2}
+training:
+  {max_epochs: 4, patience: null, lr: 0.02, schedule: cosine, warmup: 0.1,
+   checkpoint_every: {steps: 3}}
+"""
+WORDS = {"down": ["fall", "sink", "drop", "slip"], "up": ["rise", "climb", "grow", "lift"]}
+
+
+def rows(count: int, seed: int) -> list[tuple[str, str]]:
+    """Return sentences and labels; the words tell the label."""
+    draw = random.Random(seed)
+    labels = [draw.choice(list(WORDS)) for _ in range(count)]
+    return [
+        (" ".join(draw.choices([*WORDS[x], "the"], k=2 + i % 5)), x) for i, x in enumerate(labels)
+    ]
+
+
+def write_project(folder: Path) -> None:
+    """Write a config and its data; a run of it takes a fraction of a second."""
+    for name, count, seed in (("train", 40, 1), ("test", 20, 2)):
+        lines = [("text", "label"), *rows(count, seed)]
+        (folder / f"{name}.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
+    (folder / "c.yaml").write_text(CONFIG)
+
+
+def die_within(function: str, call: int, events: int) -> None:
+    """Let this process kill itself some steps of the interpreter after a function was called.
+
+    Args:
+        function: its name.
+        call: which of its calls, from 1.
+        events: calls and returns after it.
+    """
+    calls = left = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls, left
+        if left:
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+        elif event == "call" and frame.f_code.co_name == function:
+            calls += 1
+            left = events if calls == call else 0
+
+    sys.setprofile(count)
+
+
+def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] | None) -> None:
+    """What a process of its own does."""
+    os.chdir(folder)
+    for name, descriptor in (("out", 1), ("err", 2)):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        os.dup2(os.open(f"{name}-{os.getpid()}", flags, 0o644), descriptor)
+    faulthandler.dump_traceback_later(PATIENCE / 2)  # where a process hangs, its stderr says
+    from seqtrain.cli.main import run
+
+    if prepare is not None:
+        prepare()
+    run(arguments)
+
+
+class Running:
+    """The program under way in a folder.
+
+    Args:
+        folder: its current directory.
+        arguments: of the command line.
+        prepare: is called in the process before it begins.
+    """
+
+    def __init__(
+        self, folder: Path, *arguments: str, prepare: Callable[[], None] | None = None
+    ) -> None:
+        self.folder = folder
+        self.process: ForkServerProcess = FORKS.Process(
+            target=run_program, args=(str(folder), list(arguments), prepare)
+        )
+        self.process.start()
+
+    def end(self) -> int:
+        """Wait for its end; return the exit code, or the negative signal that killed it."""
+        self.process.join(PATIENCE)
+        for name in ("out", "err"):
+            path = self.folder / f"{name}-{self.process.pid}"
+            if path.exists():
+                setattr(self, name, path.read_text())
+                path.unlink()
+        assert self.process.exitcode is not None, f"the program hangs: {self.err}"
+        return self.process.exitcode
+
+    out = err = ""
+
+    def send(self, number: int) -> None:
+        assert self.process.pid
+        os.kill(self.process.pid, number)
+
+    def wait_for(self, path: Path) -> None:
+        """Wait until a file is there."""
+        until = time.monotonic() + PATIENCE
+        while not path.exists():
+            assert time.monotonic() < until, f"no {path}"
+            assert self.process.is_alive(), "the program ended"
+            time.sleep(0.002)
+
+
+@contextmanager
+def started(*arguments: Any, **options: Any) -> Iterator[Running]:
+    """Start the program; it is gone when the block is left."""
+    running = Running(*arguments, **options)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.join()
+        running.end()
+
+
+def fit(folder: Path, run: str, *options: str) -> Running:
+    """Train to the end, or go on with a run that has begun."""
+    arguments = fit_arguments(folder, run, *options)
+    with started(folder, *arguments) as running:
+        code = running.end()
+        assert code == 0, running.err
+    return running
+
+
+def fit_arguments(folder: Path, run: str, *options: str) -> list[str]:
+    """Say how a user would go on: `--resume` where the run has begun, else anew."""
+    begun = (folder / run / "config.yaml").exists()
+    how = "--resume" if begun else "--force"
+    return ["fit", "c.yaml", "--run-dir", run, "--quiet", how, *options]
+
+
+def fingerprint(run: Path) -> dict[str, str]:
+    """Return a digest of all that a run leaves, but times and the checkpoint before the last."""
+    found = {}
+    for path in sorted(run.rglob("*")):
+        name = str(path.relative_to(run))
+        if path.is_file() and not name.startswith("previous/"):
+            found[name] = _digest(path)
+    del found["environment.json"], found["last/manifest.json"]
+    return found
+
+
+def _digest(path: Path) -> str:
+    content = path.read_bytes()
+    if path.name in ("metrics.jsonl", "training_state.json"):
+        values = [_timeless(json.loads(line)) for line in _documents(path)]
+        content = json.dumps(values).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _documents(path: Path) -> list[str]:
+    text = path.read_text()
+    return text.splitlines() if path.suffix == ".jsonl" else [text]
+
+
+def _timeless(value: Any) -> Any:
+    """Leave out what differs from run to run: times, and the length of text that holds them."""
+    if not isinstance(value, dict):
+        return value
+    left_out = (*TIMES, "metrics_length")
+    return {key: _timeless(item) for key, item in value.items() if key not in left_out}
+
+
+kill_within = partial(partial, die_within)
+"""Make what `Running` takes as `prepare`, from the arguments of `die_within`."""

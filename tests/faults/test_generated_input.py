@@ -1,0 +1,103 @@
+"""Generated configs and rows: a run ends with 0, or with 2 and words; nothing else happens."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from program import WORDS
+
+from seqtrain.cli.main import run as run_program
+
+TEXT = st.text(st.sampled_from('ab \t\n\r"\\\x00\u2028\u202eé🙂\x1b[,;:0_-'), max_size=12)
+WORD = st.sampled_from([word for words in WORDS.values() for word in words])
+CELL = st.one_of(st.lists(WORD, min_size=1, max_size=4).map(" ".join), TEXT)
+ROWS = st.lists(st.tuples(CELL, st.one_of(st.sampled_from(["up", "down"]), CELL)), max_size=12)
+VALUE = st.one_of(
+    st.integers(-2, 10).map(str),
+    st.sampled_from(["null", "true", "no", "1e-3", ".nan", "-1", "[]", "{}", "auto", "x: y", "'"]),
+    st.floats(-1, 2).map(repr),
+    TEXT,
+)
+CHOICES = {
+    "model.rnn": ("gru", "lstm", "rnn"),
+    "model.pooling": ("last", "mean", "max", "attention"),
+    "model.bidirectional": ("true", "false"),
+    "data.tokenizer": ("word", "whitespace", "char", "byte"),
+    "data.kind": ("text", "tokens"),
+    "data.empty": ("error", "drop", "unk"),
+    "data.overlong": ("head", "tail", "middle", "error"),
+    "data.max_length": ("1", "3", "null"),
+    "data.min_count": ("1", "2", "9"),
+    "data.validation": ("0.3", "null", "train.csv"),
+    "data.header": ("auto", "true", "false"),
+    "batching.max_tokens": ("null", "4", "99"),
+    "training.optimizer": ("adamw", "adam", "sgd"),
+    "training.schedule": ("constant", "linear", "cosine", "plateau"),
+    "training.class_weights": ("null", "balanced", "{up: 2, down: 1}"),
+    "training.checkpoint_every": ("null", "{steps: 1}", "{minutes: 1}", "{steps: 0.5}"),
+    "training.lr": ("0.01", "1e3", "0"),
+}
+OPTION = st.sampled_from(sorted(CHOICES)).flatmap(
+    lambda key: st.tuples(st.just(key), st.one_of(st.sampled_from(CHOICES[key]), VALUE))
+)
+BASE = {
+    "data.train": "train.csv", "data.sequence": "text", "data.label": "label",
+    "model.embedding_dim": "2", "model.hidden_size": "2", "training.max_epochs": "1",
+    "batching.batch_size": "4",
+}  # fmt: skip
+
+
+def run_once(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> tuple[int, str]:
+    """Train on generated rows with generated options; return the exit code and stderr."""
+    quoted = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
+    content = "\n".join(["text,label", *quoted, ""])
+    Path("train.csv").write_bytes(content.encode())
+    chosen = {**BASE, **dict(options)}
+    sets = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+    arguments = ["fit", "empty.yaml", *sets, "--run-dir", "r", "--force", "--quiet", "--no-cache"]
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            run_program(arguments)
+        except SystemExit as ended:
+            return int(ended.code or 0), err.getvalue()
+    raise AssertionError("the program always exits")
+
+
+@pytest.mark.parametrize("examples", [80, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_generated_configs_and_rows(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, figure: Callable[[str], None], examples: int
+) -> None:
+    monkeypatch.chdir(disk)
+    Path("empty.yaml").write_text("seed: 0\n")
+    codes: Counter[int] = Counter()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(rows=ROWS, options=st.lists(OPTION, max_size=3))
+    def ends_with_0_or_2(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            code, err = run_once(rows, options)
+        codes[code] += 1
+        assert code in (0, 2), err
+        assert code == 0 or any(line.startswith("seqtrain: ") for line in err.splitlines())
+        assert "Traceback" not in err
+
+    ends_with_0_or_2()
+    assert codes[0]
+    assert codes[2]
+    figure(f"generated configs and rows: {sum(codes.values())}, exit codes {dict(codes)}")

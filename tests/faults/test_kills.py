@@ -1,0 +1,85 @@
+"""SIGKILL at any moment, again and again: a run ends with the same bits as one never stopped."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from program import KILLED, fingerprint, fit, fit_arguments, kill_within, started
+
+from seqtrain.workflows.classifier import load
+
+KILLS_A_RUN = 4
+PHASES = {"evaluating": "predict_logits", "saving": "write_folder", "any": None}
+
+
+def kill(folder: Path, phase: str, draw: random.Random, duration: float) -> bool:
+    """Start or resume the run and kill it; say whether it was still under way."""
+    function = PHASES[phase]
+    prepare = function and kill_within(function, draw.randint(1, 4), draw.randint(1, 200))
+    with started(folder, *fit_arguments(folder, "r"), prepare=prepare) as running:
+        if not function:
+            time.sleep(draw.uniform(0, duration))
+            running.process.kill()
+        code = running.end()
+        assert code in (0, KILLED), running.err
+    return code == KILLED
+
+
+def predictions(run: Path) -> list[object]:
+    return [load(run).predict(["rise the lift", "fall", "the n1 unknown"])]
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.slow)])
+def test_killed_runs_end_with_equal_bits(
+    project: Path, figure: Callable[[str], None], kills: int
+) -> None:
+    fit(project, "whole")
+    whole, answers = fingerprint(project / "whole"), predictions(project / "whole")
+    began = time.monotonic()
+    fit(project, "again")
+    duration = time.monotonic() - began
+    assert fingerprint(project / "again") == whole
+    draw, done, runs, within_epoch = random.Random(kills), dict.fromkeys(PHASES, 0), 0, 0
+    while sum(done.values()) < kills:
+        shutil.rmtree(project / "r", ignore_errors=True)
+        for _ in range(KILLS_A_RUN):
+            phase = draw.choice(list(PHASES))
+            done[phase] += kill(project, phase, draw, duration)
+            within_epoch += state_is_within_an_epoch(project / "r")
+        fit(project, "r")
+        assert fingerprint(project / "r") == whole
+        assert predictions(project / "r") == answers
+        runs += 1
+    assert all(done.values()), done
+    assert within_epoch
+    figure(
+        f"SIGKILL: {sum(done.values())} kills ({done['evaluating']} while evaluating, "
+        f"{done['saving']} while saving) in {runs} runs, {within_epoch} times left within an "
+        "epoch; 0 differences to the run never stopped"
+    )
+
+
+def state_is_within_an_epoch(run: Path) -> bool:
+    """Whether a killed run will go on from a step that doesn't end an epoch."""
+    state = run / "last" / "training_state.json"
+    return state.exists() and '"batches_done": 0' not in state.read_text()
+
+
+def test_a_lost_generator_would_be_noticed(project: Path) -> None:
+    """The comparison isn't blind: a run that goes on with another seed's dropout ends otherwise."""
+    fit(project, "whole")
+    with started(project, *fit_arguments(project, "r"), prepare=forget_generators) as running:
+        assert running.end() == 0
+    assert fingerprint(project / "r") != fingerprint(project / "whole")
+
+
+def forget_generators() -> None:
+    """Begin from another state of the generators than the seed's."""
+    import torch
+
+    torch.manual_seed = lambda seed: torch.default_generator.manual_seed(seed + 1)  # type: ignore

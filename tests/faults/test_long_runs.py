@@ -1,0 +1,70 @@
+"""Endless input in flat memory, and equal runs whatever the hash seed, for each thread count."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from program import fingerprint, fit
+
+PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
+BLOCK = b"rise the lift climb\nfall sink the drop\n" * 1000
+MEMORY = 600 * 2**20
+
+
+def resident(process: int) -> int:
+    """Return the memory that a process holds, in bytes."""
+    pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("size", [2**20, pytest.param(2 * 2**30, marks=pytest.mark.slow)])
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_memory_is_flat_on_endless_input(
+    project: Path, figure: Callable[[str], None], size: int
+) -> None:
+    fit(project, "r")
+    command = [*PROGRAM, "predict", "-", "--run", str(project / "r"), "--output", os.devnull]
+    held = []
+    with subprocess.Popen([*command, "--force"], stdin=subprocess.PIPE) as process:
+        assert process.stdin
+        written = 0
+        while written < size:
+            written += process.stdin.write(BLOCK)
+            held.append(resident(process.pid))
+        process.stdin.close()
+        assert process.wait() == 0
+    peak, early = max(held), max(held[: 2 * len(held) // 3])
+    assert peak < MEMORY
+    assert peak < early * 1.05
+    figure(f"predict of {written / 1e6:,.0f} MB: {early / 2**20:.0f} MiB after two thirds, "
+           f"{peak / 2**20:.0f} MiB at the end")  # fmt: skip
+
+
+@pytest.mark.parametrize("seeds", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_equal_runs_whatever_the_hash_seed(
+    project: Path, figure: Callable[[str], None], seeds: int
+) -> None:
+    digests: dict[int, set[str]] = {1: set(), 2: set()}
+    for threads, found in digests.items():
+        for seed in range(seeds if threads == 1 or seeds > 2 else 1):
+            run = f"r{threads}-{seed}"
+            environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(threads)}
+            command = [*PROGRAM, "fit", "c.yaml", "--run-dir", run, "--quiet", "--no-cache"]
+            subprocess.run(
+                command,
+                cwd=project,
+                env={**os.environ, **environment},
+                check=True,
+                capture_output=True,
+            )
+            recorded = json.loads((project / run / "environment.json").read_text())
+            assert recorded["threads"] == threads
+            found.add(json.dumps(fingerprint(project / run)))
+    assert [len(found) for found in digests.values()] == [1, 1]
+    figure(f"equal runs: {seeds} hash seeds, 1 and 2 threads: one digest a thread count")

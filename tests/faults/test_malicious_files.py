@@ -1,0 +1,183 @@
+"""Files made to do harm, under our names: refused, and nothing runs, is reached, or grows."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pickle
+import shutil
+import struct
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from program import CONFIG, fit
+from watched import watch
+
+from seqtrain.runs.files import write_folder
+
+CANARY = "canary"
+MEMORY = 640 * 2**20
+"""Less than the 1 GiB of a bomb; a line is read up to 256 MiB, and may be held twice."""
+NAMES = ("model.safetensors", "model.json", "vocabulary.json", "training_state.safetensors",
+         "training_state.json", "manifest.json")  # fmt: skip
+TAGS = ("!!python/object/apply:os.system [touch canary]", "!!python/name:os.system x",
+        "!!python/object/new:os.system [touch canary]", "!!python/module:os x",
+        "!!python/object/apply:subprocess.check_output [[touch, canary]]", "!include /etc/passwd",
+        "!!binary aGk=", "!ENV ${PATH}", "&a [*a, *a]", "*undefined")  # fmt: skip
+WORDS = ("os.system", "../../../../etc/passwd", "/etc/passwd", "file:///etc/passwd",
+         "http://127.0.0.1:9/x", "__import__('os').system('touch canary')", "${jndi:x}",
+         "{{7*7}}", "$(touch canary)", "`touch canary`")  # fmt: skip
+
+
+class Payload:
+    """Creates a file when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch {CANARY}",)
+
+
+class Evaluated:
+    """The same, past a list of forbidden modules."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (f"open('{CANARY}', 'w').close()",)
+
+
+def pickles() -> Iterator[bytes]:
+    """Yield files that run code when they are unpickled, by torch.load or by numpy too."""
+    for payload in (Payload(), Evaluated()):
+        yield from (pickle.dumps(payload, protocol) for protocol in (0, 2, 5))
+    zipped = io.BytesIO()
+    torch.save({"head.weight": torch.zeros(1), "x": Payload()}, zipped)
+    yield zipped.getvalue()
+    array = io.BytesIO()
+    np.save(array, np.array([Payload()], dtype=object), allow_pickle=True)
+    yield array.getvalue()
+
+
+def headers() -> Iterator[bytes]:
+    """Yield safetensors files whose header lies."""
+    huge = {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 4]}
+    empty = {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}
+    part = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+    for header in ({"head.bias": huge}, {"head.bias": empty}, {"a": part, "b": part},
+                   {"__metadata__": {"module": "os"}, "head.bias": part}):  # fmt: skip
+        text = json.dumps(header).encode()
+        yield struct.pack("<Q", len(text)) + text + bytes(4)
+    yield struct.pack("<Q", 2**63) + b"{}"
+    yield struct.pack("<Q", 2**33) + b"{" * 99
+
+
+def model_folders(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Yield the files of model folders, one of them malicious; digests come with writing."""
+    for name in NAMES[:-1]:
+        yield from ({**files, name: content} for content in pickles())
+    for name in ("model.safetensors", "training_state.safetensors"):
+        yield from ({**files, name: content} for content in headers())
+    description = json.loads(files["model.json"])
+    for word in WORDS:
+        forged = json.loads(files["model.json"])
+        forged["architecture"]["_target_"] = word
+        yield {**files, "model.json": json.dumps(forged).encode()}
+        forged = {**description, "format_version": word}
+        yield {**files, "model.json": json.dumps(forged).encode()}
+        vocabulary = {"tokens": ["<pad>", "<unk>"], "source": word}
+        yield {**files, "vocabulary.json": json.dumps(vocabulary).encode()}
+    deep = b"[" * 10**6
+    yield from ({**files, name: deep} for name in NAMES[1:3])
+
+
+def data_files(folder: Path) -> Iterator[str]:
+    """Write malicious data files; yield their names."""
+    zeros = gzip.compress(bytes(2**24))
+    (folder / "bomb.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\n") + 64 * zeros)
+    np.savez(folder / "object.npz", values=np.array([Payload()], dtype=object),
+             offsets=np.array([0, 1]), labels=np.array(["a"]))  # fmt: skip
+    with zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("values.npy", bytes(2**28))
+        archive.writestr("../outside.npy", b"x")
+    with tarfile.open(folder / "archive.tsv", "w") as tar:
+        tar.add(folder / "c.yaml", "../../outside")
+    (folder / "pickled.jsonl").write_bytes(pickle.dumps(Payload(), 0))
+    (folder / "pickled.npz").write_bytes(pickle.dumps(Payload()))
+    yield from ("bomb.tsv.gz", "object.npz", "bomb.npz", "archive.tsv", "pickled.jsonl",
+                "pickled.npz", "/dev/zero", "/proc/self/mem")  # fmt: skip
+
+
+def attack(folder: Path) -> list[tuple[str, int]]:
+    """Use each malicious file as a user would; return the exit codes."""
+    from seqtrain.cli.main import run
+
+    codes = []
+
+    def program(kind: str, *arguments: str) -> None:
+        try:
+            run(list(arguments))
+        except SystemExit as ended:
+            codes.append((kind, int(ended.code or 0)))
+
+    sys.stdout = sys.stderr = io.StringIO()
+    files = {path.name: path.read_bytes() for path in (folder / "r" / "last").iterdir()}
+    signed = files.pop(NAMES[-1])
+    for number, forged in enumerate(model_folders(files)):
+        write_folder(folder / "forged", forged)
+        program(f"model folder {number}", "predict", "test.tsv", "--run", "forged")
+        shutil.rmtree(folder / "r" / "previous", ignore_errors=True)
+        write_folder(folder / "r" / "last", forged)
+        program(f"checkpoint {number}", "fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
+    for content in pickles():
+        (folder / "forged" / NAMES[-1]).write_bytes(content)
+        program("manifest", "predict", "test.tsv", "--run", "forged")
+    escaping = json.loads(signed)
+    escaping["sha256"]["../../etc/passwd"] = "0" * 64
+    (folder / "forged" / NAMES[-1]).write_text(json.dumps(escaping))
+    program("manifest", "predict", "test.tsv", "--run", "forged")
+    for tag in TAGS:
+        (folder / "tagged.yaml").write_text(CONFIG + f"seed: {tag}\n")
+        program("config", "fit", "tagged.yaml")
+        program("option", "fit", "c.yaml", "--set", f"model.rnn={tag}")
+    for name in data_files(folder):
+        option = ("--set", f"data.train={name}", "--set", "data.sequence=0")
+        program("train", "fit", "c.yaml", *option, "--set", "data.label=1", "--quiet")
+        program("input", "predict", name, "--run", "good")
+    return codes
+
+
+def test_nothing_runs(project: Path, figure: Callable[[str], None]) -> None:
+    fit(project, "r", "--set", "training.max_epochs=1")
+    shutil.copytree(project / "r", project / "good")
+    codes, offences, memory = watch(project, attack)
+    assert offences == []
+    assert not list(project.rglob(CANARY))
+    assert not list(project.parent.glob("outside*"))
+    wrong = [case for case in codes if case[1] not in (0, 2)]
+    assert wrong == []
+    harmless = {kind.split()[0] for kind, code in codes if code == 0}
+    assert harmless <= {"model"}  # folders whose forged file prediction never reads
+    assert memory < MEMORY
+    figure(
+        f"malicious files: {len(codes)} uses, {sum(code == 2 for _, code in codes)} refused, "
+        f"0 executed, 0 files opened elsewhere, at most {memory / 2**20:.0f} MiB more"
+    )
+
+
+@pytest.mark.parametrize("payload", [Payload(), Evaluated()])
+def test_the_payloads_and_the_watch_work(project: Path, payload: object) -> None:
+    """The canary isn't dead: where the file is unpickled, it is seen twice over."""
+    (project / "payload").write_bytes(pickle.dumps(payload))
+    _, offences, _ = watch(project, unpickle)
+    assert any("find_class" in offence for offence in offences)
+    assert (project / CANARY).exists()
+
+
+def unpickle(folder: Path) -> None:
+    pickle.loads((folder / "payload").read_bytes())

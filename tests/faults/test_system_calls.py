@@ -1,0 +1,110 @@
+"""A fault at every system call of a save that changes something: nothing that was good is lost."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from program import fingerprint, fit, fit_arguments, run_program
+from tracing import NEW, OLD, calls, check_recovery, copied, good, prepare, save_new, trace
+
+from seqtrain.runs.run_directory import RunDirectory
+
+SYNCS = ("write", "fsync")
+SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every={steps: 5}")
+
+
+@pytest.fixture
+def template(disk: Path) -> Path:
+    prepare(disk / "template")
+    return disk / "template"
+
+
+def test_kill_at_every_call_leaves_two_good_checkpoints(
+    template: Path, strace: str, figure: Callable[[str], None]
+) -> None:
+    code, lines = trace(strace, copied(template, "run"), save_new)
+    points = calls(lines, template.with_name("run"))
+    assert code == 0
+    assert {"mkdir", "write", "fsync", "renameat2", "unlinkat"} <= {point.name for point in points}
+    for point in points:
+        run = copied(template, "run")
+        inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
+        _, lines = trace(strace, run, save_new, "-e", inject)
+        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        assert len(calls(lines, run)) == points.index(point) + 1, point
+        check_recovery(run, {OLD, NEW}, least=2)
+    figure(
+        f"SIGKILL at every one of a save's {len(points)} system calls that change something: "
+        "0 unusable states, two good checkpoints after each"
+    )
+
+
+@pytest.mark.parametrize(
+    "errors", [["ENOSPC"], pytest.param(["EIO", "EDQUOT", "EROFS"], marks=pytest.mark.slow)]
+)
+def test_error_at_every_write_and_flush_keeps_what_was_saved(
+    template: Path, strace: str, figure: Callable[[str], None], errors: list[str]
+) -> None:
+    _, lines = trace(strace, copied(template, "run"), save_new)
+    points = [p for p in calls(lines, template.with_name("run")) if p.name in SYNCS]
+    for error in errors:
+        for point in points:
+            run = copied(template, "run")
+            inject = f"inject={point.name}:error={error}:when={point.ordinal}"
+            code, lines = trace(strace, run, save_new, "-e", inject)
+            assert code == 3, (point, error)
+            assert sum("(INJECTED)" in line for line in lines) == 1
+            assert not [path for path in run.iterdir() if path.name.startswith(".")]
+            check_recovery(run, {OLD, NEW}, least=2)
+    figure(
+        f"{', '.join(errors)} at every one of a save's {len(points)} writes and flushes: "
+        "an error of one line each, two good checkpoints after each"
+    )
+
+
+def test_without_exchange_a_kill_at_every_call_loses_nothing(template: Path, strace: str) -> None:
+    """As on file systems that can't exchange folders; a folder may be missing for a moment."""
+    refuse = ("-e", "inject=renameat2:error=EINVAL")
+    _, lines = trace(strace, copied(template, "run"), save_new, *refuse)
+    assert sum("(INJECTED)" in line for line in lines) == 3
+    points = [p for p in calls(lines, template.with_name("run")) if p.name.startswith("rename")]
+    assert [point.name for point in points].count("rename") == 10
+    for point in (point for point in points if point.name == "rename"):
+        run = copied(template, "run")
+        inject = f"inject=rename:signal=KILL:when={point.ordinal}"
+        trace(strace, run, save_new, *refuse, "-e", inject)
+        directory = RunDirectory(run)
+        assert good(directory.best)
+        whole = good(directory.last, directory.previous)
+        assert len(whole) == 2
+        assert whole[0][0] in (OLD, NEW)
+
+
+def begin_short_run(folder: Path) -> None:
+    """The program itself: three saves and more, in a second or so under strace."""
+    run_program(str(folder), fit_arguments(folder, "r", *SHORT), None)
+
+
+@pytest.mark.slow
+def test_kill_at_every_call_of_a_whole_run(
+    project: Path, strace: str, figure: Callable[[str], None]
+) -> None:
+    fit(project, "whole", *SHORT)
+    whole = fingerprint(project / "whole")
+    _, lines = trace(strace, project, begin_short_run)
+    points = calls(lines, project / "r")
+    assert len(points) > 100
+    for point in points:
+        shutil.rmtree(project / "r")
+        inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
+        _, lines = trace(strace, project, begin_short_run, "-e", inject)
+        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        fit(project, "r", *SHORT)
+        assert fingerprint(project / "r") == whole, point
+    figure(
+        f"SIGKILL at every one of a whole run's {len(points)} system calls that change something, "
+        "then --resume: 0 differences to the run never stopped"
+    )
