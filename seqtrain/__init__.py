@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seqtrain.workflows.events import Run
     from seqtrain.workflows.fit import fit
     from seqtrain.workflows.predict import predict
+    from seqtrain.workflows.reconstruct import reconstruct
     from seqtrain.workflows.steps import predict_steps
 
 __version__ = "0.1.0"
@@ -40,6 +41,7 @@ _HOMES = {
     "fit": "seqtrain.workflows.fit",
     "predict": "seqtrain.workflows.predict",
     "predict_steps": "seqtrain.workflows.steps",
+    "reconstruct": "seqtrain.workflows.reconstruct",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "load_config",
     "predict",
     "predict_steps",
+    "reconstruct",
 ]
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal
 
+import numpy as np
 from rich.table import Table
 from tqdm import tqdm
 
 from seqtrain.cli.console import note, small_table, stderr_console, warn
 from seqtrain.cli.eval_screen import score_tables
 from seqtrain.data.summary import SplitSummary
+from seqtrain.data.vocabulary import UNK
 from seqtrain.training.loop import EpochEvent, StepEvent
+from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent
 
 LOSS_SMOOTHING = 0.98
@@ -65,6 +69,9 @@ class FitScreen:
             note(f"run directory: {event.run}")
         elif isinstance(event, StepEvent):
             self._advance(event)
+        elif isinstance(event, PretrainEpochEvent):
+            self._close_bar()
+            note(pretraining_row(event))
         elif isinstance(event, EpochEvent):
             self._close_bar()
             self.console.print(epoch_row(event, header=not self.header_shown))
@@ -79,16 +86,23 @@ class FitScreen:
             f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
             soft_wrap=True,
         )
+        if event.data.unlabelled is not None:
+            store = event.data.unlabelled
+            note(
+                f"to pretrain on: {len(store):,} sequences, {len(store.values):,} tokens "
+                f"({np.mean(store.values == UNK):.2%} unknown)"
+            )
         cached = " from the cache" if event.data.from_cache else ""
         note(f"read in {event.seconds:.1f} s{cached}")
 
     def _advance(self, event: StepEvent) -> None:
         if self.bar is None:
+            phase = "pretraining" if isinstance(event, PretrainStepEvent) else "epoch"
             self.loss, self.tokens = event.loss, 0
             self.bar = tqdm(
                 total=event.num_batches,
                 initial=event.batch - 1,
-                desc=f"epoch {event.epoch}",
+                desc=f"{phase} {event.epoch}",
                 bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
                 file=sys.stderr,
                 disable=not sys.stderr.isatty(),
@@ -114,6 +128,18 @@ class FitScreen:
         if run.test is not None:
             for table in score_tables(run.test, "test"):
                 self.console.print(table)
+
+
+def pretraining_row(event: PretrainEpochEvent) -> str:
+    """Return one line on an epoch of pretraining."""
+    validation = ""
+    if event.validation_loss is not None:
+        validation = f", validation perplexity {math.exp(event.validation_loss):,.1f}"
+    return (
+        f"pretraining {event.epoch}: loss {event.loss:.4f} a token, perplexity "
+        f"{math.exp(event.loss):,.1f}{validation}, {event.tokens / event.seconds:,.0f} tokens/s, "
+        f"{event.seconds:.1f} s"
+    )
 
 
 def epoch_row(event: EpochEvent, *, header: bool) -> Table:

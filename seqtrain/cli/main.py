@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import check, compare, config, evaluate, fit, predict
+from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import SeqtrainError, one_line, printable
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("reconstruct")(reconstruct.reconstruct)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)

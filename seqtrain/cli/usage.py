@@ -66,7 +66,7 @@ def _nearest_key(option: str) -> str | None:
 
     keys = {
         key: f"{name}.{key}"
-        for name, section in Config.model_fields.items()
+        for name, section in reversed(Config.model_fields.items())
         for key in getattr(section.annotation, "model_fields", {})
     }
     near = get_close_matches(option.lstrip("-").replace("-", "_"), keys, n=1, cutoff=0.5)

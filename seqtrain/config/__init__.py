@@ -8,6 +8,7 @@ from seqtrain.config.schema import (
     Config,
     DataConfig,
     ModelConfig,
+    PretrainingConfig,
     TrainingConfig,
 )
 
@@ -17,6 +18,7 @@ __all__ = [
     "Config",
     "DataConfig",
     "ModelConfig",
+    "PretrainingConfig",
     "TrainingConfig",
     "config_from_mapping",
     "config_schema",

@@ -98,7 +98,7 @@ def _nearest(path: Keys) -> Keys | None:
     return (
         _closest(leaf, ((str(known[-1]), known) for known in siblings), 0.6)
         or _closest(leaf, by_name.items(), 0.8)
-        or _closest(leaf, ((str(known[-1]), known) for known in KNOWN_KEYS), 0.7)
+        or _closest(leaf, ((str(known[-1]), known) for known in reversed(KNOWN_KEYS)), 0.7)
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.config.document import Document, read_yaml
+from seqtrain.config.expectation import SECTIONS
 from seqtrain.config.overrides import apply_overrides
 from seqtrain.config.problems import Place, Problem, clean, raise_if_any, show
 from seqtrain.config.schema import Config, Section
@@ -57,7 +58,8 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
     document = read_yaml(text, locate)
     if () not in document.refused and not isinstance(document.value, dict):
         found = "empty config" if document.value is None else f"found {show(document.value)}"
-        fault = f"{found}; expected a mapping of sections (data, batching, model, training)"
+        sections = ", ".join(SECTIONS)
+        fault = f"{found}; expected a mapping of sections ({sections})"
         document.refused[()] = Problem(locate(1, 1), (), fault)
     if () in document.refused:
         raise_if_any([*document.faults, *document.refused.values()])

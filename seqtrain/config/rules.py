@@ -26,8 +26,7 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             continue
         format = resolve_format(path, data["format"])
         if format is None:
-            endings = one_of(list(ENDINGS))
-            yield key, f"found {show(path)}; expected an ending {endings}, or set data.format"
+            yield key, _no_format(path)
         else:
             formats.setdefault(format, key)
     for format, key in formats.items():
@@ -35,6 +34,10 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _kind_faults(data["kind"], format, key)
     yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
     yield from _group_faults(data, formats)
+
+
+def _no_format(path: str) -> str:
+    return f"found {show(path)}; expected an ending {one_of(list(ENDINGS))}, or set data.format"
 
 
 def _kind_faults(kind: str, format: str, key: str) -> Iterator[tuple[str, str]]:
@@ -168,6 +171,37 @@ def joint_faults(config: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str,
             f"found {bptt}, but padding changes the state that the next piece begins with; "
             "expected null, or set model.unroll: packed or masked",
         )
+    yield from (("pretraining", *fault) for fault in _pretraining_faults(config))
+
+
+def _pretraining_faults(
+    config: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, str]]:
+    """Check that the objective can be had of these sequences and this encoder."""
+    objective, model = config["pretraining"].get("objective"), config["model"]
+    if objective and config["data"].get("kind") == "features":
+        yield (
+            "objective",
+            f"found {objective}, which predicts tokens, but data.kind is features; expected null",
+        )
+    layers = model.get("num_layers", 1)
+    if objective == "language_model" and model.get("bidirectional") is True and layers > 1:
+        yield (
+            "objective",
+            f"found language_model, but of {layers} bidirectional layers the upper ones see the "
+            "tokens to predict, for the lower ones have read them backward; expected autoencoder, "
+            "or set model.num_layers: 1 or model.bidirectional: false",
+        )
+    files = config["pretraining"].get("data") or []
+    if files and objective is None:
+        yield (
+            "data",
+            f"found {show(files)}, but pretraining.objective is null; set autoencoder or "
+            "language_model there",
+        )
+    for path in files:
+        if resolve_format(path, config["data"].get("format", "auto")) is None:
+            yield "data", _no_format(path)
 
 
 def training_faults(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

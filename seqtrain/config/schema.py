@@ -24,6 +24,7 @@ Column = (
     | Annotated[int, _wanted("a column index from 0", ge=0, le=2**31 - 1)]
 )
 Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
+Paths = Annotated[list[Path], _wanted("a list of file paths", min_length=1)]
 Label = Annotated[str, Field(min_length=1)]
 ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
 Interval = Annotated[
@@ -168,6 +169,23 @@ class TrainingConfig(Section):
     """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
 
 
+class PretrainingConfig(Section):
+    """What the encoder learns from sequences without labels, before training."""
+
+    objective: Literal["autoencoder", "language_model"] | None = None
+    """language_model: predict each next token; autoencoder: the read sequence; null: none."""
+    data: Paths | None = None
+    """Files of more sequences, read as train is; labels aren't needed."""
+    max_epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    """Passes over train and these files."""
+    lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.002
+    """Peak learning rate."""
+    max_length: PositiveInt | None = 100
+    """Longer sequences are read in pieces of so many steps, each on its own; null: whole."""
+    dropout: Fraction = 0.2
+    """Fraction of units dropped from embedded steps and from the states that predict."""
+
+
 class Config(Section):
     """One run of training, whole."""
 
@@ -177,3 +195,4 @@ class Config(Section):
     batching: BatchingConfig = BatchingConfig()
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
+    pretraining: PretrainingConfig = PretrainingConfig()

@@ -26,6 +26,8 @@ from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 
+SPLITS = ("train", "validation", "test")
+
 
 @dataclass(frozen=True)
 class PreparedData:
@@ -38,6 +40,7 @@ class PreparedData:
         eligible_tokens: distinct tokens of train that may enter the vocabulary; 0 for features.
         digests: SHA-256 of each data file, by path as configured.
         from_cache: whether the splits were read before.
+        unlabelled: what to pretrain on, where the config says so.
     """
 
     splits: dict[str, SequenceStore]
@@ -46,6 +49,7 @@ class PreparedData:
     eligible_tokens: int
     digests: dict[str, str]
     from_cache: bool
+    unlabelled: SequenceStore | None = None
 
 
 def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
@@ -71,22 +75,30 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     return data
 
 
-def check_files(data: DataConfig, beside: Path | None) -> None:
+def data_files(config: Config) -> list[tuple[str, str]]:
+    """Return the key and the path of each data file of a config."""
+    named = [(f"data.{name}", getattr(config.data, name)) for name in SPLITS]
+    named += [
+        (f"pretraining.data.{i}", path) for i, path in enumerate(config.pretraining.data or [])
+    ]
+    return [(key, path) for key, path in named if isinstance(path, str)]
+
+
+def check_files(config: Config, beside: Path | None) -> None:
     """Report all data files that don't exist, and where one stands beside the YAML instead.
 
     Args:
-        data: the config's section; paths are relative to the current directory.
+        config: its paths are relative to the current directory.
         beside: folder of the YAML file, if there is one.
 
     Raises:
         DataError: with a line for each missing file.
     """
     problems = []
-    for name in ("train", "validation", "test"):
-        path = getattr(data, name)
-        if not isinstance(path, str) or Path(path).exists():
+    for key, path in data_files(config):
+        if Path(path).exists():
             continue
-        problem = f"data.{name}: no file {shorten(path)} (tried {Path(path).absolute()})"
+        problem = f"{key}: no file {shorten(path)} (tried {Path(path).absolute()})"
         if beside is not None and (beside / path).exists():
             problem += f"; paths are relative to the current directory: write {beside / path}"
         problems.append(problem)
@@ -109,14 +121,23 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
 
 
 def _digests(data: DataConfig) -> dict[str, str]:
-    """Return the SHA-256 of every data file; a folder is read for format txt alone."""
+    """Return the SHA-256 of the file of every split."""
     digests = {}
-    for path in (data.train, data.validation, data.test):
+    for path in (getattr(data, name) for name in SPLITS):
         if isinstance(path, str):
-            if Path(path).is_dir() and resolve_format(path, data.format) != "txt":
-                raise DataError(f"{display_name(path)}: is a folder; expected a regular file")
-            digests[path] = digest(path)
+            digests[path] = digest_of(data, path)
     return digests
+
+
+def digest_of(data: DataConfig, path: str) -> str:
+    """Return the SHA-256 of a data file; a folder is read for format txt alone.
+
+    Raises:
+        DataError: it can't be read, or is a folder of another format.
+    """
+    if Path(path).is_dir() and resolve_format(path, data.format) != "txt":
+        raise DataError(f"{display_name(path)}: is a folder; expected a regular file")
+    return digest(path)
 
 
 def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:

@@ -154,7 +154,7 @@ class SequenceClassifier(nn.Module):
         """
         if self.config.bidirectional:
             raise ValueError("bidirectional states know all steps; run each prefix on its own")
-        start = self._start(int(packed.batch_sizes[0]))
+        start = self.start(int(packed.batch_sizes[0]))
         states, _ = self._encode(packed, start, vocabulary=None, need_outputs=True)
         assert states is not None
         if self.config.pooling != "last":
@@ -173,7 +173,7 @@ class SequenceClassifier(nn.Module):
         how = self.config.pooling
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
         run = partial(self._encode, vocabulary=vocabulary, need_outputs=how != "last")
-        start = self._start(rows) if start is None else start
+        start = self.start(rows) if start is None else start
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
             start = self.zero_state(rows) if start is None else start
@@ -216,7 +216,7 @@ class SequenceClassifier(nn.Module):
         )
         return None if outputs is None else self._join(outputs), state
 
-    def _start(self, rows: int) -> Tensor | None:
+    def start(self, rows: int) -> Tensor | None:
         """Return the states before the first step; None: zeros, as carried ones begin too."""
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)

@@ -99,7 +99,7 @@ def read_model(saved: SavedFolder) -> Model:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
     expected = network.state_dict()
     weights = read_tensors(saved, WEIGHTS, sum(tensor.nbytes for tensor in expected.values()))
-    _check_weights(saved.place / WEIGHTS, weights, expected)
+    check_weights(saved.place / WEIGHTS, weights, expected)
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing)
@@ -140,7 +140,7 @@ def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
     return tensors
 
 
-def _check_weights(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+def check_weights(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     """Every tensor of the architecture, none more, each of its shape, type, and finite."""
     for name in sorted(expected.keys() | found.keys()):
         if name not in found or name not in expected:

@@ -23,8 +23,8 @@ from seqtrain.runs.saved_folder import parse_json
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST, PREVIOUS = "best", "last", "previous"
-FOLDERS = (BEST, LAST, PREVIOUS)
+BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
+FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
 
 
 class RunDirectory:
@@ -46,6 +46,11 @@ class RunDirectory:
     def last(self) -> Path:
         """The model folder of the last checkpoint, with the training state."""
         return self.path / LAST
+
+    @property
+    def pretrained(self) -> Path:
+        """The model folder that training started from, with the decoder where there is one."""
+        return self.path / PRETRAINED
 
     @property
     def previous(self) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batching import padding_fraction, plan_epoch, plan_epoch_of_groups
@@ -16,14 +16,13 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import distinct_ids
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import score_store
 from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores
 from seqtrain.training.optimization import lr_at, make_optimizer
-from seqtrain.training.sparse import catch_up, clip_gradients, update
+from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
 from seqtrain.training.state import Progress
 
 SHOWN_LINES = 10
@@ -189,7 +188,7 @@ class Trainer:
             if self.groups is not None:
                 groups = self.groups[rows[batch.sorted_indices.cpu().numpy()]]
             start = self.carried.starts(groups, self.model)
-            self._catch_up(batch.packed.data, lr)
+            catch_up_tokens(self.optimizer, self.model.embedding, batch.packed.data, lr=lr)
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
             ):
@@ -216,19 +215,12 @@ class Trainer:
         progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens
 
-    def _catch_up(self, ids: Tensor | None, lr: float) -> None:
-        """Make up for idle steps of these tokens' vectors, or of all, before they are read."""
-        embedding = self.model.embedding
-        if isinstance(embedding, nn.Embedding) and embedding.sparse:
-            rows = None if ids is None else distinct_ids(ids, embedding.num_embeddings)[0]
-            catch_up(self.optimizer, embedding.weight, rows, lr=lr)
-
     def _finish_epoch(self, plan: list[Ints]) -> EpochEvent:
         """Score validation, note whether this epoch is the best, and move on to the next."""
         progress, settings = self.progress, self.config.training
         validation = None
         lr = self._lr_after(progress.step - 1)
-        self._catch_up(None, lr)
+        catch_up_tokens(self.optimizer, self.model.embedding, None, lr=lr)
         train_loss = progress.loss_sum / progress.examples
         train_accuracy = progress.correct / progress.examples
         if self.validation is not None:

@@ -9,12 +9,15 @@ from torch import nn
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import PretrainingModel
 
 SGD_MOMENTUM = 0.9
 PLATEAU_FACTOR = 0.5
 
 
-def make_optimizer(model: SequenceClassifier, config: TrainingConfig) -> torch.optim.Optimizer:
+def make_optimizer(
+    model: SequenceClassifier | PretrainingModel, config: TrainingConfig
+) -> torch.optim.Optimizer:
     """Return the optimizer of a config; weight decay falls on matrices alone.
 
     It spares biases and the learned initial state.
@@ -28,8 +31,8 @@ def make_optimizer(model: SequenceClassifier, config: TrainingConfig) -> torch.o
         model.embedding.sparse = config.sparse_embedding and not on_mps
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     parameters = [*named.values()]
-    matrices = [p for name, p in named.items() if p.ndim > 1 and name != "initial_state"]
-    others = [p for name, p in named.items() if p.ndim <= 1 or name == "initial_state"]
+    matrices = [p for name, p in named.items() if p.ndim > 1 and not name.endswith("initial_state")]
+    others = [p for name, p in named.items() if p.ndim <= 1 or name.endswith("initial_state")]
     groups = [
         {"params": matrices, "weight_decay": config.weight_decay},
         {"params": others, "weight_decay": 0.0},

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.model import native
+from seqtrain.model.encoder import distinct_ids
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float | None) -> Tensor:
@@ -73,6 +74,22 @@ def _coalesce(gradient: Tensor) -> Tensor:
     return torch.sparse_coo_tensor(
         rows[None], values, gradient.shape, is_coalesced=True, check_invariants=False
     )
+
+
+def catch_up_tokens(
+    optimizer: torch.optim.Optimizer, embedding: nn.Module, ids: Tensor | None, *, lr: float
+) -> None:
+    """Make up for idle steps of tokens' vectors, before they are read.
+
+    Args:
+        optimizer: as for `update`.
+        embedding: where its gradients aren't sparse, nothing is to be done.
+        ids: the tokens (N,), repeated ones too; None: all.
+        lr: learning rate meanwhile.
+    """
+    if isinstance(embedding, nn.Embedding) and embedding.sparse:
+        rows = None if ids is None else distinct_ids(ids, embedding.num_embeddings)[0]
+        catch_up(optimizer, embedding.weight, rows, lr=lr)
 
 
 @torch.no_grad()

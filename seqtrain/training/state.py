@@ -24,6 +24,7 @@ class Progress:
         best_epoch: the epoch that had it, from 1.
         epochs_without_better: since then.
         plateaus: epochs without a better value in the whole run.
+        pretrained_epochs: passes made before training; pretraining is saved when it is over.
     """
 
     epoch: int = 0
@@ -38,6 +39,7 @@ class Progress:
     best_epoch: int = 0
     epochs_without_better: int = 0
     plateaus: int = 0
+    pretrained_epochs: int = 0
 
     def add_batch(self, loss: float, correct: int, examples: int, tokens: int) -> None:
         """Count one update.

@@ -156,7 +156,7 @@ def compare(
 def _prepare(config: Config, beside: Path | None) -> Task:
     """Read the data as `fit` does, and draw what is measured on."""
     device = select_device(config.training.device)
-    check_files(config.data, beside)
+    check_files(config, beside)
     data = prepare(config, cache_folder=default_folder())
     preprocessing, train = data.preprocessing, data.splits["train"]
     check_model(config.model, preprocessing.input_size, len(preprocessing.labels))

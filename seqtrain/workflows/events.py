@@ -1,4 +1,4 @@
-"""What `fit` tells its listener, in order: data, start, steps and epochs, and the finished run."""
+"""What `fit` tells its listener: data, start, steps and epochs, and the finished run, in order."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from seqtrain.data.preparation import PreparedData
 from seqtrain.data.summary import SplitSummary
 from seqtrain.training.loop import EpochEvent, StepEvent
 from seqtrain.training.metrics import Scores
+from seqtrain.training.pretraining import PretrainEpochEvent
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Run:
     test: Scores | None
 
 
-Event: TypeAlias = DataEvent | StartEvent | StepEvent | EpochEvent | Run
+Event: TypeAlias = DataEvent | StartEvent | PretrainEpochEvent | StepEvent | EpochEvent | Run
 Listener: TypeAlias = Callable[[Event], None]
 
 RunLike: TypeAlias = Run | str | PathLike[str] | None

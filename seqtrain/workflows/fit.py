@@ -12,8 +12,9 @@ import torch
 
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import PreparedData, check_files, prepare
+from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
+from seqtrain.data.unlabelled import add_unlabelled
 from seqtrain.errors import ConfigError
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
@@ -74,7 +75,7 @@ def fit(
         elif directory is not None:
             run_directory.check_free(directory, force=force)
             _refuse_data_inside(directory, config)
-        check_files(config.data, beside)
+        check_files(config, beside)
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)
         held.enter_context(torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []))
@@ -111,11 +112,10 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
 
 def _refuse_data_inside(directory: Path, config: Config) -> None:
     """Refuse a run directory that holds a data file: the run's own files could replace it."""
-    for name in ("train", "validation", "test"):
-        path = getattr(config.data, name)
-        if isinstance(path, str) and Path(path).resolve().is_relative_to(directory.resolve()):
+    for key, path in data_files(config):
+        if Path(path).resolve().is_relative_to(directory.resolve()):
             raise ConfigError(
-                f"--run-dir: {directory} holds data.{name} ({Path(path).resolve()}); "
+                f"--run-dir: {directory} holds {key} ({Path(path).resolve()}); "
                 "choose another directory"
             )
 
@@ -138,13 +138,14 @@ def _prepare(config: Config, listener: Listener, *, cache: bool) -> PreparedData
     preprocessing = data.preprocessing
     check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
     check_longest(config, data.splits["train"])
+    data, notices = add_unlabelled(config, data)
     summaries = summarize(data)
     listener(
         DataEvent(
             data=data,
             summaries=summaries,
             padding=padding_shares(data, config.batching, config.seed),
-            warnings=warnings(data, summaries),
+            warnings=warnings(data, summaries) + notices,
             seconds=time.perf_counter() - began,
         )
     )

@@ -19,13 +19,16 @@ from seqtrain.model.encoder import choose_engine
 from seqtrain.runs.checkpoint import STATE, Checkpoint, checkpoint_files
 from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
+from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
 from seqtrain.training.metrics import Scores
+from seqtrain.training.pretraining import PretrainEpochEvent
 from seqtrain.training.state import capture, restore
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent
+from seqtrain.workflows.pretraining import make_pretrainer, pretrain_line
 from seqtrain.workflows.resuming import (
     check_data_unchanged,
     check_model_unchanged,
@@ -137,6 +140,8 @@ class Session:
         )
         with StopSignals() as signals:
             signals.received = signals.received or stopped_by
+            if self._pretraining_is_due:
+                self._pretrain(signals)
             for event in trainer.events():
                 if isinstance(event, StepEvent):
                     self._after_step(event)
@@ -148,6 +153,23 @@ class Session:
                         self._save_last()
                     raise Interrupted(signals.received, self._how_to_go_on(signals.received))
         return self._finish()
+
+    @property
+    def _pretraining_is_due(self) -> bool:
+        return self.data.unlabelled is not None and self.trainer.progress.pretrained_epochs == 0
+
+    def _pretrain(self, signals: StopSignals) -> None:
+        """Let the encoder learn without labels, and save it; where stopped, it begins anew."""
+        pretrainer = make_pretrainer(self.model.network, self.data, self.config, self.device)
+        for event in pretrainer.events():
+            if isinstance(event, PretrainEpochEvent):
+                self.metrics_length = self.run.append_metrics(pretrain_line(event))
+            self.listener(event)
+            if signals.received:
+                raise Interrupted(signals.received, self._how_to_go_on(signals.received))
+        write_folder(self.run.pretrained, pretrained_files(self.model, pretrainer.model))
+        self.trainer.progress.pretrained_epochs = self.config.pretraining.max_epochs
+        self._save_last()
 
     def _set_up(self, model: Model) -> None:
         model.network.to(self.device)
@@ -238,8 +260,11 @@ class Session:
 
     def _how_to_go_on(self, number: int) -> str:
         name = signal.Signals(number).name
+        place = f"after step {self.trainer.progress.step}, saved"
+        if self._pretraining_is_due:
+            place = "while pretraining, which begins anew"
         return (
-            f"stopped by {name} after step {self.trainer.progress.step}, saved; go on with: "
+            f"stopped by {name} {place}; go on with: "
             f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
             f"--run-dir {quote(str(self.run.path))}"
         )

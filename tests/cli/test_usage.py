@@ -33,7 +33,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected fit, eval, predict, check, compare, config"),
+        (["xyz"], "expected fit, eval, predict, reconstruct, check, compare, config"),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
@@ -67,7 +67,14 @@ def test_resolved_config_loads_back(project: Path, cli: Cli) -> None:
 
 def test_schema_is_json(cli: Cli) -> None:
     schema = json.loads(cli("config", "--schema").out)
-    assert schema["properties"].keys() == {"seed", "data", "batching", "model", "training"}
+    assert schema["properties"].keys() == {
+        "seed",
+        "data",
+        "batching",
+        "model",
+        "training",
+        "pretraining",
+    }
 
 
 def test_control_characters_of_a_message_are_escaped(cli: Cli) -> None:

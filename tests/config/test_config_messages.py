@@ -55,7 +55,10 @@ train: x
         ("model: {epochs: 3}", "1:9: model.epochs: unknown key; did you mean training.max_epochs?"),
         ("optimizer: adam", "1:1: optimizer: unknown key; did you mean training.optimizer?"),
         ("training.lr: 1", "1:1: training.lr: unknown key; write lr under training"),
-        ("zzz: 1", "1:1: zzz: unknown key; expected seed, data, batching, model or training"),
+        (
+            "zzz: 1",
+            "1:1: zzz: unknown key; expected seed, data, batching, model, training or pretraining",
+        ),
         (
             "batching: {zzz: 1}",
             "zzz: unknown key; expected batch_size, max_tokens, bucketing or sort",
@@ -266,7 +269,7 @@ def test_plain_mapping_is_checked_alike() -> None:
         "training.lr: found nan; expected a number above 0 and at most 1000",
         "training.class_weights.0: found key 0; expected text as key",
         "model.rnn: found 'grru'; expected gru, lstm or rnn; did you mean 'gru'?",
-        "7: unknown key; expected seed, data, batching, model or training",
+        "7: unknown key; expected seed, data, batching, model, training or pretraining",
     }
 
 

@@ -212,7 +212,7 @@ def test_missing_files_are_reported_together_and_looked_for_beside_the_config(
     monkeypatch.chdir(tmp_path)
     config = make_config(train="near.tsv", test="gone.tsv")
     with pytest.raises(DataError) as caught:
-        check_files(config.data, Path("configs"))
+        check_files(config, Path("configs"))
     assert caught.value.problems == (
         f"data.train: no file 'near.tsv' (tried {tmp_path / 'near.tsv'}); paths are relative to "
         "the current directory: write configs/near.tsv",

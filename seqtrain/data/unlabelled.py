@@ -1,0 +1,56 @@
+"""What to pretrain on: train's sequences and those of more files, whose labels aren't looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from seqtrain.config.schema import Config
+from seqtrain.data.examples import Example
+from seqtrain.data.preparation import PreparedData, digest_of, read_options
+from seqtrain.data.readers import read_examples
+from seqtrain.data.store import SequenceStore
+
+
+def add_unlabelled(config: Config, data: PreparedData) -> tuple[PreparedData, list[str]]:
+    """Read the files of pretraining.data as train was; the vocabulary stays train's.
+
+    Args:
+        config: paths are relative to the current directory.
+        data: prepared.
+
+    Returns:
+        The data with `unlabelled` and the files' digests (as it is, where the config has no
+        pretraining), and what was done to the files' rows, a line each.
+
+    Raises:
+        DataError: rows that can't be used, by line.
+    """
+    if config.pretraining.objective is None:
+        return data, []
+    store, digests, notices = data.splits["train"], dict(data.digests), []
+    for path in config.pretraining.data or []:
+        digests[path] = digest_of(config.data, path)
+        read, report = data.preprocessing.encode(_unlabelled(config, path), path)
+        store = _joined(store, read)
+        notices += report.notices(path)
+    return replace(data, digests=digests, unlabelled=store), notices
+
+
+def _joined(one: SequenceStore, other: SequenceStore) -> SequenceStore:
+    """Return the sequences of both; groups don't matter here, for each is read on its own."""
+    values, labels, lines = (
+        np.concatenate((getattr(one, name), getattr(other, name)))
+        for name in ("values", "labels", "lines")
+    )
+    offsets = np.concatenate((one.offsets[:-1], one.offsets[-1] + other.offsets))
+    return SequenceStore(values, offsets, labels, lines)
+
+
+def _unlabelled(config: Config, path: str) -> Iterator[Example]:
+    """Read a file without labels and groups; the columns of these may be missing in it."""
+    options = replace(read_options(config.data, path), group=None)
+    for example in read_examples(path, options, labelled=False):
+        yield replace(example, label=None)

@@ -1,0 +1,206 @@
+"""What an encoder learns to predict from sequences without labels, before it learns to classify.
+
+Autoencoder (Dai & Le 2015, arXiv:1511.01432): the encoder reads a sequence, and a decoder unrolls
+from its last valid state and predicts the sequence, token by token. Language model: the encoder
+itself predicts from each state the next token of its direction; the backward direction reads from
+the end, so its next token is the one before (Peters et al. 2018, arXiv:1802.05365).
+
+Both work on packed steps: nothing is computed on padding. The first token is predicted from the
+encoder's state, so no token stands for the beginning; END is the answer where a sequence is over.
+
+Legend of shapes: B batch, N steps of all sequences, P parts of a state (h, and c of an LSTM),
+D directions, H hidden size, W width of the states that predict, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.data.vocabulary import PAD
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.encoder import CELLS, choose_engine, embed, encode
+from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.pooling import rows_and_steps
+
+END = PAD
+"""Answer after the last token (backward: after the first). Padding is none, so its id is free."""
+CUTOFFS = (100, 500, 2000, 8000)
+"""Ids go by frequency: the first 100 are scored at every step, rarer ones by group when due."""
+WIDE = 64
+"""Width from which on each group is scored in half the dimensions of the one before."""
+
+
+class PretrainingModel(nn.Module):
+    """A classifier's embedding and encoder, and what predicts tokens from states.
+
+    Args:
+        classifier: whose embedding and encoder learn.
+        width: W.
+        dropout: fraction of embedded units, and of the states that predict, dropped in training.
+    """
+
+    def __init__(self, classifier: SequenceClassifier, width: int, dropout: float) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.dropout = nn.Dropout(dropout)
+        self.softmax = token_softmax(width, len(classifier.embedding.weight))
+
+    @property
+    def embedding(self) -> nn.Module:
+        """The classifier's."""
+        return self.classifier.embedding
+
+    @property
+    def _engine(self) -> str:
+        return choose_engine(self.classifier.config, self.classifier.head.weight.device)[0]
+
+    def _embed(self, packed: PackedSequence) -> PackedSequence | DistinctInputs:
+        return embed(self.embedding, packed, dropout=self.dropout, engine=self._engine)
+
+    def _read(
+        self, packed: PackedSequence, inputs: PackedSequence | DistinctInputs
+    ) -> tuple[Tensor, Tensor]:
+        """Run the encoder; as `_run`."""
+        start = self.classifier.start(int(packed.batch_sizes[0]))
+        return self._run(self.classifier.encoder, inputs, start)
+
+    def _run(
+        self, rnn: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Run a recurrence; return all states (N, D * H) and the last ones (P, L * D, B, H)."""
+        states, last = encode(
+            rnn, inputs, start, engine=self._engine, how="packed", need_outputs=True
+        )
+        assert states is not None, "they were asked for"
+        return states, last
+
+    def _losses(self, states: Tensor, answers: Tensor) -> Tensor:
+        """Return the cross-entropy of each answer in nats: (N, W), (N,) -> (N,) float32."""
+        losses: Tensor = -self.softmax(self.dropout(states), answers).output.float()
+        return losses
+
+
+class LanguageModel(PretrainingModel):
+    """Predicts the next token from each state of the encoder; backward, the token before.
+
+    Args:
+        classifier: of one layer where it is bidirectional, for a second layer would see what the
+            other direction has read.
+        dropout: as above.
+    """
+
+    def __init__(self, classifier: SequenceClassifier, dropout: float) -> None:
+        super().__init__(classifier, classifier.config.hidden_size, dropout)
+
+    def forward(self, packed: PackedSequence) -> Tensor:
+        """Return the loss of each prediction in nats.
+
+        Shape:
+            packed.data: (N,) int64. Returns: (D * N,), direction by direction, packed.
+        """
+        states, _ = self._read(packed, self._embed(packed))
+        following, preceding = neighbours(packed)
+        answers = following[int(packed.batch_sizes[0]) :]
+        if self.classifier.config.bidirectional:
+            states = torch.cat(states.chunk(2, dim=1))
+            answers = torch.cat((answers, preceding))
+        return self._losses(states, answers)
+
+
+class Autoencoder(PretrainingModel):
+    """Predicts the sequence that the encoder has read, from its last valid state alone.
+
+    The decoder is one layer of the encoder's cell, as wide as the directions of the top layer
+    together, for it starts from their last states side by side. It shares the embedding.
+
+    Args:
+        classifier: of any shape.
+        dropout: as above.
+    """
+
+    def __init__(self, classifier: SequenceClassifier, dropout: float) -> None:
+        config = classifier.config
+        directions = 2 if config.bidirectional else 1
+        width = directions * config.hidden_size
+        super().__init__(classifier, width, dropout)
+        self.directions = directions
+        self.decoder = CELLS[config.rnn](config.embedding_dim, width, batch_first=True)
+
+    def forward(self, packed: PackedSequence) -> Tensor:
+        """Return the loss of each prediction in nats; the decoder is fed the true tokens.
+
+        Shape:
+            packed.data: (N,) int64. Returns: (B + N,): of the first tokens, then of what follows
+            each step, packed.
+        """
+        inputs = self._embed(packed)
+        start = self._start(packed, inputs)
+        states, _ = self._run(self.decoder, inputs, start)
+        return self._losses(torch.cat((start[0, 0], states)), neighbours(packed)[0])
+
+    @torch.no_grad()
+    def reconstruct(self, packed: PackedSequence, steps: int) -> list[list[int]]:
+        """Unroll the decoder freely: it is fed what it predicted before.
+
+        Args:
+            packed: ids, longest sequence first.
+            steps: tokens a sequence at most; fewer where END comes before.
+
+        Returns:
+            Ids, row by packed row.
+        """
+        state = self._start(packed, self._embed(packed))
+        found: list[list[int]] = [[] for _ in range(state.shape[2])]
+        rows = torch.arange(len(found))
+        for _ in range(steps):
+            ids = self.softmax.predict(state[0, 0])
+            going = ids != END
+            ids, state, rows = ids[going], state[:, :, going], rows[going.cpu()]
+            if not len(rows):
+                break
+            for row, token in zip(rows.tolist(), ids.tolist(), strict=True):
+                found[row].append(token)
+            step = PackedSequence(ids, torch.tensor([len(rows)]))
+            _, state = self._run(self.decoder, self._embed(step), state)
+        return found
+
+    def _start(self, packed: PackedSequence, inputs: PackedSequence | DistinctInputs) -> Tensor:
+        """Read the sequences; return the decoder's state before its first step, (P, 1, B, W)."""
+        _, last = self._read(packed, inputs)
+        return torch.cat(last[:, -self.directions :].unbind(1), dim=-1).unsqueeze(1)
+
+
+def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
+    """Return the token after each step and the one before it; END where there is none.
+
+    Args:
+        packed: ids, longest sequence first.
+
+    Shape:
+        packed.data: (N,). Returns: following (B + N,), what follows the beginnings first, then what
+        follows each step; preceding (N,).
+    """
+    sizes, ids = packed.batch_sizes, packed.data
+    first = int(sizes[0])
+    # One step earlier than each sequence begins, there is room for its beginning.
+    starts = torch.cat((sizes.new_tensor([0, first]), first + sizes.cumsum(0)[:-1]))
+    row, step = rows_and_steps(sizes)
+    place = (starts[step] + row).to(ids.device)
+    beginnings = ids.new_full((first,), END)
+    following = ids.new_full((first + len(ids),), END)
+    following[place] = ids
+    return following, torch.cat((beginnings, ids))[place]
+
+
+def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
+    """Return a softmax over the vocabulary that costs what the frequent tokens cost, nearly.
+
+    Reference:
+        Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309: exact
+        probabilities, for a token in its group times those of its group.
+    """
+    cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < vocab_size] or [vocab_size - 1]
+    shrinking = 2.0 if width >= WIDE else 1.0
+    return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)

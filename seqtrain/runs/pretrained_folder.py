@@ -1,0 +1,57 @@
+"""What training started from: a model folder, with the decoder where there was one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor
+
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.errors import CheckpointError
+from seqtrain.model.decoder import Autoencoder, PretrainingModel
+from seqtrain.model.shapes import shapes_alone
+from seqtrain.runs.model_folder import Model, check_weights, model_files, read_model, read_tensors
+from seqtrain.runs.saved_folder import SavedFolder, read_folder
+
+DECODER = "decoder.safetensors"
+
+
+def pretrained_files(model: Model, pretraining: PretrainingModel) -> dict[str, bytes]:
+    """Return the files of the folder by name; a language model leaves nothing but the encoder."""
+    files = model_files(model)
+    if isinstance(pretraining, Autoencoder):
+        own = _own_tensors(pretraining)
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in own.items()}
+        files[DECODER] = safetensors.torch.save(weights)
+    return files
+
+
+def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
+    """Read the folder of a run that was pretrained as an autoencoder; on the CPU, in evaluation.
+
+    Raises:
+        CheckpointError: there is no decoder, or a file is damaged or doesn't fit.
+    """
+    if not (folder / DECODER).is_file():
+        raise CheckpointError(
+            f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
+        )
+    return read_folder(folder, _read_autoencoder)
+
+
+def _read_autoencoder(saved: SavedFolder) -> tuple[Autoencoder, Preprocessing]:
+    model = read_model(saved)
+    with shapes_alone():
+        autoencoder = Autoencoder(model.network, dropout=0.0)
+    expected = _own_tensors(autoencoder)
+    weights = read_tensors(saved, DECODER, sum(tensor.nbytes for tensor in expected.values()))
+    check_weights(saved.place / DECODER, weights, expected)
+    autoencoder.load_state_dict(weights, strict=False, assign=True)
+    return autoencoder.eval(), model.preprocessing
+
+
+def _own_tensors(autoencoder: Autoencoder) -> dict[str, Tensor]:
+    """Return the tensors that aren't the classifier's."""
+    tensors = autoencoder.state_dict()
+    return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}

@@ -1,0 +1,89 @@
+"""What a pretrained autoencoder makes of sequences: read, then unrolled freely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.collate import collate
+from seqtrain.data.readers import read_examples
+from seqtrain.data.readers.files import display_name
+from seqtrain.data.store import Ints
+from seqtrain.runs.pretrained_folder import load_autoencoder
+from seqtrain.runs.run_directory import find
+from seqtrain.training.devices import select_device
+from seqtrain.training.inference import EVALUATION_BATCHING
+from seqtrain.training.memory import memory_errors
+from seqtrain.workflows.classifier import CHUNK_ROWS, chunks
+from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.predict import input_options
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """One sequence, and what the decoder said it was.
+
+    Attributes:
+        sequence: its tokens as the model knows them.
+        tokens: the decoder's.
+        agreement: share of the places of the longer one where both are the same, in [0, 1].
+    """
+
+    sequence: tuple[str, ...]
+    tokens: tuple[str, ...]
+    agreement: float
+
+
+def reconstruct(
+    source: str, run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
+) -> Iterator[Reconstruction]:
+    """Reconstruct every row of a file, read as `predict` reads it.
+
+    Args:
+        source: path of a file, or "-" for standard input.
+        run: a run directory, or what `fit` returned; None: the newest run.
+        max_steps: tokens a row at most.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Yields:
+        One reconstruction a row, in input order.
+
+    Raises:
+        CheckpointError: the run wasn't pretrained as an autoencoder, or is damaged.
+        DataError: a row can't be read.
+        RunError: memory ran out.
+    """
+    chosen = select_device(device)
+    autoencoder, fitted = load_autoencoder(find(path_of(run)).pretrained)
+    autoencoder.to(chosen)
+    assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
+    known = fitted.vocabulary.tokens
+    preprocessing = fitted.for_prediction()
+    examples = read_examples(source, input_options(fitted.reading, source), labelled=False)
+    for chunk, fault in chunks(examples, CHUNK_ROWS):
+        store, _ = preprocessing.encode(chunk, display_name(source))
+        found: list[Sequence[int]] = [()] * len(store)
+        for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING):
+            with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
+                batch = collate(store.__getitems__(rows)).to(chosen)
+                answers = autoencoder.reconstruct(batch.packed, max_steps)
+                for row, place in zip(rows, batch.unsorted_indices.tolist(), strict=True):
+                    found[row] = answers[place]
+        for row, ids in enumerate(found):
+            sequence = store[row][0]
+            yield Reconstruction(
+                tuple(known[i] for i in sequence),
+                tuple(known[i] for i in ids),
+                agreement(sequence, np.array(ids, dtype=np.int64)),
+            )
+        if fault is not None:
+            raise fault
+
+
+def agreement(one: Ints, other: Ints) -> float:
+    """Return the share of the places of the longer one where both are the same, in [0, 1]."""
+    shared = min(len(one), len(other))
+    return float((one[:shared] == other[:shared]).sum()) / max(len(one), len(other))

@@ -1,0 +1,178 @@
+"""`fit` with a section pretraining, and `reconstruct`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import Cli, listing, rows
+
+from seqtrain.training.pretraining import Pretrainer
+from seqtrain.workflows import session
+from seqtrain.workflows.stopping import StopSignals
+
+AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
+TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
+RESULTS = (
+    "best/model.safetensors",
+    "last/model.safetensors",
+    "pretrained/model.safetensors",
+    "pretrained/decoder.safetensors",
+    "test.json",
+)
+
+
+def metrics(run: str) -> list[dict[str, object]]:
+    lines = Path(run, "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
+
+
+def test_training_starts_from_the_pretrained_weights(project: Path, cli: Cli) -> None:
+    """With a rate that moves nothing, the model at the end has the encoder of the beginning."""
+    still = ("--set", "training.lr=1e-30", "--set", "training.max_epochs=1")
+    assert cli("fit", "c.yaml", "--run-dir", "plain", *still).code == 0
+    assert cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, *still).code == 0
+    plain, pretrained, trained = (
+        load_file(f"{run}/model.safetensors") for run in ("plain/last", "r/pretrained", "r/last")
+    )
+    for name, weight in pretrained.items():
+        assert torch.allclose(trained[name], weight, atol=1e-20)
+        assert torch.allclose(weight, plain[name], atol=1e-20) == name.startswith("head")
+
+
+def test_metrics_and_screen_tell_of_each_epoch(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER)
+    lines = [line for line in metrics("r") if line["event"] == "pretrain"]
+    assert [line["epoch"] for line in lines] == [1, 2]
+    assert lines[0]["perplexity"] == pytest.approx(torch.tensor(lines[0]["loss"]).exp().item())
+    assert lines[0]["validation"] is not None
+    assert "pretraining 2: loss" in ended.err
+    assert "to pretrain on: 32 sequences" in ended.err
+
+
+def test_more_files_need_no_labels(project: Path, cli: Cli) -> None:
+    texts = [text for text, _ in rows(15, seed=5)]
+    (project / "more.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    (project / "more.tsv").write_text("".join(f"{line}\n" for line in ["text", *texts]))
+    files = ("--set", "pretraining.data=[more.jsonl, more.tsv]")
+    ended = cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, *files)
+    assert ended.code == 0
+    assert "to pretrain on: 62 sequences" in ended.err
+    assert {"more.jsonl", "more.tsv"} <= json.loads(Path("r/environment.json").read_text())[
+        "data"
+    ].keys()
+
+
+def test_stopped_while_pretraining_it_begins_anew(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("fit", "c.yaml", "--run-dir", "whole", *AUTOENCODER)
+
+    class StopAtOnce(StopSignals):
+        received = 15
+
+        def __init__(self) -> None:
+            self._previous = {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "StopSignals", StopAtOnce)
+        ended = cli("fit", "c.yaml", "--run-dir", "parts", *AUTOENCODER)
+    assert ended.code == 143
+    assert "while pretraining, which begins anew; go on with" in ended.err
+    assert cli("fit", "c.yaml", "--run-dir", "parts", *AUTOENCODER, "--resume").code == 0
+    assert metrics("whole") == metrics("parts")
+    for name in RESULTS:
+        assert Path("whole", name).read_bytes() == Path("parts", name).read_bytes()
+
+
+def test_killed_after_pretraining_it_is_not_done_twice(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, "--set", "training.max_epochs=1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Pretrainer, "events", None)
+        assert cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, "--resume").code == 0
+    cli("fit", "c.yaml", "--run-dir", "whole", *AUTOENCODER)
+    for name in RESULTS:
+        assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
+
+
+def test_reconstruct_writes_a_row_for_each(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER)
+    ended = cli("reconstruct", "-", "--run", "r", "--max-steps", "4", stdin="Rise zzz\nfall the\n")
+    assert ended.code == 0
+    header, *written = (line.split("\t") for line in ended.out.splitlines())
+    assert header == ["agreement", "sequence", "reconstruction"]
+    assert [row[1] for row in written] == ["rise <unk>", "fall the"]
+    assert all(len(row[2].split()) <= 4 for row in written)
+    ended = cli("reconstruct", "test.tsv", "--run", "r", "--format", "jsonl")
+    found = [json.loads(line) for line in ended.out.splitlines()]
+    assert [row["index"] for row in found] == list(range(20))
+    for row in found:
+        same = sum(a == b for a, b in zip(row["sequence"], row["reconstruction"], strict=False))
+        longer = max(len(row["sequence"]), len(row["reconstruction"]))
+        assert row["agreement"] == pytest.approx(same / longer, abs=1e-6)
+
+
+def test_runs_without_a_decoder_are_refused(project: Path, cli: Cli, trained: Path) -> None:
+    language_model = ("--set", "pretraining.objective=language_model")
+    assert cli("fit", "c.yaml", "--run-dir", "r", *language_model).code == 0
+    for run in ("r", trained / "run"):
+        ended = cli("reconstruct", "test.tsv", "--run", run)
+        assert ended.code == 2
+        assert len(ended.problems) == 1
+        assert "pretraining.objective: autoencoder" in ended.err
+
+
+def test_a_damaged_decoder_is_refused(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER)
+    path = Path("r/pretrained/decoder.safetensors")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    ended = cli("reconstruct", "test.tsv", "--run", "r")
+    assert ended.code == 2
+    assert "damaged" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        (["pretraining.objective=autoencoder", "data.kind=features"], "predicts tokens"),
+        (
+            [
+                "pretraining.objective=language_model",
+                "model.bidirectional=true",
+                "model.num_layers=2",
+            ],
+            "of 2 bidirectional layers the upper ones see the tokens to predict",
+        ),
+        (["pretraining.data=[test.tsv]"], "pretraining.objective is null"),
+        (
+            ["pretraining.objective=autoencoder", "pretraining.data=[test.foo]"],
+            "found 'test.foo'; expected an ending",
+        ),
+        (["pretraining.objective=autoencoder", "pretraining.data=[absent.tsv]"], "tried"),
+        (["pretraining.objective=bert"], "expected autoencoder, language_model or null"),
+        (["pretraining.objective=autoencoder", "pretraining.data=[]"], "a list of file paths"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_written(
+    project: Path, cli: Cli, keys: list[str], problem: str
+) -> None:
+    before = listing(project)
+    ended = cli("fit", "c.yaml", *(word for key in keys for word in ("--set", key)))
+    assert ended.code == 2
+    assert any("pretraining." in line and problem in line for line in ended.problems)
+    assert listing(project) == before
+
+
+def test_bad_rows_of_further_files_are_named(project: Path, cli: Cli) -> None:
+    (project / "more.tsv").write_text("text\nrise\n \nfall\n")
+    before = listing(project)
+    more = ("--set", "pretraining.data=[more.tsv]")
+    ended = cli("fit", "c.yaml", *AUTOENCODER, *more, "--quiet")
+    assert ended.code == 2
+    assert "more.tsv:3" in ended.err
+    assert listing(project) == before

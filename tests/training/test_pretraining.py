@@ -1,0 +1,167 @@
+"""Pretraining: what it learns, reports and leaves to the classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from seqtrain.config.schema import Config
+from seqtrain.data.collate import collate
+from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.errors import RunError
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import Autoencoder, LanguageModel
+from seqtrain.training.pretraining import (
+    PretrainEpochEvent,
+    Pretrainer,
+    PretrainStepEvent,
+    in_pieces,
+)
+
+VOCAB_SIZE = 12
+OBJECTIVES = (LanguageModel, Autoencoder)
+MakeStore = Callable[..., SequenceStore]
+
+
+@pytest.fixture
+def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Pretrainer]:
+    def run(
+        objective: type[LanguageModel | Autoencoder],
+        store: SequenceStore,
+        validation: SequenceStore | None = None,
+        model: dict[str, Any] | None = None,
+        **keys: Any,
+    ) -> Pretrainer:
+        config = make_config(model=model or {}, training={"schedule": "linear"})
+        section = config.pretraining.model_copy(update={"dropout": 0.0, **keys})
+        config = config.model_copy(update={"pretraining": section})
+        torch.manual_seed(0)
+        classifier = SequenceClassifier(
+            config.model, input_size=VOCAB_SIZE, num_classes=3, features=False
+        )
+        classifier.initialize()
+        network = objective(classifier, config.pretraining.dropout)
+        return Pretrainer(network, store, validation, config, torch.device("cpu"))
+
+    return run
+
+
+def epochs(pretrainer: Pretrainer) -> list[PretrainEpochEvent]:
+    return [event for event in pretrainer.events() if isinstance(event, PretrainEpochEvent)]
+
+
+def weights(pretrainer: Pretrainer) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in pretrainer.model.state_dict().items()}
+
+
+@pytest.mark.parametrize("rnn", ["gru", "lstm"])
+def test_an_autoencoder_reconstructs_what_it_memorised(
+    rnn: str, make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+) -> None:
+    store = make_store(10, longest=6)
+    pretrainer = make_pretrainer(
+        Autoencoder,
+        store,
+        model={"rnn": rnn, "hidden_size": 32, "embedding_dim": 16, "bidirectional": True},
+        max_epochs=150,
+        lr=0.01,
+    )
+    assert epochs(pretrainer)[-1].loss < 0.1
+    model = pretrainer.model.eval()
+    assert isinstance(model, Autoencoder)
+    batch = collate(store)
+    found = model.reconstruct(batch.packed, steps=20)
+    for row, place in enumerate(batch.unsorted_indices.tolist()):
+        assert found[place] == store[row][0].tolist()
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_language_model_learns_what_follows(
+    bidirectional: bool, make_pretrainer: Callable[..., Pretrainer]
+) -> None:
+    builder = StoreBuilder()
+    for row in range(20):  # ids count up, so that each tells the next; the first is open
+        builder.add_ids([2 + (row + i) % 8 for i in range(6)], 0, row + 2)
+    pretrainer = make_pretrainer(
+        LanguageModel,
+        builder.build(),
+        model={"bidirectional": bidirectional, "hidden_size": 32, "embedding_dim": 16},
+        max_epochs=60,
+        lr=0.02,
+    )
+    assert epochs(pretrainer)[-1].loss < 0.1
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_embedding_and_encoder_learn_in_place_and_the_head_stays(
+    objective: type[LanguageModel | Autoencoder],
+    make_pretrainer: Callable[..., Pretrainer],
+    make_store: MakeStore,
+) -> None:
+    pretrainer = make_pretrainer(objective, make_store(20), max_epochs=1)
+    before = weights(pretrainer)
+    epochs(pretrainer)
+    after = weights(pretrainer)
+    learned = {name for name in before if not torch.equal(before[name], after[name])}
+    parts = {name.split(".")[1] for name in learned if name.startswith("classifier.")}
+    assert parts == {"embedding", "encoder"}
+    assert not after["classifier.embedding.weight"][0].any()
+
+
+def test_same_seed_same_weights(
+    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+) -> None:
+    runs = []
+    for _ in range(2):
+        pretrainer = make_pretrainer(Autoencoder, make_store(20), max_epochs=2, dropout=0.3)
+        epochs(pretrainer)
+        runs.append(weights(pretrainer))
+    assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
+
+
+def test_events_count_steps_and_hold_means_over_tokens(
+    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+) -> None:
+    store, validation = make_store(20), make_store(7, seed=1)
+    pretrainer = make_pretrainer(LanguageModel, store, validation, max_epochs=2, max_length=None)
+    events = list(pretrainer.events())
+    steps = [event for event in events if isinstance(event, PretrainStepEvent)]
+    assert [event.step for event in steps] == list(range(1, 7))
+    assert sum(event.tokens for event in steps) == 2 * len(store.values)
+    assert steps[0].lr == pytest.approx(0.002)
+    first, last = (event for event in events if isinstance(event, PretrainEpochEvent))
+    weighted = sum(event.loss * event.tokens for event in steps[:3]) / len(store.values)
+    assert first.loss == pytest.approx(weighted)
+    assert last.tokens == len(store.values)
+    pretrainer.model.eval()
+    with torch.no_grad():
+        losses = torch.cat([pretrainer.model(collate(validation).packed)])
+    assert last.validation_loss == pytest.approx(float(losses.mean()), rel=1e-5)
+
+
+def test_long_sequences_are_read_in_pieces(make_store: MakeStore) -> None:
+    store = make_store(12, longest=9)
+    pieces = in_pieces(store, 4)
+    assert pieces.lengths.max() <= 4
+    np.testing.assert_array_equal(pieces.values, store.values)
+    assert set(store.offsets) <= set(pieces.offsets)
+    assert len(pieces) == sum(math.ceil(length / 4) for length in store.lengths)
+    spread = [np.ptp(pieces.lengths[pieces.lines == line]) for line in store.lines]
+    assert max(spread) <= 1
+    assert in_pieces(store, None) is store
+
+
+def test_a_loss_that_is_not_finite_stops_it(
+    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+) -> None:
+    pretrainer = make_pretrainer(LanguageModel, make_store(20), max_epochs=1)
+    with torch.no_grad():
+        pretrainer.model.softmax.head.weight.fill_(math.nan)
+    with pytest.raises(RunError, match=r"pretraining step 1: .*lower pretraining\.lr"):
+        epochs(pretrainer)
