@@ -92,7 +92,7 @@ def test_plain_where_possible_and_defaults_marked() -> None:
     assert {line.index("#") for line in lines if "#" in line} == {26}
     marked = {line.split(":")[0].strip() for line in lines if line.endswith("  # default")}
     assert {"seed", "rnn", "validation", "max_epochs", "batch_size"} <= marked
-    assert not marked & {"train", "sequence", "label", "lr", "data", "training"}
+    assert not marked & {"train", "sequence", "label", "training"}
     assert "#" not in render_config(config)
 
 

@@ -86,6 +86,6 @@ def test_a_random_state_is_drawn_anew_in_training_alone(
 
 def test_the_scale_is_the_standard_deviation(make_model: MakeModel) -> None:
     model = make_model(initial_state="random", initial_scale=0.3, hidden_size=50).train()
-    drawn = model._start(400)
+    drawn = model.start(400)
     assert drawn is not None
     assert 0.29 < drawn.std() < 0.31
