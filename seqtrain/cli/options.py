@@ -18,4 +18,7 @@ Overrides = Annotated[
         help="Set a key of the config, as --set training.lr=3e-4; may be repeated.",
     ),
 ]
+Sequences = Annotated[
+    str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
+]
 ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]

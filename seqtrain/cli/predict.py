@@ -8,7 +8,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from seqtrain.cli.options import Device
+from seqtrain.cli.options import Device, Sequences
 
 
 class Format(str, Enum):
@@ -20,9 +20,7 @@ class Format(str, Enum):
 
 
 def predict(
-    source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
-    ],
+    source: Sequences,
     run: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="Run directory or model folder; default: the newest."),

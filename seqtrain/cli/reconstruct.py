@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import Device
+from seqtrain.cli.options import Device, Sequences
 
 
 class Format(str, Enum):
@@ -18,9 +18,7 @@ class Format(str, Enum):
 
 
 def reconstruct(
-    source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
-    ],
+    source: Sequences,
     run: Annotated[
         str | None, typer.Option(metavar="RUN", help="Run directory; default: the newest.")
     ] = None,

@@ -17,7 +17,7 @@ from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
 from seqtrain.model.initialization import initialize
-from seqtrain.model.native import Projected, project
+from seqtrain.model.native import Projected, project, serves
 from seqtrain.model.pieces import last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
 
@@ -68,12 +68,11 @@ class SequenceClassifier(nn.Module):
             What `forward` takes while the weights stay as they are; None for feature vectors, and
             where another engine than native computes.
         """
-        weight = self.embedding.weight
+        weight, encoder = self.embedding.weight, self.encoder
         engine, _ = choose_engine(self.config, weight.device)
-        if isinstance(self.embedding, nn.Linear) or engine != "native":
+        if isinstance(self.embedding, nn.Linear) or engine != "native" or not serves(encoder):
             return None
-        assert isinstance(self.encoder, nn.GRU)
-        return project(weight, self.encoder)
+        return project(weight, encoder)
 
     def forward(
         self,
@@ -186,7 +185,7 @@ class SequenceClassifier(nn.Module):
             if outputs is not None:
                 pooled = self.pooling(outputs, packed.batch_sizes)
         if how == "last":
-            pooled = self._join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
+            pooled = self.join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
         return self.head(self.dropout(pooled)), state
 
     def _encode(
@@ -214,7 +213,7 @@ class SequenceClassifier(nn.Module):
             how=self.config.unroll,
             need_outputs=need_outputs,
         )
-        return None if outputs is None else self._join(outputs), state
+        return None if outputs is None else self.join(outputs), state
 
     def start(self, rows: int) -> Tensor | None:
         """Return the states before the first step; None: zeros, as carried ones begin too."""
@@ -230,5 +229,6 @@ class SequenceClassifier(nn.Module):
         whole = self.config.bidirectional or self.config.unroll == "padded"
         return None if whole else PREDICTION_STEPS
 
-    def _join(self, states: Tensor) -> Tensor:
+    def join(self, states: Tensor) -> Tensor:
+        """Join the directions' states, (…, D * hidden), as model.join has it."""
         return join_directions(states, self.config.join) if self.config.bidirectional else states

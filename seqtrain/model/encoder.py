@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.fused import DistinctInputs, fused_gru
-from seqtrain.model.native import Projected, native_gru, vector_path, why_not
+from seqtrain.model.native import Projected, native_gru, serves, vector_path, why_not
 from seqtrain.model.native import distinct as native_distinct
 from seqtrain.model.unroll import unroll
 
@@ -122,7 +122,7 @@ def encode(
         top layer, packed (None where not wanted), and the last valid states (P, L * D, B, hidden).
     """
     if isinstance(encoder, nn.GRU) and engine != "torch":
-        run_gru = native_gru if engine == "native" else fused_gru
+        run_gru = native_gru if engine == "native" and serves(encoder) else fused_gru
         h0 = None if start is None else start[0]
         outputs, h_n = run_gru(inputs, encoder, h0, need_outputs=need_outputs)
         return outputs, h_n.unsqueeze(0)

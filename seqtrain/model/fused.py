@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.pooling import rows_and_steps
 from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
 
 if TYPE_CHECKING:
@@ -138,7 +139,6 @@ def _product_dtype(vectors: Tensor) -> torch.dtype:
 def _reversal(batch_sizes: Tensor) -> Tensor:
     """Packed position of each token when every sequence is read from its end: its own inverse."""
     starts = batch_sizes.cumsum(0) - batch_sizes
-    step = torch.arange(len(batch_sizes)).repeat_interleave(batch_sizes)
-    sequence = torch.arange(len(step)) - starts[step]
+    sequence, step = rows_and_steps(batch_sizes)
     lengths = sequence.bincount()
     return starts[lengths[sequence] - 1 - step] + sequence

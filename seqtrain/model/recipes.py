@@ -12,23 +12,12 @@ B batch, T longest length, E embedding, H state (both directions), C classes, F 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.pooling import last_valid_state
-
-LAYERS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
-    "GRU": torch.gru,
-    "LSTM": torch.lstm,
-    "RNN_TANH": torch.rnn_tanh,
-}
-"""What runs one layer in one direction, by the mode of torch's module."""
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+from seqtrain.model.pooling import last_by_gather, last_valid_state
+from seqtrain.model.unroll import over_padded
 
 
 def recipe_logits(
@@ -56,51 +45,24 @@ def _packed(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tens
     outputs, state = model.encoder(inputs)
     if model.config.pooling == "last":
         h_n = state[0] if model.config.rnn == "lstm" else state
-        return last_valid_state(h_n, bidirectional=model.config.bidirectional)
-    pooled: Tensor = model.pooling(outputs.data, outputs.batch_sizes)[outputs.unsorted_indices]
-    return pooled
+        return model.join(last_valid_state(h_n, bidirectional=model.config.bidirectional))
+    return _pool(model, outputs)
 
 
 def _padded(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tensor:
-    if model.config.bidirectional:
-        states = _both_directions(model.encoder, vectors, lengths)
+    bidirectional = model.config.bidirectional
+    if bidirectional:
+        own = lengths.to(vectors.device)
+        states = over_padded(vectors, own, model.encoder, how="padded")[0]
     else:
         states = model.encoder(vectors)[0]
-    if model.config.pooling != "last":
-        valid = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
-        pooled: Tensor = model.pooling(valid.data, valid.batch_sizes)[valid.unsorted_indices]
-        return pooled
-    last = states[torch.arange(len(states)), lengths - 1]
-    if not model.config.bidirectional:
-        return last
-    size = model.config.hidden_size
-    return torch.cat((last[:, :size], states[:, 0, size:]), dim=1)
+    if model.config.pooling == "last":
+        return model.join(last_by_gather(states, lengths, bidirectional=bidirectional))
+    return _pool(
+        model, pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
+    )
 
 
-def _both_directions(encoder: nn.RNNBase, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Run a bidirectional module over padding, layer by layer; return all states (B, T, H)."""
-    step = torch.arange(vectors.shape[1])
-    ends = lengths.unsqueeze(1)
-    mirror = torch.where(step < ends, ends - 1 - step, step).to(vectors.device).unsqueeze(2)
-
-    def reversed_in_place(steps: Tensor) -> Tensor:
-        return steps.gather(1, mirror.expand_as(steps))
-
-    for layer in range(encoder.num_layers):
-        if layer:
-            vectors = functional.dropout(vectors, encoder.dropout, encoder.training)
-        forward = _one_direction(encoder, f"l{layer}", vectors)
-        backward = _one_direction(encoder, f"l{layer}_reverse", reversed_in_place(vectors))
-        vectors = torch.cat((forward, reversed_in_place(backward)), dim=2)
-    return vectors
-
-
-def _one_direction(encoder: nn.RNNBase, suffix: str, vectors: Tensor) -> Tensor:
-    """Run one layer in one direction over padding; return its states."""
-    zeros = vectors.new_zeros(1, len(vectors), encoder.hidden_size)
-    start = (zeros, zeros) if encoder.mode == "LSTM" else zeros
-    weights = [getattr(encoder, f"{name}_{suffix}") for name in PARAMETERS]
-    # bias, layers, dropout, training, bidirectional, batch first
-    return LAYERS[encoder.mode](
-        vectors, start, weights, True, 1, 0.0, encoder.training, False, True
-    )[0]
+def _pool(model: SequenceClassifier, states: PackedSequence) -> Tensor:
+    pooled: Tensor = model.pooling(model.join(states.data), states.batch_sizes)
+    return pooled[states.unsorted_indices]

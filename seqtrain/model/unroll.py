@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.fused import PARAMETERS
 from seqtrain.model.pooling import last_by_gather, rows_and_steps
-
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 Run = Callable[[str, Tensor, Tensor, Tensor, list[Tensor]], tuple[Tensor, Tensor]]
 """One layer forward: cell, input (B, T, E), lengths, start (P, B, H), parameters -> its states of
@@ -41,12 +40,32 @@ def unroll(
         inputs N tokens of size E, start (P, L * D, B, H) -> outputs (N, D * H), packed, and state
         (P, L * D, B, H); of a padded LSTM without c, for padding has changed it (P = 1).
     """
-    run: Run = _masked if how == "masked" else _padded
     row, step = (index.to(inputs.data.device) for index in rows_and_steps(inputs.batch_sizes))
     rows, longest = int(inputs.batch_sizes[0]), len(inputs.batch_sizes)
     lengths = row.bincount(minlength=rows)
-    below = inputs.data.new_zeros(rows, longest, inputs.data.shape[1])
-    below = below.index_put((row, step), inputs.data)
+    padded = inputs.data.new_zeros(rows, longest, inputs.data.shape[1])
+    padded = padded.index_put((row, step), inputs.data)
+    states, state = over_padded(padded, lengths, encoder, start, how=how)
+    return states[row, step], state
+
+
+def over_padded(
+    below: Tensor, lengths: Tensor, encoder: nn.RNNBase, start: Tensor | None = None, *, how: str
+) -> tuple[Tensor, Tensor]:
+    """Do the same for sequences that are padded already, in any order; arguments as for `unroll`.
+
+    Args:
+        below: the padded sequences.
+        lengths: steps of each, on the device of the sequences.
+        encoder: as for `unroll`.
+        start: as for `unroll`, row by row.
+        how: as for `unroll`.
+
+    Shape:
+        below (B, T, E), lengths (B,) -> states (B, T, D * H), and the last ones as `unroll` does.
+    """
+    run: Run = _masked if how == "masked" else _padded
+    rows = len(below)
     if start is None:
         parts = 2 if encoder.mode == "LSTM" else 1
         layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
@@ -63,7 +82,7 @@ def unroll(
             states.append(_reversed(state, lengths) if suffix else state)
             finals.append(final)
         below = torch.cat(states, dim=2)
-    return below[row, step], torch.stack(finals, dim=1)
+    return below, torch.stack(finals, dim=1)
 
 
 def _reversed(padded: Tensor, lengths: Tensor) -> Tensor:

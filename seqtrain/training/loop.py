@@ -207,9 +207,7 @@ class Trainer:
             if not (math.isfinite(loss) and math.isfinite(norm_value)):
                 what = "gradient" if math.isfinite(loss) else "loss"
                 raise self._not_finite(what, rows, losses[batch.unsorted_indices])
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
-            update(self.optimizer)
+            update(self.optimizer, lr=lr)
             self.carried.keep(groups, states)
         tokens = int(batch.lengths.sum())
         progress.add_batch(loss, int(num_correct), len(rows), tokens)

@@ -147,9 +147,7 @@ class Pretrainer:
                     f"pretraining step {step + 1}: the loss or a gradient isn't finite; nothing "
                     "was updated; lower pretraining.lr"
                 )
-            for group in self.optimizer.param_groups:
-                group["lr"] = lr
-            update(self.optimizer)
+            update(self.optimizer, lr=lr)
         return loss, len(losses)
 
     @torch.no_grad()

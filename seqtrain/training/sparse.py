@@ -50,14 +50,16 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float | None) -
     return norm
 
 
-def update(optimizer: torch.optim.Optimizer) -> None:
+def update(optimizer: torch.optim.Optimizer, *, lr: float) -> None:
     """Take one step: sparse gradients by rows, all others as the optimizer does it.
 
     Args:
         optimizer: torch's Adam, AdamW, or SGD with momentum; it keeps the moments of all parameters
             under its own names. Sparse gradients must be coalesced, and are gone afterwards.
+        lr: learning rate of this step.
     """
     for group in optimizer.param_groups:
+        group["lr"] = lr
         for parameter in group["params"]:
             if parameter.grad is not None and parameter.grad.is_sparse:
                 _update_rows(optimizer, parameter, parameter.grad, group)

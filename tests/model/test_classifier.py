@@ -125,3 +125,15 @@ def test_native_gives_the_logits_of_the_fused_engine(pooling: str) -> None:
         ids = [torch.randint(2, 20, (length,)) for length in (9, 5, 5, 1)]
         logits.append(model(pack_sequence(ids)))
     assert torch.allclose(*logits, atol=1e-5)
+
+
+def test_a_model_in_float64_is_computed_by_an_engine_that_can() -> None:
+    torch.manual_seed(0)
+    model = SequenceClassifier(ModelConfig(), input_size=20, num_classes=3, features=False)
+    model.initialize()
+    packed = pack_sequence([torch.tensor([2, 3, 4]), torch.tensor([5])])
+    expected = model(packed)
+    model.double()
+    assert model(packed).dtype == torch.float64
+    assert torch.allclose(model(packed).float(), expected, atol=1e-5)
+    assert model.project_vocabulary() is None

@@ -59,3 +59,26 @@ def test_feature_vectors(packed: bool, make_model: MakeModel, make_batch: MakeBa
     )
     expected = model(batch.packed)[batch.unsorted_indices]
     torch.testing.assert_close(logits, expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+@pytest.mark.parametrize("join", ["sum", "mean"])
+@every_recipe
+def test_joined_directions(
+    pooling: str,
+    join: str,
+    packed: bool,
+    make_model: MakeModel,
+    make_batch: MakeBatch,
+    sequences: list[Tensor],
+) -> None:
+    model = make_model(bidirectional=True, pooling=pooling, join=join)
+    batch = make_batch(sequences)
+    logits = recipe_logits(
+        model,
+        pad_sequence(sequences, batch_first=True),
+        torch.tensor([len(sequence) for sequence in sequences]),
+        packed=packed,
+    )
+    expected = model(batch.packed)[batch.unsorted_indices]
+    torch.testing.assert_close(logits, expected, atol=1e-6, rtol=1e-5)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqtrain.model.fused import PARAMETERS
 from seqtrain.model.native.call import Projected
-
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def check_parameters(gru: nn.GRU) -> None:

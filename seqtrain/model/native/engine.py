@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from seqtrain.model.native.layer import run_layer
 from seqtrain.model.native.library import load_library, why_not
 
 
-def serves(encoder: nn.Module) -> bool:
+def serves(encoder: nn.Module) -> TypeGuard[nn.GRU]:
     """Return whether the native engine can run this module: a float32 GRU on the CPU."""
     return (
         not why_not()
