@@ -1,4 +1,4 @@
-"""`seqtrain compare CONFIG`: engines and today's recipes on the user's own data and machine."""
+"""`seqtrain compare CONFIG`: all ways to run it, on the user's own data and machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compare(
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure how fast each way of running CONFIG's model is here, and recommend one."""
+    """Measure how fast and how good each way to run CONFIG's model is here; recommend one."""
     import json
     from dataclasses import asdict
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""A comparison as a bar chart in SVG, by hand: two bars a candidate, readable on light and dark."""
+"""A comparison as a bar chart in SVG, by hand: two bars a way, readable on light and dark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from seqtrain.errors import ConfigError
 from seqtrain.workflows.compare import Comparison
 
-WIDTH, NAMES, FIGURES = 720, 130, 90
+WIDTH, NAMES, FIGURES = 720, 150, 150
 """Pixels: of the picture, of the names on the left, of the figures right of the bars."""
 BAR, ROW, TOP = 12, 38, 64
 """Pixels: height of a bar, of a candidate, and where the first begins."""
@@ -32,7 +32,7 @@ def check_chart(path: str | None, *, force: bool) -> None:
 
 
 def draw_chart(comparison: Comparison, title: str) -> str:
-    """Return an SVG picture of tokens a second in training and prediction.
+    """Return an SVG picture of tokens a second in training and prediction, and of accuracies.
 
     Args:
         comparison: what was measured; candidates without figures are left out.
@@ -45,9 +45,13 @@ def draw_chart(comparison: Comparison, title: str) -> str:
     for place, (mode, colour) in enumerate(COLOURS.items()):
         x = NAMES + 110 * place
         lines += [_bar(x, 38, BAR, colour), _text(x + 18, 48, mode)]
+    if any(row.accuracy is not None for row in rows):
+        lines.append(_text(WIDTH - 16, 48, "accuracy", anchor="end"))
     for number, row in enumerate(rows):
         top = TOP + ROW * number
         lines.append(_text(NAMES - 10, top + BAR + 5, row.name, anchor="end"))
+        if row.accuracy is not None:
+            lines.append(_text(WIDTH - 16, top + BAR + 5, f"{row.accuracy:.1%}", anchor="end"))
         for place, (mode, colour) in enumerate(COLOURS.items()):
             speed = getattr(row, mode)
             if speed:

@@ -4,24 +4,32 @@ The recipes of today's tutorials, over the modules and weights of a SequenceClas
 through the encoder differs, so the logits are the same.
 
 - packed: pad, `pack_padded_sequence(enforce_sorted=False)`, run; the last states come as h_n.
-- padded: pad, run over the padding too, and take the states at length - 1. A backward direction
-  reads each sequence reversed, layer by layer, for it must not begin in the padding.
+- padded: pad, run over the padding too, and take the states at length - 1, by gathering or by a
+  mask. A backward direction reads each sequence reversed, layer by layer, for it must not begin in
+  the padding.
 
 B batch, T longest length, E embedding, H state (both directions), C classes, F features.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.pooling import last_by_gather, last_valid_state
+from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
 from seqtrain.model.unroll import over_padded
 
 
 def recipe_logits(
-    model: SequenceClassifier, steps: Tensor, lengths: Tensor, *, packed: bool
+    model: SequenceClassifier,
+    steps: Tensor,
+    lengths: Tensor,
+    *,
+    packed: bool,
+    by_mask: bool = False,
 ) -> Tensor:
     """Classify padded sequences, in any order, by torch's own module.
 
@@ -30,12 +38,16 @@ def recipe_logits(
         steps: ids or feature vectors, anything in the padding.
         lengths: steps of each sequence, on the CPU.
         packed: pack the steps, or else run over the padding.
+        by_mask: over the padding, find the last states with a mask instead of by gathering.
 
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.
     """
     vectors = model.embedding_dropout(model.embedding(steps))
-    pooled = (_packed if packed else _padded)(model, vectors, lengths)
+    if packed:
+        pooled = _packed(model, vectors, lengths)
+    else:
+        pooled = _padded(model, vectors, lengths, last_by_mask if by_mask else last_by_gather)
     logits: Tensor = model.head(model.dropout(pooled))
     return logits
 
@@ -49,7 +61,9 @@ def _packed(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tens
     return _pool(model, outputs)
 
 
-def _padded(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tensor:
+def _padded(
+    model: SequenceClassifier, vectors: Tensor, lengths: Tensor, last: Callable[..., Tensor]
+) -> Tensor:
     bidirectional = model.config.bidirectional
     if bidirectional:
         own = lengths.to(vectors.device)
@@ -57,7 +71,7 @@ def _padded(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tens
     else:
         states = model.encoder(vectors)[0]
     if model.config.pooling == "last":
-        return model.join(last_by_gather(states, lengths, bidirectional=bidirectional))
+        return model.join(last(states, lengths, bidirectional=bidirectional))
     return _pool(
         model, pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
     )

@@ -1,9 +1,10 @@
-"""What `compare` measures: seqtrain's engines, and today's recipes, on the config's own model."""
+"""What `compare` measures: each way at work on the config's own model and data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -12,23 +13,19 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from seqtrain.config.rules import model_faults
 from seqtrain.config.schema import Config
 from seqtrain.data.batching import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import choose_engine
 from seqtrain.model.recipes import recipe_logits
-from seqtrain.training.inference import predict_logits
+from seqtrain.training.carried import CarriedStates
+from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches, predict_logits
 from seqtrain.training.loop import Trainer
 from seqtrain.training.memory import memory_errors
+from seqtrain.training.optimization import lr_at
+from seqtrain.training.sparse import catch_up_tokens
+from seqtrain.workflows.ways import WAYS
 
-ENGINES = ("native", "fused", "torch")
-RECIPES = ("padded-sorted", "padded", "packed-sorted", "packed")
-"""Run over the padding, or packed; in batches of like length, or random ones."""
-REFERENCE = "torch"
-"""Whose logits the others are compared with."""
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 
 
@@ -39,15 +36,17 @@ class Task:
     Attributes:
         config: resolved.
         train: the sequences to learn from and to classify.
+        held_out: the sequences that accuracy is measured on.
         input_size: of the vocabulary, or width of the feature vectors.
         labels: of each class index.
         device: where to compute.
         threads: of torch, on the CPU.
-        probe: rows whose logits are compared, before any training.
+        probe: rows of train whose logits are compared, before any training.
     """
 
     config: Config
     train: SequenceStore
+    held_out: SequenceStore
     input_size: int
     labels: tuple[str, ...]
     device: torch.device
@@ -73,53 +72,124 @@ class Candidate(Protocol):
 
 
 def make_candidate(name: str, task: Task) -> Candidate:
-    """Build a candidate by its name; all begin with the same weights."""
-    return EngineCandidate(name, task) if name in ENGINES else RecipeCandidate(name, task)
+    """Build a candidate by the name of its way; all begin with the same weights."""
+    kind = WAYS[name].kind
+    if kind == "recipe":
+        return RecipeCandidate(name, task)
+    return PaddingAsData(name, task) if kind == "wrong" else PackedCandidate(name, task)
 
 
-def why_left_out(name: str, config: Config, device: torch.device) -> str:
-    """Return in one line why a candidate can't run this config here; empty where it can."""
-    if name not in ENGINES:
-        return ""
-    model = config.model.model_copy(update={"engine": name})
-    for _, problem in model_faults(model.model_dump()):
-        return problem
-    try:
-        choose_engine(model, device)
-    except ConfigError as error:
-        return str(error)
-    return ""
-
-
-class EngineCandidate:
-    """The config's training step and prediction, with one engine.
+def alone(task: Task, pooling: str) -> Tensor:
+    """Return the probe's logits, one sequence at a time in torch's own module: (B, C).
 
     Args:
-        name: of the engine.
+        task: what all are given.
+        pooling: in place of the config's.
+    """
+    changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
+    model = _new_model(
+        task, task.config.model_copy(update={"model": task.config.model.model_copy(update=changes)})
+    )
+    rows = task.train.__getitems__(task.probe)
+    carried = CarriedStates() if task.config.model.initial_state == "carried" else None
+    batches = np.split(np.arange(len(rows)), len(rows))
+    return logits_of_batches(model, rows, batches, task.device, carried=carried)
+
+
+class PackedCandidate:
+    """Training and prediction as `fit` and `predict` do them, with some keys changed.
+
+    Args:
+        name: of the way.
         task: what to run it on.
     """
 
     def __init__(self, name: str, task: Task) -> None:
-        model = task.config.model.model_copy(update={"engine": name})
         self.task = task
-        self.batches = spread_batches(task, bucketing=task.config.batching.bucketing)
-        self.trainer = Trainer(
-            _new_model(replace(task, config=task.config.model_copy(update={"model": model}))),
-            task.train,
-            None,
-            task.labels,
-            task.config,
-            task.device,
-        )
+        self.config = WAYS[name].config(task.config)
+        self.batches = spread_batches(task.train.lengths, self.config)
+        self.trainer = self._new_trainer(self.config)
 
     def learn(self, rows: Ints) -> None:
-        """Make one update, as `fit` does."""
-        self.trainer.update(rows, self.task.config.training.lr)
+        """Make one update."""
+        self._update(rows, self.config.training.lr)
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Classify, as `predict` and `eval` do."""
-        rows = self.task.train.__getitems__(np.concatenate(batches))
-        return predict_logits(self.trainer.model, rows, self.task.device)
+        """Classify, batched anew by length."""
+        return self._classify(self.task.train, batches)
+
+    def accuracy(self, examples: int, seed: int) -> float:
+        """Learn anew from so many examples, as `fit` would; return the share of right answers.
+
+        Args:
+            examples: of train, counted again in each pass.
+            seed: added to the config's, of weights, batches and dropout.
+        """
+        seed += self.config.seed
+        config = self.config.model_copy(update={"seed": seed})
+        self.trainer = self._new_trainer(config)
+        lengths, done, lr = self.task.train.lengths, 0, 0.0
+        for epoch in count():
+            for rows in plan_epoch(lengths, config.batching, seed=seed, epoch=epoch):
+                if done >= examples:
+                    return self._score(lr)
+                lr = lr_at(done, examples, config.training)
+                self._update(rows, lr)
+                done += len(rows)
+        raise AssertionError("epochs have no end")
+
+    def _score(self, lr: float) -> float:
+        """Return the share of held-out sequences that are classified rightly."""
+        held_out, config = self.task.held_out, self.config
+        catch_up_tokens(self.trainer.optimizer, self.trainer.model.embedding, None, lr=lr)
+        batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
+        found = self._classify(held_out, batches).argmax(1).numpy()
+        return float((found == held_out.labels[np.concatenate(batches)]).mean())
+
+    def _update(self, rows: Ints, lr: float) -> None:
+        self.trainer.update(rows, lr)
+
+    def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
+        rows = store.__getitems__(np.concatenate(batches))
+        batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
+        return predict_logits(self.trainer.model, rows, self.task.device, batching)
+
+    def _new_trainer(self, config: Config) -> Trainer:
+        task = self.task
+        model = _new_model(task, config).train()
+        return Trainer(model, task.train, None, task.labels, config, task.device)
+
+
+class PaddingAsData(PackedCandidate):
+    """Every row of a batch is as long as the longest, and padding a step like any other.
+
+    What becomes of "take the last output" and "take the mean" where lengths aren't handed over; an
+    answer depends on the batch. <pad> is a token with a vector that learns.
+    """
+
+    def _update(self, rows: Ints, lr: float) -> None:
+        self.trainer.train = padded(self.task.train.__getitems__(rows))
+        self.trainer.update(np.arange(len(rows)), lr)
+
+    def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
+        found = []
+        for rows in batches:
+            batch = padded(store.__getitems__(rows))
+            together = [np.arange(len(rows))]
+            found.append(logits_of_batches(self.trainer.model, batch, together, self.task.device))
+        return torch.cat(found)
+
+
+def padded(rows: SequenceStore) -> SequenceStore:
+    """Return rows as long as the longest, zeros (of ids <pad>) as steps like any other."""
+    longest = int(rows.lengths.max())
+    values = np.zeros((len(rows), longest, *rows.values.shape[1:]), dtype=rows.values.dtype)
+    values[np.arange(longest) < rows.lengths[:, None]] = rows.values
+    return replace(
+        rows,
+        values=values.reshape(-1, *rows.values.shape[1:]),
+        offsets=np.arange(len(rows) + 1) * longest,
+    )
 
 
 class RecipeCandidate:
@@ -131,22 +201,22 @@ class RecipeCandidate:
     """
 
     def __init__(self, name: str, task: Task) -> None:
-        self.device = task.device
+        self.task = task
         self.packed = name.startswith("packed")
-        self.batches = spread_batches(task, bucketing=name.endswith("sorted"))
-        self.lengths = task.train.lengths
+        self.by_mask = name.endswith("mask")
+        self.batches = spread_batches(task.train.lengths, WAYS[name].config(task.config))
         values = torch.tensor(task.train.values)
         values = values if task.features else values.long()
-        self.sequences = torch.split(values, self.lengths.tolist())
+        self.sequences = torch.split(values, task.train.lengths.tolist())
         self.labels = torch.tensor(task.train.labels)
-        self.model = _new_model(task)
+        self.model = _new_model(task, task.config)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=task.config.training.lr)
 
     def learn(self, rows: Ints) -> None:
         """Make one update."""
-        with memory_errors(self.lengths[rows], LOWER_MEMORY):
+        with memory_errors(self.task.train.lengths[rows], LOWER_MEMORY):
             self.model.train()
-            labels = self.labels[rows].to(self.device)
+            labels = self.labels[rows].to(self.task.device)
             loss = functional.cross_entropy(self._forward(rows), labels)
             self.optimizer.zero_grad()
             torch.autograd.backward(loss)
@@ -156,41 +226,45 @@ class RecipeCandidate:
     def logits(self, batches: Sequence[Ints]) -> Tensor:
         """Classify batch by batch."""
         self.model.eval()
-        with memory_errors(self.lengths[np.concatenate(batches)], LOWER_MEMORY):
+        with memory_errors(self.task.train.lengths[np.concatenate(batches)], LOWER_MEMORY):
             return torch.cat([self._forward(rows).cpu() for rows in batches])
 
     def _forward(self, rows: Ints) -> Tensor:
         steps = pad_sequence([self.sequences[row] for row in rows], batch_first=True)
-        lengths = torch.from_numpy(self.lengths[rows])
-        return recipe_logits(self.model, steps.to(self.device), lengths, packed=self.packed)
+        lengths = torch.from_numpy(self.task.train.lengths[rows])
+        return recipe_logits(
+            self.model,
+            steps.to(self.task.device),
+            lengths,
+            packed=self.packed,
+            by_mask=self.by_mask,
+        )
 
 
-def _new_model(task: Task) -> SequenceClassifier:
-    """Draw the config's model: the same weights for every candidate, in training mode."""
-    torch.manual_seed(task.config.seed)
+def _new_model(task: Task, config: Config) -> SequenceClassifier:
+    """Draw a config's model: the same weights for the same seed, whatever the way."""
+    torch.manual_seed(config.seed)
     model = SequenceClassifier(
-        task.config.model,
+        config.model,
         input_size=task.input_size,
         num_classes=len(task.labels),
         features=task.features,
     )
     model.initialize()
-    return model.to(task.device).train()
+    return model.to(task.device)
 
 
-def spread_batches(task: Task, *, bucketing: bool) -> list[Ints]:
+def spread_batches(lengths: Ints, config: Config) -> list[Ints]:
     """Return the batches of an epoch in such an order that the first few are like all of them.
 
     The median by length comes first, then the quartiles, the eighths and so on: a slow candidate,
     measured on few batches, is measured on typical ones.
 
     Args:
-        task: sequences, seed and batching.
-        bucketing: put sequences of like length together, whatever the config says.
+        lengths: of the sequences, (B,).
+        config: seed and batching.
     """
-    batching = task.config.batching.model_copy(update={"bucketing": bucketing})
-    lengths = task.train.lengths
-    plan = plan_epoch(lengths, batching, seed=task.config.seed, epoch=0)
+    plan = plan_epoch(lengths, config.batching, seed=config.seed, epoch=0)
     plan.sort(key=lambda rows: int(lengths[rows].max()))
     return [plan[place] for place in dict.fromkeys(_halving_places(len(plan)))]
 

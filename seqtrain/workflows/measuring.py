@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 
 from seqtrain.errors import SeqtrainError
-from seqtrain.workflows.candidates import Candidate, Task, make_candidate
+from seqtrain.workflows.candidates import Candidate, PackedCandidate, Task, make_candidate
 from seqtrain.workflows.environment import peak_memory
 from seqtrain.workflows.peak import synchronize
 
@@ -46,7 +46,7 @@ class Turn(NamedTuple):
 
 
 class Contender:
-    """A candidate at work in a process of its own, which is ready when this returns.
+    """A candidate at work in a process of its own, which is ready after `begin`.
 
     Args:
         name: of the candidate.
@@ -57,6 +57,7 @@ class Contender:
         turns: taken in each mode, the first of which is one batch.
         memory: the most that the process held beyond Python and the data, up to the end of each
             mode, in bytes; None where the system doesn't say.
+        accuracies: on held-out sequences, one for each time it learned from the same examples.
         failure: why it can't go on; empty while it can.
     """
 
@@ -65,12 +66,17 @@ class Contender:
         self.name = name
         self.turns: dict[str, list[Turn]] = {"prediction": [], "training": []}
         self.memory: dict[str, int | None] = {"prediction": None, "training": None}
+        self.accuracies: list[float] = []
         self.failure = ""
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, task), daemon=True)
         self._process.start()
         theirs.close()
-        self.logits: npt.NDArray[np.float32] | None = self._answer(START)
+        self.logits: npt.NDArray[np.float32] | None = None
+
+    def begin(self) -> None:
+        """Wait until the process is ready and has the probe's logits."""
+        self.logits = self._answer(START)
 
     def measure(self, mode: str, seconds: float, limit: float) -> None:
         """Let it work.
@@ -85,13 +91,24 @@ class Contender:
             turn, self.memory[mode] = answer
             self.turns[mode].append(turn)
 
+    def learn(self, examples: int, limit: float) -> None:
+        """Let it learn anew from so many examples, with another seed each time.
+
+        Args:
+            examples: of train.
+            limit: seconds after which it is ended.
+        """
+        accuracy = self._answer(limit, ("accuracy", (examples, len(self.accuracies))))
+        if accuracy is not None:
+            self.accuracies.append(accuracy)
+
     def end(self) -> None:
         """End the process."""
         self._process.kill()
         self._process.join()
         self._connection.close()
 
-    def _answer(self, limit: float, request: tuple[str, float] | None = None) -> Any:
+    def _answer(self, limit: float, request: tuple[str, Any] | None = None) -> Any:
         """Ask and wait for an answer; without one the process is ended, and `failure` says why."""
         try:
             if request is not None:
@@ -175,8 +192,12 @@ def _serve(connection: Connection, name: str, task: Task) -> None:
             "training": _training(candidate, task),
         }
         while True:
-            mode, seconds = connection.recv()
-            turn = work[mode](seconds)
+            mode, amount = connection.recv()
+            if mode == "accuracy":
+                assert isinstance(candidate, PackedCandidate), "recipes share another's accuracy"
+                connection.send(candidate.accuracy(*amount))
+                continue
+            turn = work[mode](amount)
             most = peak_memory(task.device)
             connection.send((turn, None if most is None or held is None else most - held))
     except SeqtrainError as error:

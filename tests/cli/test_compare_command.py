@@ -12,8 +12,12 @@ from tiny import Cli, listing
 from seqtrain.model.native import why_not
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "4")
-ALL = ["native", "fused", "torch", "padded-sorted", "padded", "packed-sorted", "packed"]
+SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "10")
+ENGINES = ["native", "fused", "torch"]
+OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
+RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
+WRONG = ["last-of-padding", "mean-over-padding"]
+ALL = [*ENGINES, *OPTIONS, *RECIPES, *WRONG, "mean-valid"]
 PRESENT = ALL[1:] if why_not() else ALL
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,11 +33,15 @@ def test_json_and_chart(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     rows = {row["name"]: row for row in found["candidates"]}
     assert list(rows) == ALL
     assert found["recommended"] in PRESENT
+    assert found["seeds"] in (0, 1, 2, 3)
     for name in PRESENT:
         row = rows[name]
-        assert row["kind"] == ("engine" if name in ALL[:3] else "recipe")
         assert row["problem"] == ""
-        assert row["largest_difference"] <= 1e-4
+        assert (row["largest_difference"] <= 1e-4) == (name not in WRONG)
+        assert (row["accuracy"] is None) == (found["passes"] == 0)
+        random = name in (*WRONG, "padded")
+        padding = 0.63 if random else 0.03 if "padded" in name or "masked" in name else 0.0
+        assert row["padding"] == pytest.approx(padding, abs=0.02)
         for mode in ("training", "prediction"):
             speed = row[mode]
             assert speed["tokens_per_second"] > 0

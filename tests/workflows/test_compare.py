@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError
-from seqtrain.workflows.candidates import Task, spread_batches, why_left_out
+from seqtrain.workflows.candidates import (
+    PackedCandidate,
+    Task,
+    alone,
+    make_candidate,
+    spread_batches,
+)
 from seqtrain.workflows.compare import Row, Speed, compare, recommend
+from seqtrain.workflows.equal_training import learn_equally
 from seqtrain.workflows.measuring import Contender, Turn, take_turns, tokens_per_second
 from seqtrain.workflows.peak import flops_a_token
+from seqtrain.workflows.ways import WAYS, ways_for, why_left_out
 
 ROWS = 90
 
@@ -30,7 +41,7 @@ def task() -> Task:
         labels=np.arange(ROWS) % 2,
         lines=np.arange(ROWS),
     )
-    sections = {
+    sections: dict[str, dict[str, Any]] = {
         "data": {"train": "a.tsv", "sequence": 0, "label": 1},
         "batching": {"batch_size": 6},
         "model": {"embedding_dim": 4, "hidden_size": 4},
@@ -38,6 +49,7 @@ def task() -> Task:
     return Task(
         config=Config.model_validate(sections),
         train=train,
+        held_out=train.__getitems__(np.arange(0, ROWS, 3)),
         input_size=22,
         labels=("a", "b"),
         device=torch.device("cpu"),
@@ -49,12 +61,13 @@ def task() -> Task:
 @pytest.fixture
 def contender(task: Task) -> Iterator[Contender]:
     started = Contender("fused", task)
+    started.begin()
     yield started
     started.end()
 
 
 def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
-    batches = spread_batches(task, bucketing=True)
+    batches = spread_batches(task.train.lengths, task.config)
     longest = [int(task.train.lengths[rows].max()) for rows in batches]
     assert sorted(np.concatenate(batches)) == list(range(ROWS))
     ranks = np.argsort(np.argsort(longest)) / len(longest)
@@ -71,7 +84,7 @@ def test_turns_go_on_until_the_deadline_and_count_real_tokens(
     assert first.batches == 1
     assert others
     whole_epochs, rest = divmod(sum(t.batches for t in contender.turns["training"]), 15)
-    batches = spread_batches(task, bucketing=True)[:rest]
+    batches = spread_batches(task.train.lengths, task.config)[:rest]
     expected = whole_epochs * int(task.train.lengths.sum())
     expected += sum(int(task.train.lengths[rows].sum()) for rows in batches)
     assert sum(t.tokens for t in contender.turns["training"]) == expected
@@ -120,8 +133,99 @@ def test_engines_without_the_cell_are_left_out(task: Task) -> None:
     assert why_left_out("packed", config, task.device) == ""
 
 
+def with_model(task: Task, **keys: object) -> Task:
+    model = task.config.model.model_copy(update=keys)
+    return replace(task, config=task.config.model_copy(update={"model": model}))
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean", "max"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_right_ways_answer_as_one_by_one_and_wrong_ones_do_not(
+    task: Task, pooling: str, bidirectional: bool
+) -> None:
+    task = with_model(task, pooling=pooling, bidirectional=bidirectional)
+    for name in ways_for(task.config):
+        if why_left_out(name, task.config, task.device):
+            continue
+        of_way = WAYS[name].config(task.config).model.pooling
+        found = make_candidate(name, task).logits([task.probe])
+        difference = float((found - alone(task, of_way)).abs().max())
+        assert (difference > 1e-3) == (WAYS[name].kind == "wrong"), name
+
+
+@pytest.mark.parametrize(("name", "pooling"), [("last-of-padding", -1), ("mean-over-padding", 0)])
+def test_wrong_ways_are_what_torch_makes_of_padding_without_lengths(
+    task: Task, name: str, pooling: int
+) -> None:
+    candidate = make_candidate(name, task)
+    assert isinstance(candidate, PackedCandidate)
+    model = candidate.trainer.model
+    rows = [torch.tensor(task.train[row][0]).long() for row in task.probe.tolist()]
+    with torch.no_grad():
+        states = model.encoder(model.embedding(pad_sequence(rows, batch_first=True)))[0]
+        expected = model.head(states[:, -1] if pooling else states.mean(1))
+    assert torch.allclose(candidate.logits([task.probe]), expected, atol=1e-5)
+
+
+def test_ways_that_a_config_is_already_do_not_come_twice(task: Task) -> None:
+    assert "last-valid" not in ways_for(task.config)
+    assert {"mean-valid", "random-batches", "padded-sorted-mask"} <= set(ways_for(task.config))
+    batching = task.config.batching.model_copy(update={"bucketing": False})
+    random = with_model(task, pooling="mean").config.model_copy(update={"batching": batching})
+    names = set(ways_for(random))
+    assert "last-valid" in names
+    assert not {"mean-valid", "random-batches", "padded-sorted-mask"} & names
+
+
+def test_settings_are_keys_that_give_the_way(task: Task) -> None:
+    assert WAYS["native"].setting == "model.engine: native"
+    assert WAYS["unroll-masked"].setting == "model.engine: torch, model.unroll: masked"
+    assert WAYS["random-batches"].config(task.config).batching.bucketing is False
+
+
+def test_what_is_alike_learns_once_and_what_differs_for_itself(task: Task) -> None:
+    names = ["fused", "padded-sorted", "random-batches", "packed", "last-of-padding"]
+    contenders = {name: Contender(name, task) for name in names}
+    try:
+        for contender in contenders.values():
+            contender.begin()
+        take_turns(list(contenders.values()), "training", time.monotonic() + 1.0, lambda: None)
+        alike = names[:-1]
+        learned = learn_equally(contenders, alike, task, time.monotonic() + 60.0)
+    finally:
+        for contender in contenders.values():
+            contender.end()
+    assert learned.examples == task.config.training.max_epochs * ROWS
+    assert learned.seeds >= 1
+    assert learned.accuracies.keys() == set(names)
+    assert learned.accuracies["fused"] == learned.accuracies["padded-sorted"]
+    assert learned.accuracies["random-batches"] == learned.accuracies["packed"]
+    taught = [name for name in names if contenders[name].accuracies]
+    assert taught == ["fused", "random-batches", "last-of-padding"]
+
+
+def test_without_time_nothing_is_learned(task: Task, contender: Contender) -> None:
+    take_turns([contender], "training", time.monotonic() + 0.5, lambda: None)
+    assert learn_equally({"fused": contender}, ["fused"], task, time.monotonic()).examples == 0
+
+
+def test_accuracy_is_what_fit_would_reach(task: Task) -> None:
+    """Sequences whose class stands in their last step are learned by heart, or not at all."""
+    train = replace(task.train, values=task.train.values.copy())
+    train.values[train.offsets[1:] - 1] = 2 + train.labels
+    training = task.config.training.model_copy(update={"lr": 0.05})
+    config = task.config.model_copy(update={"training": training})
+    easy = replace(task, train=train, held_out=train, config=config)
+    candidate = make_candidate("fused", easy)
+    assert isinstance(candidate, PackedCandidate)
+    assert candidate.accuracy(10 * ROWS, seed=0) == 1.0
+    unlearned = candidate.accuracy(0, seed=0)
+    assert unlearned < 1.0
+
+
 def row(name: str, kind: str, speed: float, difference: float = 0.0) -> Row:
-    return Row(name, kind, Speed(speed, 9, 0.1, None), None, difference, "")
+    training = Speed(speed, 9, 0.1, None)
+    return Row(name, kind, "", training, None, 0.0, difference, None, "")
 
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
@@ -132,6 +236,13 @@ def test_recommended_is_the_fastest_with_the_right_logits() -> None:
     assert "9.0 times today's best recipe (padded)" in reason
     assert recommend(rows[1:])[0] == "padded"
     assert recommend([])[0] is None
+
+
+def test_another_setting_must_be_clearly_faster_and_wrong_ways_never_win() -> None:
+    rows = [row("native", "engine", 1e6), row("sort-in-module", "option", 1.04e6)]
+    rows += [row("last-of-padding", "wrong", 9e6), row("mean-valid", "pooling", 9e6)]
+    assert recommend(rows)[0] == "native"
+    assert recommend([*rows, row("random-batches", "option", 1.1e6)])[0] == "random-batches"
 
 
 def test_no_time_is_an_error() -> None:
