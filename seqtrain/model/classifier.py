@@ -139,27 +139,30 @@ class SequenceClassifier(nn.Module):
         parts, layers, hidden = state_shape(self.config)
         return self.head.weight.new_zeros(parts, layers, rows, hidden)
 
-    def step_logits(self, packed: PackedSequence) -> Tensor:
+    def step_logits(
+        self, packed: PackedSequence, start: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Classify after every step: row n holds the answer had its sequence ended with step n.
 
         Args:
             packed: as for `forward`; the model reads in one direction.
+            start: as for `carry`, row by packed row.
 
         Shape:
-            packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed.
+            packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed, and the
+            states that the sequences end in, shaped as start.
 
         Raises:
             ValueError: the model is bidirectional: its states depend on steps still to come.
         """
         if self.config.bidirectional:
             raise ValueError("bidirectional states know all steps; run each prefix on its own")
-        start = self.start(int(packed.batch_sizes[0]))
-        states, _ = self._encode(packed, start, vocabulary=None, need_outputs=True)
+        start = self.start(int(packed.batch_sizes[0])) if start is None else start
+        states, last = self._encode(packed, start, vocabulary=None, need_outputs=True)
         assert states is not None
         if self.config.pooling != "last":
             states = self.pooling.running(states, packed.batch_sizes)
-        logits: Tensor = self.head(self.dropout(states))
-        return logits
+        return self.head(self.dropout(states)), last
 
     def _classify(
         self,

@@ -17,6 +17,7 @@ from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import EVALUATION_BATCHING, predict_logits
 from seqtrain.training.memory import memory_errors
 
@@ -27,7 +28,10 @@ STEPS_AT_ONCE = 2**20
 
 
 def predict_step_logits(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    carried: CarriedStates | None = None,
 ) -> list[Tensor]:
     """Return the logits after every step of every sequence.
 
@@ -35,6 +39,7 @@ def predict_step_logits(
         model: on the device, in evaluation mode.
         store: the sequences.
         device: where to compute.
+        carried: as for `predict_logits`.
 
     Shape:
         Returns: (T, C) float32 for each sequence, in their order, on the CPU.
@@ -44,7 +49,7 @@ def predict_step_logits(
     """
     if model.config.bidirectional:
         return _by_prefixes(model, store, device)
-    return _by_one_run(model, store, device)
+    return _by_one_run(model, store, device, carried or CarriedStates())
 
 
 def score_prefixes(
@@ -52,7 +57,8 @@ def score_prefixes(
 ) -> list[dict[str, float]]:
     """Score a model after 10 %, 20 % … 100 % of each sequence: how early can one decide?
 
-    Shares are rounded up to whole steps. Costs 5.5 times what scoring whole sequences does.
+    Shares are rounded up to whole steps. Costs 5.5 times what scoring whole sequences does; where
+    states are carried, each row goes on from the whole row before it, and all are read once.
 
     Args:
         model: on the device.
@@ -65,9 +71,13 @@ def score_prefixes(
     """
     rows, lengths = np.arange(len(store)), store.lengths
     ends = [-(-lengths * part // SHARES) for part in range(1, SHARES + 1)]
-    answers = [
-        predict_logits(model, store.prefixes(rows, end), device).argmax(1).numpy() for end in ends
-    ]
+    if model.config.initial_state == "carried":
+        last = store.offsets[:-1] - 1
+        of_steps = torch.cat(predict_step_logits(model, store, device)).argmax(1).numpy()
+        answers = [of_steps[last + end] for end in ends]
+    else:
+        prefixes = (store.prefixes(rows, end) for end in ends)
+        answers = [predict_logits(model, part, device).argmax(1).numpy() for part in prefixes]
     return [
         {
             "share": part / SHARES,
@@ -81,14 +91,18 @@ def score_prefixes(
 
 @torch.inference_mode()
 def _by_one_run(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device
+    model: SequenceClassifier, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
     """Read each sequence once; give its steps back, unpacked and in the store's order."""
     logits = [torch.empty(0)] * len(store)
-    for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING):
+    groups = store.groups if model.config.initial_state == "carried" else None
+    for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups):
         with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
             batch = collate(store.__getitems__(rows)).to(device)
-            packed = model.step_logits(batch.packed).float().cpu()
+            own = None if groups is None else groups[rows[batch.sorted_indices.cpu().numpy()]]
+            of_steps, states = model.step_logits(batch.packed, carried.starts(own, model))
+            carried.keep(own, states)
+            packed = of_steps.float().cpu()
         starts = batch.packed.batch_sizes.cumsum(0) - batch.packed.batch_sizes
         for place, row in enumerate(rows[batch.sorted_indices.tolist()]):
             logits[row] = packed[starts[: batch.lengths[place]] + place]

@@ -118,11 +118,8 @@ class Classifier:
             DataError: a row can't be read; the predictions of the rows before it come first.
             RunError: memory ran out.
         """
-        numbers: dict[str, int] = {}
         carried = CarriedStates()
-        for chunk, store in self.encoded(examples, source, report):
-            groups = number_groups([example.group for example in chunk], numbers)
-            store = replace(store, groups=groups)
+        for _, store in self.encoded(examples, source, report, rows=CHUNK_ROWS):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             yield from self._predictions(logits, unknown_shares(store))
 
@@ -132,7 +129,7 @@ class Classifier:
         source: str,
         report: EncodingReport | None = None,
         *,
-        rows: int = CHUNK_ROWS,
+        rows: int,
     ) -> Iterator[tuple[list[Example], SequenceStore]]:
         """Encode examples chunk by chunk, as they come.
 
@@ -143,11 +140,13 @@ class Classifier:
             rows: how many at most a chunk.
 
         Yields:
-            The examples of a chunk and their store, row for row.
+            The examples of a chunk and their store, row for row; groups keep their numbers from
+            chunk to chunk.
 
         Raises:
             DataError: a row can't be read; the rows before it come first.
         """
+        numbers: dict[str, int] = {}
         for chunk, reading_fault in chunks(examples, rows):
             store, counts, encoding_fault = self._encode(chunk, source)
             if report is not None:
@@ -155,7 +154,9 @@ class Classifier:
                 report.truncated += counts.truncated
                 report.filled += counts.filled
             if len(store):
-                yield chunk[: len(store)], store
+                good = chunk[: len(store)]
+                groups = number_groups([example.group for example in good], numbers)
+                yield good, replace(store, groups=groups)
             fault = encoding_fault or reading_fault
             if fault is not None:
                 raise fault

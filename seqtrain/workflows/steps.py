@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.readers.files import display_name
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.prefixes import predict_step_logits
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike
@@ -90,8 +91,9 @@ def predict_steps(
     network, preprocessing = classifier.network, classifier.preprocessing
     for arrived in arrivals(source, classifier):
         chunks = classifier.encoded(arrived, display_name(source), report, rows=CHUNK_ROWS)
+        carried = CarriedStates()
         for examples, store in chunks:
-            logits = predict_step_logits(network, store, classifier.device)
+            logits = predict_step_logits(network, store, classifier.device, carried)
             rows = zip(examples, logits, unknown_shares(store), strict=True)
             for example, of_steps, unknown in rows:
                 yield StepPredictions(

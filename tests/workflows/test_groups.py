@@ -15,6 +15,7 @@ import seqtrain
 from seqtrain.errors import DataError, Interrupted
 from seqtrain.training.loop import StepEvent
 from seqtrain.workflows import classifier as classifier_module
+from seqtrain.workflows import steps as steps_module
 
 
 def conversations(count: int, seed: int) -> list[dict[str, str]]:
@@ -88,6 +89,20 @@ def test_predict_goes_on_within_groups_across_chunks(
     assert [a.label for a in alone] != [a.label for a in answers]
     one_by_one = [seqtrain.load(run).predict([text])[0].probability for text in texts[:5]]
     assert [a.probability for a in alone[:5]] == pytest.approx(one_by_one)
+
+
+def test_every_steps_answer_goes_on_within_groups_too(
+    run: seqtrain.Run, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "more.csv", conversations(40, 3))
+    plain = [answer.probability for answer in seqtrain.predict(path, run)]
+    for size in (128, 7):
+        monkeypatch.setattr(steps_module, "CHUNK_ROWS", size)
+        last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
+        assert last == pytest.approx(plain)
+    evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)
+    assert evaluation.by_share is not None
+    assert evaluation.by_share[-1]["accuracy"] == evaluation.scores.accuracy > 0.97
 
 
 def test_a_blank_group_stands_alone(run: seqtrain.Run, tmp_path: Path) -> None:
