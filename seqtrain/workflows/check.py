@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -16,7 +16,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pack_padded_sequence
 
 from seqtrain.config import load_config
 from seqtrain.data.batching import plan_in_order_of_length
@@ -219,12 +218,11 @@ def _ways(store: SequenceStore, input_size: int) -> Iterator[Way]:
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
-    """Collate rows by way of a padded tensor with a value of its own behind each sequence."""
-    batch = collate(rows)
-    padded = batch.input_ids
+    """Collate rows for the model to sort and pack, with a value of its own behind each sequence."""
+    batch = collate(rows, "module")
+    padded = batch.input_ids.clone()
     padded[torch.arange(padded.shape[1]) >= batch.lengths[:, None]] = value
-    packed = pack_padded_sequence(padded, batch.lengths, batch_first=True)
-    return Batch(packed, batch.lengths, batch.labels, batch.sorted_indices, batch.unsorted_indices)
+    return replace(batch, inputs=padded)
 
 
 def _cut(rows: Ints, size: int) -> list[Ints]:

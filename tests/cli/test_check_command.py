@@ -62,11 +62,15 @@ def test_answers_that_depend_on_the_batch_are_found(
     carry = SequenceClassifier.carry
 
     def leaky(
-        self: SequenceClassifier, packed: PackedSequence, *rest: Any, **keys: Any
+        self: SequenceClassifier, inputs: PackedSequence | torch.Tensor, *rest: Any, **keys: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        seen = len(packed.batch_sizes) if leak == "padding" else packed.batch_sizes[0]
-        logits, state = carry(self, packed, *rest, **keys)
-        return logits + torch.tensor([0.001 * float(seen), 0.0]), state
+        if isinstance(inputs, torch.Tensor):
+            rows, longest = inputs.shape
+        else:
+            rows, longest = int(inputs.batch_sizes[0]), len(inputs.batch_sizes)
+        logits, state = carry(self, inputs, *rest, **keys)
+        seen = longest if leak == "padding" else rows
+        return logits + torch.tensor([0.001 * seen, 0.0]), state
 
     monkeypatch.setattr(SequenceClassifier, "carry", leaky)
     ended = cli("check", "run")

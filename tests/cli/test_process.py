@@ -23,7 +23,7 @@ from tiny import CONFIG, Cli
 
 from seqtrain.cli.main import ended_by_signals
 
-PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
+PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 15
 LONG = ("--set", f"training.max_epochs={EPOCHS}")
 

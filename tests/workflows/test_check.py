@@ -35,7 +35,7 @@ def test_little_data_is_taken_whole() -> None:
 
 
 @pytest.mark.parametrize("channels", [0, 2])
-def test_other_padding_leaves_the_real_steps(channels: int) -> None:
+def test_other_padding_reaches_the_model_and_leaves_the_real_steps(channels: int) -> None:
     builder = StoreBuilder(channels)
     for length in (2, 5, 1):
         if channels:
@@ -44,5 +44,7 @@ def test_other_padding_leaves_the_real_steps(channels: int) -> None:
             builder.add_ids(range(1, length + 1), 0, 1)
     store = builder.build()
     plain, padded = collate(store), collate_padded(store, value=9)
+    assert isinstance(padded.inputs, torch.Tensor)
+    assert bool((padded.inputs[0, 2:] == 9).all())
     assert torch.equal(plain.packed.data, padded.packed.data)
     assert torch.equal(plain.packed.batch_sizes, padded.packed.batch_sizes)
