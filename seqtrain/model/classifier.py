@@ -18,7 +18,7 @@ from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
 from seqtrain.model.initialization import initialize
 from seqtrain.model.native import Projected, project, serves
-from seqtrain.model.pieces import last_states, pooled_states
+from seqtrain.model.pieces import both_directions, last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
 
 PREDICTION_STEPS = 16384
@@ -179,7 +179,10 @@ class SequenceClassifier(nn.Module):
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
             start = self.zero_state(rows) if start is None else start
-            if how == "last":
+            if self.config.bidirectional:
+                pool = None if how == "last" else self.pooling
+                pooled, state = both_directions(run, pool, packed, start, steps)
+            elif how == "last":
                 state = last_states(run, packed, start, steps)
             else:
                 pooled, state = pooled_states(run, self.pooling, packed, start, steps)
@@ -229,7 +232,8 @@ class SequenceClassifier(nn.Module):
     @property
     def _prediction_steps(self) -> int | None:
         """Steps of a piece without gradients; None where the whole must be seen at once."""
-        whole = self.config.bidirectional or self.config.unroll == "padded"
+        stacked = self.config.bidirectional and self.config.num_layers > 1
+        whole = stacked or self.config.unroll == "padded"
         return None if whole else PREDICTION_STEPS
 
     def join(self, states: Tensor) -> Tensor:

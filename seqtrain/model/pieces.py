@@ -97,6 +97,47 @@ def pooled_states(
     return pooling.finish(pooled), after
 
 
+def both_directions(
+    run: Run, pooling: StepPooling | None, packed: PackedSequence, start: Tensor, steps: int
+) -> tuple[Tensor | None, Tensor]:
+    """Do the same with one bidirectional layer, without gradients; every piece is run twice.
+
+    First from the last piece to the first, to know where the backward direction begins in each;
+    then from the first to the last, with both states known.
+
+    Args:
+        run: the encoder.
+        pooling: of the states of all steps; None: they aren't wanted.
+        packed: longest sequence first.
+        start: state before the first step, and of the backward direction before the last.
+        steps: of a piece.
+
+    Shape:
+        start: (P, 2, B, H). Returns: pooled (B, 2 * H) or as joined, and the last valid states.
+    """
+    pieces = [piece for _, piece in cut(packed, steps)]
+    after, starts = start[:, 1:], []
+    last = start.clone()
+    for piece in reversed(pieces):
+        rows = int(piece.batch_sizes[0])
+        starts.append(after[:, :, :rows])
+        ends = run(piece, torch.cat((start[:, :1, :rows], starts[-1]), dim=1))[1]
+        after = ends[:, 1:].clone()  # a view would keep the states of all steps
+        last[:, 1:, :rows] = after
+    pooled, before = None, start[:, :1, :0]
+    for piece, backward in zip(pieces, reversed(starts), strict=True):
+        begin = torch.cat((_begin(piece, start[:, :1], before), backward), dim=1)
+        outputs, ends = run(piece, begin)
+        before = ends[:, :1]
+        if pooling is not None and outputs is not None:
+            if pooled is None:
+                pooled = pooling.begin(start.shape[2], like=outputs)
+            pooled = pooling.add(pooled, outputs, piece.batch_sizes)
+    last[:, :1] = before
+    finished = None if pooling is None or pooled is None else pooling.finish(pooled)
+    return finished, last
+
+
 def _add(
     run: Run, pooling: StepPooling, piece: PackedSequence, pooled: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:

@@ -117,6 +117,35 @@ def test_prediction_in_pieces_gives_equal_logits(
         torch.testing.assert_close(model(packed), whole, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("steps", [1, 5])
+@pytest.mark.parametrize("join", ["concat", "sum"])
+@pytest.mark.parametrize("start", ["zeros", "learned"])
+@pytest.mark.parametrize("pooling", ["last", "mean", "max", "attention"])
+@pytest.mark.parametrize(("rnn", "engine"), ENGINES)
+def test_prediction_in_pieces_in_both_directions_gives_equal_logits_and_states(
+    rnn: str,
+    engine: str,
+    pooling: str,
+    start: str,
+    join: str,
+    steps: int,
+    make_model: MakeModel,
+    make_batch: MakeBatch,
+    sequences: list[Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = {"rnn": rnn, "engine": engine, "pooling": pooling, "initial_state": start}
+    model = make_model(**keys, join=join, num_layers=1, bidirectional=True)
+    randomize_start(model)
+    packed = make_batch(sequences).packed
+    with torch.no_grad():
+        logits, states = model.carry(packed)
+        monkeypatch.setattr(classifier, "PREDICTION_STEPS", steps)
+        in_pieces, states_in_pieces = model.carry(packed)
+    torch.testing.assert_close(in_pieces, logits, atol=1e-6, rtol=0)
+    torch.testing.assert_close(states_in_pieces, states, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("pooling", ["last", "mean", "attention"])
 def test_under_bfloat16_every_parameter_still_gets_its_gradient(
     pooling: str, make_model: MakeModel, make_batch: MakeBatch
