@@ -84,6 +84,8 @@ def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] |
     for name, descriptor in (("out", 1), ("err", 2)):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(f"{name}-{os.getpid()}", flags, 0o644), descriptor)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup and shells may ignore it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     faulthandler.dump_traceback_later(PATIENCE / 2)  # where a process hangs, its stderr says
     from seqtrain.cli.main import run
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import FORKS, fingerprint, fit, fit_arguments, started
+from program import FORKS, fingerprint, fit, started
 from saving import save
 from tracing import good
 

@@ -80,7 +80,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
     whole, run, draw = fingerprint(project / "whole"), project / "r", random.Random(signals)
     for turn in range(signals):
         number, scoring = STOPPING[turn % 3], 1 + turn % 5
-        prepare = signals_within("score_store", scoring, (draw.randint(1, 300), number))
+        prepare = signals_within("score_store", scoring, (draw.randint(1, 150), number))
         arguments = fit_arguments(project, "r", *LONG)
         with started(project, *arguments, prepare=prepare) as running:
             assert running.end() == 128 + number, running.err
@@ -99,7 +99,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
 
 @pytest.mark.slow
 def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str], None]) -> None:
-    write_rows(project / "long.tsv", 4000, words=60)
+    write_rows(project / "long.tsv", 16000, words=60)
     options = ("model.rnn=lstm", "model.hidden_size=256", "training.checkpoint_every={steps: 4}")
     sets = [*LONG, *(word for option in options for word in ("--set", option))]
     draw, slowest, stopped = random.Random(0), 0.0, 20
@@ -112,7 +112,7 @@ def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str]
         assert running.end() == 143, running.err
     for _ in range(stopped):
         with started(project, *fit_arguments(project, "r", *sets)) as running:
-            time.sleep(draw.uniform(2, 6))
+            time.sleep(draw.uniform(1, 5))
             began = time.monotonic()
             running.send(signal.SIGTERM)
             assert running.end() == 143, running.err
