@@ -100,7 +100,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
 @pytest.mark.slow
 def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str], None]) -> None:
     write_rows(project / "long.tsv", 16000, words=60)
-    options = ("model.rnn=lstm", "model.hidden_size=256", "training.checkpoint_every={steps: 4}")
+    options = ("model.rnn=lstm", "model.hidden_size=256", "training.checkpoint_every={steps: 5}")
     sets = [*LONG, *(word for option in options for word in ("--set", option))]
     draw, slowest, stopped = random.Random(0), 0.0, 20
     run = project / "r"
