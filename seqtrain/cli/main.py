@@ -85,6 +85,8 @@ def _exit_code(arguments: list[str]) -> int:
     try:
         code = app(arguments, prog_name="seqtrain", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # Typer's answer to SIGINT
+            _complain("interrupted")
         return code if isinstance(code, int) else 0
     except SeqtrainError as error:
         bad_input = error.exit_code == BAD_USAGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, Features
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import SequenceStore
@@ -85,25 +86,50 @@ class Fitting:
         else:
             vocabulary, final_ids, eligible = fit_vocabulary(
                 list(self._tokens),
-                np.bincount(train.values, minlength=len(self._tokens)),
+                _counts(train.values, len(self._tokens)),
                 min_count=self._data.min_count,
                 max_size=self._data.max_vocab_size,
             )
             fitted = replace(fitted, vocabulary=vocabulary)
             settle = final_ids.__getitem__
         settled = {
-            name: replace(part, values=settle(part.values), labels=classes[part.labels])
+            name: replace(
+                part,
+                values=joined(map(settle, blocks(part.values))),
+                labels=classes[part.labels],
+            )
             for name, part in parts.items()
         }
         return Fitted(fitted, settled, eligible)
 
 
+def _counts(ids: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int64]:
+    """Return how often each id from 0 to size - 1 occurs."""
+    counts = np.zeros(size, dtype=np.int64)
+    for block in blocks(ids):
+        counts += np.bincount(block, minlength=size)
+    return counts
+
+
 def _channel_statistics(values: Features) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel's present values; constant channels keep 1."""
-    mean, std = [], []
-    for channel in values.T:
-        present = channel[~np.isnan(channel)]
-        varied = len(present) > 0 and present.min() < present.max()
-        mean.append(float(present.mean(dtype=np.float64)) if len(present) else 0.0)
-        std.append(max(float(present.std(dtype=np.float64)), SMALLEST_STD) if varied else 1.0)
-    return tuple(mean), tuple(std)
+    count, total, squares = np.zeros((3, values.shape[1]))
+    lowest, highest = np.full_like(total, np.inf), np.full_like(total, -np.inf)
+    for channel, present in _present(values):
+        count[channel] += len(present)
+        total[channel] += present.sum(dtype=np.float64)
+        lowest[channel] = min(lowest[channel], present.min(initial=np.inf))
+        highest[channel] = max(highest[channel], present.max(initial=-np.inf))
+    mean = total / np.maximum(count, 1)
+    for channel, present in _present(values):
+        away = np.subtract(present, mean[channel], dtype=np.float64)
+        squares[channel] += np.square(away).sum()
+    std = np.maximum(np.sqrt(squares / np.maximum(count, 1)), SMALLEST_STD)
+    return tuple(mean.tolist()), tuple(np.where(lowest < highest, std, 1.0).tolist())
+
+
+def _present(values: Features) -> Iterator[tuple[int, Features]]:
+    """Yield each channel's present values, in parts."""
+    for block in blocks(values):
+        for channel, column in enumerate(block.T):
+            yield channel, column[~np.isnan(column)]

@@ -187,19 +187,12 @@ def _from_entry(
 def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     """Read and encode all splits."""
     data = config.data
-    fraction = data.validation if isinstance(data.validation, float) else None
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
     fitting = Fitting(data, reading, _train_bpe(config, reading) if bpe else None)
-    read, report = fitting.read(read_examples(data.train, reading), data.train)
-    parts, reports = {"train": read}, {"train": report}
-    if fraction is not None:
-        rows, held_out = stratified_split(read.labels, fraction, config.seed)
-        parts = {"train": read.__getitems__(rows), "validation": read.__getitems__(held_out)}
-        reports = {
-            "train": replace(report, held_out=len(held_out)),
-            "validation": EncodingReport(rows=len(held_out)),
-        }
+    read = fitting.read(read_examples(data.train, reading), data.train)
+    parts, reports = _parts(config, *read)
+    del read  # it may be large
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
     for name, path in (("validation", data.validation), ("test", data.test)):
@@ -209,6 +202,22 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     return PreparedData(
         splits, fitted.preprocessing, reports, fitted.eligible_tokens, digests, from_cache=False
     )
+
+
+def _parts(
+    config: Config, read: SequenceStore, report: EncodingReport
+) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
+    """Part what was read of the train file as data.validation says."""
+    fraction = config.data.validation
+    if not isinstance(fraction, float):
+        return {"train": read}, {"train": report}
+    rows, held_out = stratified_split(read.labels, fraction, config.seed)
+    parts = {"train": read.selection(rows), "validation": read.selection(held_out)}
+    reports = {
+        "train": replace(report, held_out=len(held_out)),
+        "validation": EncodingReport(rows=len(held_out)),
+    }
+    return parts, reports
 
 
 def _train_bpe(config: Config, reading: ReadOptions) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, Features
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
@@ -85,7 +86,7 @@ class Preprocessing:
         """
         store, report = self._fitted.encode(examples, source, stop_at_first=stop_at_first)
         if self.kind == "features":
-            store = replace(store, values=self.scale(store.values))
+            store = replace(store, values=joined(map(self.scale, blocks(store.values))))
         return store, report
 
     @cached_property

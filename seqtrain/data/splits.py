@@ -35,13 +35,13 @@ def stratified_split(labels: Ints, fraction: float, seed: int) -> tuple[Ints, In
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def fingerprints(store: SequenceStore) -> set[int]:
-    """Return a 64-bit hash of each sequence as encoded; equal ones agree within this process."""
-    ends = store.offsets.tolist()
-    return {hash(store.values[start:stop].tobytes()) for start, stop in pairwise(ends)}
+def fingerprints(store: SequenceStore) -> Ints:
+    """Return a 64-bit hash of each sequence as encoded, (B,); equal ones agree in this process."""
+    values = np.asarray(store.values)
+    hashes = (hash(values[start:stop].tobytes()) for start, stop in pairwise(store.offsets))
+    return np.fromiter(hashes, dtype=np.int64, count=len(store))
 
 
-def count_repeats(store: SequenceStore, known: set[int]) -> int:
+def count_repeats(store: SequenceStore, known: Ints) -> int:
     """Return how many sequences of a store have a fingerprint among the known ones."""
-    ends = store.offsets.tolist()
-    return sum(hash(store.values[start:stop].tobytes()) in known for start, stop in pairwise(ends))
+    return int(np.isin(fingerprints(store), known).sum())

@@ -1,4 +1,4 @@
-"""Sequences in memory: a flat array of steps, one of offsets, one of labels; nothing is padded."""
+"""Sequences side by side: an array of steps, one of offsets, one of labels; nothing is padded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from seqtrain.data.growing import BLOCK, GrowingArray, joined
 
 Ints = npt.NDArray[np.int64]
 UNKNOWN_LABEL = -1
@@ -72,6 +74,15 @@ class SequenceStore:
         rows = np.asarray(rows)
         return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
 
+    def selection(self, rows: Ints) -> SequenceStore:
+        """Return what `__getitems__` does, of any number of rows in bounded memory."""
+        ends = np.cumsum(self.lengths[rows])
+        cuts = np.flatnonzero(np.diff(ends * self.values.itemsize // BLOCK)) + 1
+        values = joined(self.__getitems__(part).values for part in np.split(rows, cuts))
+        groups = None if self.groups is None else self.groups[rows]
+        offsets = np.concatenate(([0], ends))
+        return SequenceStore(values, offsets, self.labels[rows], self.lines[rows], groups)
+
     def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
         """Return the first steps of these rows, as many as lengths says, as a store of their own.
 
@@ -86,15 +97,14 @@ class SequenceStore:
 
 
 class StoreBuilder:
-    """Grows a SequenceStore row by row, in flat memory.
+    """Grows a SequenceStore row by row; its steps leave memory where they are many.
 
     Args:
         channels: width of a feature vector; 0 for ids.
     """
 
     def __init__(self, channels: int = 0) -> None:
-        self.channels = channels
-        self._values = bytearray()
+        self._values = GrowingArray(np.float32, (channels,)) if channels else GrowingArray(np.int32)
         self._offsets = array("q", [0])
         self._labels = array("q")
         self._lines = array("q")
@@ -108,17 +118,13 @@ class StoreBuilder:
         self._add(np.ascontiguousarray(features, dtype=np.float32), label, line)
 
     def _add(self, steps: npt.NDArray[Any], label: int, line: int) -> None:
-        self._values += steps.data
+        self._values.append(steps)
         self._offsets.append(self._offsets[-1] + len(steps))
         self._labels.append(label)
         self._lines.append(line)
 
     def build(self) -> SequenceStore:
         """Return what was added; the builder's memory is shared, so add no more afterwards."""
-        values: npt.NDArray[Any]
-        if self.channels:
-            values = np.frombuffer(self._values, dtype=np.float32).reshape(-1, self.channels)
-        else:
-            values = np.frombuffer(self._values, dtype=np.int32)
         columns = (np.frombuffer(a, dtype=np.int64) for a in (self._labels, self._lines))
-        return SequenceStore(values, np.frombuffer(self._offsets, dtype=np.int64), *columns)
+        offsets = np.frombuffer(self._offsets, dtype=np.int64)
+        return SequenceStore(self._values.build(), offsets, *columns)

@@ -12,8 +12,10 @@ from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batching import padding_fraction, plan_epoch
 from seqtrain.data.encoding import SHOWN_LABELS
 from seqtrain.data.examples import shorten
+from seqtrain.data.growing import blocks
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
+from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
@@ -45,7 +47,7 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     """Return the figures of every split, by name."""
     train = data.splits["train"]
     majority = int(np.bincount(train.labels).argmax())
-    known = fingerprints(train) if len(data.splits) > 1 else set()
+    known = fingerprints(train) if len(data.splits) > 1 else np.zeros(0, dtype=np.int64)
     return {
         name: SplitSummary(
             rows=len(store),
@@ -53,12 +55,18 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
             length_quantiles=tuple(
                 int(q) for q in np.quantile(store.lengths, QUANTILES, method="nearest")
             ),
-            unknown=float(np.mean(store.values == UNK)) if store.values.ndim == 1 else 0.0,
+            unknown=_unknown(store),
             repeats=0 if name == "train" else count_repeats(store, known),
             majority=float(np.mean(store.labels == majority)),
         )
         for name, store in data.splits.items()
     }
+
+
+def _unknown(store: SequenceStore) -> float:
+    if store.values.ndim > 1:
+        return 0.0
+    return sum(int((block == UNK).sum()) for block in blocks(store.values)) / len(store.values)
 
 
 def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> tuple[float, float]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from seqtrain.config.schema import Config
 from seqtrain.data.examples import Example
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.preparation import PreparedData, digest_of, read_options
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import SequenceStore
@@ -41,9 +43,9 @@ def add_unlabelled(config: Config, data: PreparedData) -> tuple[PreparedData, li
 
 def _joined(one: SequenceStore, other: SequenceStore) -> SequenceStore:
     """Return the sequences of both; groups don't matter here, for each is read on its own."""
-    values, labels, lines = (
-        np.concatenate((getattr(one, name), getattr(other, name)))
-        for name in ("values", "labels", "lines")
+    values = joined(chain(blocks(one.values), blocks(other.values)))
+    labels, lines = (
+        np.concatenate((getattr(one, name), getattr(other, name))) for name in ("labels", "lines")
     )
     offsets = np.concatenate((one.offsets[:-1], one.offsets[-1] + other.offsets))
     return SequenceStore(values, offsets, labels, lines)

@@ -8,6 +8,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
+from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
 from seqtrain.runs.files import to_json
 from seqtrain.runs.model_folder import (
@@ -61,10 +62,19 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     }
 
 
-def expected_size(model: Model) -> int:
-    """Return the bytes that a checkpoint's folder takes, about: carried states aren't counted."""
+def expected_size(model: Model, groups: Ints | None) -> int:
+    """Return the bytes that a checkpoint's folder takes at most, about.
+
+    Args:
+        model: to be saved.
+        groups: of train's rows, where states are carried between them; -1: alone.
+    """
     size = sum(map(len, model_files(model).values()))
-    return size + MOMENTS * sum(p.nbytes for p in model.network.parameters()) + GENERATORS
+    size += MOMENTS * sum(p.nbytes for p in model.network.parameters()) + GENERATORS
+    if groups is None:
+        return size
+    number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
+    return size + (int(groups.max(initial=-1)) + 1) * number_and_state
 
 
 def read_checkpoint(saved: SavedFolder) -> Checkpoint:

@@ -48,8 +48,12 @@ class RunLock:
         if not _is_at(self._descriptor, path):
             os.close(self._descriptor)
             return False
-        os.truncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        try:
+            os.truncate(self._descriptor, 0)
+            os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        except OSError:
+            self._release()
+            raise
         return True
 
     def __exit__(
@@ -58,6 +62,9 @@ class RunLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._release()
+
+    def _release(self) -> None:
         (self.folder / LOCK).unlink(missing_ok=True)
         os.close(self._descriptor)
 

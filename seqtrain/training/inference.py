@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -31,6 +31,7 @@ def predict_logits(
     device: torch.device,
     batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
+    before_batch: Callable[[], None] = lambda: None,
 ) -> Tensor:
     """Return the logits of every sequence, those of like length computed together.
 
@@ -41,6 +42,7 @@ def predict_logits(
         batching: how many go together.
         carried: where groups begin, and then where they ended (initial_state carried); None: all
             begin anew.
+        before_batch: is called before each batch; what it raises ends the work.
 
     Raises:
         RunError: memory ran out.
@@ -54,14 +56,21 @@ def predict_logits(
     pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
     vocabulary = model.project_vocabulary() if pays else None
     put_together = partial(collate, sort=batching.sort)
-    return logits_of_batches(model, store, plan, device, vocabulary, put_together, carried)
+    batches = _announced(plan, before_batch)
+    return logits_of_batches(model, store, batches, device, vocabulary, put_together, carried)
+
+
+def _announced(plan: list[Ints], before_batch: Callable[[], None]) -> Iterator[Ints]:
+    for rows in plan:
+        before_batch()
+        yield rows
 
 
 @torch.inference_mode()
 def logits_of_batches(
     model: SequenceClassifier,
     store: SequenceStore,
-    batches: list[Ints],
+    batches: Iterable[Ints],
     device: torch.device,
     vocabulary: Projected | None = None,
     collate: Callable[[SequenceStore], Batch] = collate,
@@ -110,7 +119,11 @@ def logits_of_batches(
 
 
 def score_store(
-    model: SequenceClassifier, store: SequenceStore, names: Sequence[str], device: torch.device
+    model: SequenceClassifier,
+    store: SequenceStore,
+    names: Sequence[str],
+    device: torch.device,
+    before_batch: Callable[[], None] = lambda: None,
 ) -> Scores:
     """Score a model on labelled sequences.
 
@@ -119,9 +132,10 @@ def score_store(
         store: the sequences.
         names: label of each class index.
         device: where to compute.
+        before_batch: is called before each batch; what it raises ends the work.
 
     Raises:
         RunError: memory ran out.
     """
-    logits = predict_logits(model, store, device)
+    logits = predict_logits(model, store, device, before_batch=before_batch)
     return score(logits, torch.tensor(store.labels), torch.tensor(store.lengths), names)

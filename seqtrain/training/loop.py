@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -123,8 +123,14 @@ class Trainer:
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
 
-    def events(self) -> Iterator[StepEvent | EpochEvent]:
+    def events(
+        self, before_scoring: Callable[[], None] = lambda: None
+    ) -> Iterator[StepEvent | EpochEvent]:
         """Train from where `progress` stands until the last epoch is over or patience runs out.
+
+        Args:
+            before_scoring: is called before each batch of validation, when `progress` stands after
+                the last step; what it raises ends the work, and the scoring is still to be done.
 
         Raises:
             RunError: a loss or gradient isn't finite (nothing was updated), or memory ran out.
@@ -147,7 +153,7 @@ class Trainer:
                     lr=lr,
                     tokens=tokens,
                 )
-            yield self._finish_epoch(plan)
+            yield self._finish_epoch(plan, before_scoring)
 
     @property
     def out_of_patience(self) -> bool:
@@ -213,7 +219,7 @@ class Trainer:
         progress.add_batch(loss, int(num_correct), len(rows), tokens)
         return loss, tokens
 
-    def _finish_epoch(self, plan: list[Ints]) -> EpochEvent:
+    def _finish_epoch(self, plan: list[Ints], before_scoring: Callable[[], None]) -> EpochEvent:
         """Score validation, note whether this epoch is the best, and move on to the next."""
         progress, settings = self.progress, self.config.training
         validation = None
@@ -222,7 +228,9 @@ class Trainer:
         train_loss = progress.loss_sum / progress.examples
         train_accuracy = progress.correct / progress.examples
         if self.validation is not None:
-            validation = score_store(self.model, self.validation, self.names, self.device)
+            validation = score_store(
+                self.model, self.validation, self.names, self.device, before_scoring
+            )
             if not math.isfinite(validation.loss):
                 raise RunError(
                     f"epoch {progress.epoch + 1}: the validation loss is {validation.loss}; "

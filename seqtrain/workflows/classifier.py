@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -169,13 +169,19 @@ class Classifier:
         """
         return predict_logits(self.network, store, self.device)
 
-    def score(self, store: SequenceStore) -> Scores:
+    def score(
+        self, store: SequenceStore, before_batch: Callable[[], None] = lambda: None
+    ) -> Scores:
         """Score encoded, labelled sequences.
+
+        Args:
+            store: the sequences.
+            before_batch: is called before each batch; what it raises ends the work.
 
         Raises:
             RunError: memory ran out.
         """
-        return score_store(self.network, store, self.labels, self.device)
+        return score_store(self.network, store, self.labels, self.device, before_batch)
 
     def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
         ranked = torch.softmax(logits.double(), dim=1).sort(dim=1, descending=True, stable=True)

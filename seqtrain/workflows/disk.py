@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.runs.checkpoint import expected_size
 from seqtrain.runs.model_folder import Model
@@ -13,12 +14,13 @@ CHECKPOINTS = 5
 """Folders that stand at most at one time: best, last, previous, and two under way."""
 
 
-def check_space(folder: Path, model: Model) -> None:
+def check_space(folder: Path, model: Model, groups: Ints | None) -> None:
     """Compare the space that a run's folders need at most with what is free.
 
     Args:
         folder: the run directory, or one above it that may not exist yet.
         model: to be saved.
+        groups: of train's rows, where states are carried between them.
 
     Raises:
         RunError: there is less; both are named in bytes.
@@ -26,7 +28,7 @@ def check_space(folder: Path, model: Model) -> None:
     place = folder.absolute()
     while not place.exists():
         place = place.parent
-    needed, free = CHECKPOINTS * expected_size(model), shutil.disk_usage(place).free
+    needed, free = CHECKPOINTS * expected_size(model, groups), shutil.disk_usage(place).free
     if free < needed:
         raise RunError(
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "

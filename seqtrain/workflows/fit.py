@@ -87,7 +87,7 @@ def fit(
                 session.resume(run)
             else:
                 session.initialize()
-                check_space(directory or run_directory.RUNS, session.model)
+                check_space(directory or run_directory.RUNS, session.model, session.trainer.groups)
                 run = run_directory.make(directory, name or "run")
                 held.enter_context(run.lock())
                 session.begin(run, force=force)

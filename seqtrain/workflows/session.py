@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from shlex import quote
 from typing import Any
 
@@ -142,17 +144,21 @@ class Session:
             signals.received = signals.received or stopped_by
             if self._pretraining_is_due:
                 self._pretrain(signals)
-            for event in trainer.events():
+            answer = partial(self._answer, signals)
+            for event in trainer.events(before_scoring=answer):
                 if isinstance(event, StepEvent):
                     self._after_step(event)
                 else:
                     self._after_epoch(event)
                 self.listener(event)
-                if signals.received:
-                    if isinstance(event, StepEvent):
-                        self._save_last()
-                    raise Interrupted(signals.received, self._how_to_go_on(signals.received))
-        return self._finish()
+                answer()
+            return self._finish(answer)
+
+    def _answer(self, signals: StopSignals) -> None:
+        """Save and stop where a signal asks for it: after a step, and before a batch is scored."""
+        if signals.received:
+            self._save_last()
+            raise Interrupted(signals.received, self._how_to_go_on(signals.received))
 
     @property
     def _pretraining_is_due(self) -> bool:
@@ -225,13 +231,13 @@ class Session:
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
         self.last_is_whole, self.saved_at = True, time.monotonic()
 
-    def _finish(self) -> Run:
-        """Score the test split at the best epoch and close the metrics."""
+    def _finish(self, answer: Callable[[], None]) -> Run:
+        """Score the test split at the best epoch, unless stopped meanwhile; close the metrics."""
         progress = self.trainer.progress
         scores: Scores | None = None
         if "test" in self.data.splits:
             classifier = Classifier(load_model(self.run.best), self.device, self.run.path)
-            scores = classifier.score(self.data.splits["test"])
+            scores = classifier.score(self.data.splits["test"], before_batch=answer)
             self.run.write_json(TEST, asdict(scores))
         best = progress.best_value if progress.best_value is not None else math.nan
         best = -best if self.config.training.monitor == "loss" else best

@@ -56,25 +56,24 @@ def write_project(folder: Path) -> None:
     (folder / "c.yaml").write_text(CONFIG)
 
 
-def die_within(function: str, call: int, events: int) -> None:
-    """Let this process kill itself some steps of the interpreter after a function was called.
+def signal_itself(function: str, call: int, *signals: tuple[int, int]) -> None:
+    """Let this process send itself signals, some steps of the interpreter after a function's call.
 
     Args:
         function: its name.
         call: which of its calls, from 1.
-        events: calls and returns after it.
+        signals: each as the calls and returns after it, from 1, and the signal's number.
     """
-    calls = left = 0
+    due, calls, steps = dict(signals), 0, 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls, left
-        if left:
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), signal.SIGKILL)
+        nonlocal calls, steps
+        if calls == call:
+            steps += 1
+            if steps in due:
+                os.kill(os.getpid(), due[steps])
         elif event == "call" and frame.f_code.co_name == function:
             calls += 1
-            left = events if calls == call else 0
 
     sys.setprofile(count)
 
@@ -85,6 +84,8 @@ def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] |
     for name, descriptor in (("out", 1), ("err", 2)):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(f"{name}-{os.getpid()}", flags, 0o644), descriptor)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup and shells may ignore it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     faulthandler.dump_traceback_later(PATIENCE / 2)  # where a process hangs, its stderr says
     from seqtrain.cli.main import run
 
@@ -197,5 +198,5 @@ def _timeless(value: Any) -> Any:
     return {key: _timeless(item) for key, item in value.items() if key not in left_out}
 
 
-kill_within = partial(partial, die_within)
-"""Make what `Running` takes as `prepare`, from the arguments of `die_within`."""
+signals_within = partial(partial, signal_itself)
+"""Make what `Running` takes as `prepare`, from the arguments of `signal_itself`."""

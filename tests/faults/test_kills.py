@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import KILLED, fingerprint, fit, fit_arguments, kill_within, started
+from program import KILLED, fingerprint, fit, fit_arguments, signals_within, started
 
 from seqtrain.workflows.classifier import load
 
@@ -20,7 +21,9 @@ PHASES = {"evaluating": "predict_logits", "saving": "write_folder", "any": None}
 def kill(folder: Path, phase: str, draw: random.Random, duration: float) -> bool:
     """Start or resume the run and kill it; say whether it was still under way."""
     function = PHASES[phase]
-    prepare = function and kill_within(function, draw.randint(1, 4), draw.randint(1, 200))
+    prepare = function and signals_within(
+        function, draw.randint(1, 4), (draw.randint(1, 200), signal.SIGKILL)
+    )
     with started(folder, *fit_arguments(folder, "r"), prepare=prepare) as running:
         if not function:
             time.sleep(draw.uniform(0, duration))

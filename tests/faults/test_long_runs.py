@@ -13,7 +13,7 @@ import pytest
 from program import fingerprint, fit
 
 PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
-BLOCK = b"rise the lift climb\nfall sink the drop\n" * 1000
+BLOCK = (b"rise the lift climb " * 25 + b"\n" + b"fall sink the drop " * 25 + b"\n") * 100
 MEMORY = 600 * 2**20
 
 

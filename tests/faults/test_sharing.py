@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import FORKS, fingerprint, fit, fit_arguments, started
+from program import FORKS, fingerprint, fit, started
 from saving import save
 from tracing import good
 
@@ -60,32 +57,3 @@ def test_readers_see_whole_folders(disk: Path, figure: Callable[[str], None], re
         writer.join()
     assert seen == sorted(seen)
     figure(f"readers: {len(seen)} reads while {seen[-1]} saves were made, 0 torn, 0 refused")
-
-
-@pytest.mark.parametrize("signals", [3, pytest.param(50, marks=pytest.mark.slow)])
-def test_sigterm_loses_no_step(project: Path, figure: Callable[[str], None], signals: int) -> None:
-    options = ("--set", "training.max_epochs=40", "--set", "training.checkpoint_every=null")
-    fit(project, "whole", *options)
-    whole, run, done, slowest = fingerprint(project / "whole"), "r", 0, 0.0
-    while done < signals:
-        with started(project, *fit_arguments(project, run, *options)) as running:
-            running.wait_for(project / run / ".lock")
-            running.wait_for(project / run / "config.yaml")
-            time.sleep(0.02 * (done % 5))
-            began = time.monotonic()
-            running.send(signal.SIGTERM)
-            code = running.end()
-            slowest = max(slowest, time.monotonic() - began)
-        assert code in (0, 143), running.err
-        saved = re.search(r"stopped by SIGTERM after step (\d+), saved", running.err)
-        if saved:
-            assert code == 143
-            state = (project / run / "last" / "training_state.json").read_text()
-            assert f'"step": {saved[1]},' in state
-            done += 1
-        if code == 0 or done % 5 == 0 or done == signals:
-            fit(project, run, *options)
-            assert fingerprint(project / run) == whole
-            shutil.rmtree(project / run)
-    assert slowest < 5
-    figure(f"SIGTERM: {done} times, 143 within {slowest:.1f} s, 0 steps lost")

@@ -84,8 +84,12 @@ def test_without_exchange_a_kill_at_every_call_loses_nothing(template: Path, str
 
 
 def begin_short_run(folder: Path) -> None:
-    """The program itself: three saves and more, in a second or so under strace."""
-    run_program(str(folder), fit_arguments(folder, "r", *SHORT), None)
+    """The program itself: three saves and more, in a second or so under strace.
+
+    The path is whole, for that is how `calls` knows the run's; what the cache holds may change.
+    """
+    arguments = fit_arguments(folder, str(folder / "r"), *SHORT, "--no-cache")
+    run_program(str(folder), arguments, None)
 
 
 @pytest.mark.slow
@@ -96,7 +100,7 @@ def test_kill_at_every_call_of_a_whole_run(
     whole = fingerprint(project / "whole")
     _, lines = trace(strace, project, begin_short_run)
     points = calls(lines, project / "r")
-    assert len(points) > 100
+    assert {"mkdir", "write", "fsync", "rename", "renameat2"} <= {point.name for point in points}
     for point in points:
         shutil.rmtree(project / "r")
         inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"

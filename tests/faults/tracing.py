@@ -34,7 +34,7 @@ class Call:
 
     Attributes:
         name: of the call.
-        ordinal: which of the process's calls of this name it is, from 1.
+        ordinal: which of its thread's calls of this name it is, from 1: so strace counts.
         line: as strace shows it.
     """
 
@@ -89,16 +89,16 @@ def save_new(folder: Path) -> None:
 
 def calls(lines: list[str], folder: Path) -> list[Call]:
     """Return the calls of a trace that change something in the folder, in order."""
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     found = []
     for line in lines:
-        match = re.match(r"\d+ +(\w+)\(", line)
+        match = re.match(r"(\d+) +(\w+)\(", line)
         if match is None:
             continue
-        name = match[1]
-        counts[name] += 1
+        thread, name = match.groups()
+        counts[thread, name] += 1
         if str(folder) in plain(line) and (name != "openat" or "O_CREAT" in line):
-            found.append(Call(name, counts[name], line))
+            found.append(Call(name, counts[thread, name], line))
     return found
 
 
