@@ -6,21 +6,31 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 
 import pytest
-from program import fingerprint, fit
+from program import fingerprint, fit, fit_arguments
 
 PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
 BLOCK = (b"rise the lift climb " * 25 + b"\n" + b"fall sink the drop " * 25 + b"\n") * 100
 MEMORY = 600 * 2**20
+ID = 4
+"""Bytes of a token as it is kept."""
 
 
 def resident(process: int) -> int:
     """Return the memory that a process holds, in bytes."""
     pages = Path(f"/proc/{process}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def anonymous(process: int) -> int:
+    """Return the same without mapped files, whose memory the system can take back at any time."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 
 @pytest.mark.parametrize("size", [2**20, pytest.param(2 * 2**30, marks=pytest.mark.slow)])
@@ -44,6 +54,33 @@ def test_memory_is_flat_on_endless_input(
     assert peak < early * 1.05
     figure(f"predict of {written / 1e6:,.0f} MB: {early / 2**20:.0f} MiB after two thirds, "
            f"{peak / 2**20:.0f} MiB at the end")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_fit_of_a_file_larger_than_its_memory(
+    project: Path, tmp_path: Path, figure: Callable[[str], None]
+) -> None:
+    """Read, parted, fitted and encoded, until the first step can be made."""
+    block = BLOCK.replace(b"climb \n", b"climb\tup\n").replace(b"drop \n", b"drop\tdown\n")
+    block_count = 2**30 // len(block)
+    with open(tmp_path / "large.tsv", "wb") as file:
+        file.write(b"text\tlabel\n")
+        file.writelines(repeat(block, block_count))
+    run = project / "r"
+    options = ["--set", f"data.train={tmp_path / 'large.tsv'}", "--no-cache"]
+    arguments = fit_arguments(project, "r", *options)
+    peak = 0
+    with subprocess.Popen([*PROGRAM, *arguments], cwd=project) as process:
+        while not (run / "config.yaml").exists():
+            peak = max(peak, anonymous(process.pid))
+            time.sleep(0.02)
+            assert process.poll() is None
+        process.terminate()
+        assert process.wait() == 143
+    size, words = block_count * len(block), block_count * block.count(b" ")
+    assert peak < MEMORY < words * ID
+    figure(f"fit of {size / 1e6:,.0f} MB: {peak / 2**20:.0f} MiB at most, mapped files left out")
 
 
 @pytest.mark.parametrize("seeds", [2, pytest.param(5, marks=pytest.mark.slow)])

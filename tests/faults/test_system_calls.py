@@ -43,7 +43,8 @@ def test_kill_at_every_call_leaves_two_good_checkpoints(
 
 
 @pytest.mark.parametrize(
-    "errors", [["ENOSPC"], pytest.param(["EIO", "EDQUOT", "EROFS"], marks=pytest.mark.slow)]
+    "errors",
+    [["ENOSPC"], pytest.param(["ENOSPC", "EIO", "EDQUOT", "EROFS"], marks=pytest.mark.slow)],
 )
 def test_error_at_every_write_and_flush_keeps_what_was_saved(
     template: Path, strace: str, figure: Callable[[str], None], errors: list[str]
