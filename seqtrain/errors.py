@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 
-LINE_LIMIT = 199
+LINE_LIMIT = 189
+"""Characters of a problem at most: with the program's name before it a line has fewer than 200."""
 PATH_KEPT = 40
 """Characters of a long path's end that a message keeps at least."""
 
@@ -23,7 +24,7 @@ def printable(text: str) -> str:
 
 
 def one_line(problem: str) -> str:
-    """Bring a problem to one line of under 200 characters: long paths keep their end."""
+    """Bring a problem to one line of at most `LINE_LIMIT` characters: long paths keep their end."""
     line = printable(problem)
     for path in sorted(re.findall(r"/[^\s:;,()']+", line), key=len, reverse=True):
         excess = len(line) - LINE_LIMIT

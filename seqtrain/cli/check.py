@@ -24,11 +24,11 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare predictions alone, in batches of all sorts, and by every engine; 3 if they differ."""
-    import json
     from dataclasses import asdict
 
     from seqtrain.cli.check_screen import show_check
     from seqtrain.cli.console import note
+    from seqtrain.cli.json_line import json_line
     from seqtrain.errors import RunError
     from seqtrain.workflows.check import SAMPLE_LENGTH
     from seqtrain.workflows.check import check as run_check
@@ -43,7 +43,7 @@ def check(
     )
     if as_json:
         values = {**asdict(result), "run": str(result.run), "passed": result.passed}
-        print(json.dumps(values, ensure_ascii=False, allow_nan=False))
+        print(json_line(values))
     else:
         show_check(result)
     if not result.passed:

@@ -37,11 +37,11 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Score a run's best model on its test split, another split, or another file."""
-    import json
     from dataclasses import asdict
 
     from seqtrain.cli.console import note, warn
     from seqtrain.cli.eval_screen import show_scores
+    from seqtrain.cli.json_line import json_line
     from seqtrain.errors import ConfigError
     from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
@@ -56,6 +56,6 @@ def evaluate(
         values = asdict(result.scores)
         if result.by_share is not None:
             values["by_share"] = result.by_share
-        print(json.dumps(values, ensure_ascii=False, allow_nan=False))
+        print(json_line(values))
     else:
         show_scores(result.scores, result.by_share)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -73,6 +73,8 @@ def run(arguments: list[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Results are UTF-8 whatever the locale; a file's name leaves with the bytes it has.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     with ended_by_signals():
         sys.exit(_exit_code(arguments or ["--help"]))
 
@@ -98,12 +100,12 @@ def _exit_code(arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except BrokenPipeError:
-        _abandon_stdout()
+        _abandon(sys.stdout)
         return CLOSED_PIPE
     except SystemExit as end:
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        _abandon_stdout()  # Typer answers a closed pipe with exit code 1
+        _abandon(sys.stdout)  # Typer answers a closed pipe with exit code 1
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
@@ -113,7 +115,7 @@ def _exit_code(arguments: list[str]) -> int:
         return RUN_FAULT
     except Exception as error:
         if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
-            _abandon_stdout()
+            _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
             return RUN_FAULT
         if "--debug" in arguments:
@@ -144,12 +146,15 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _abandon_stdout() -> None:
+def _abandon(stream: TextIO) -> None:
     """Let what can't be written go elsewhere: Python would complain again while closing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(*problems: str) -> None:
-    """Print each problem as one line on stderr, control characters escaped."""
-    for problem in problems:
-        print(f"seqtrain: {printable(problem)}", file=sys.stderr)
+    """Print each problem as one line on stderr, control characters escaped, if anyone reads it."""
+    try:
+        for problem in problems:
+            print(f"seqtrain: {printable(problem)}", file=sys.stderr)
+    except OSError:
+        _abandon(sys.stderr)

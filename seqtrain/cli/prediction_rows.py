@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from seqtrain.errors import ConfigError, RunError
+from seqtrain.cli.json_line import json_line
+from seqtrain.errors import ConfigError, RunError, printable
 
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction
@@ -48,7 +48,7 @@ def check_output(path: str | None, source: str, *, force: bool) -> None:
     target = Path(path)
     try:
         if target.is_dir():
-            raise ConfigError(f"--output: {path} is a folder; expected a file")
+            raise ConfigError(f"--output: {target} is a folder; expected a file")
         if source != "-" and Path(source).exists() and target.exists() and target.samefile(source):
             raise ConfigError(f"--output: {path} is the input; choose another file")
         if target.is_file() and not force:
@@ -136,10 +136,12 @@ def _table_writer(file: TextIO, ranks: int, format: str, *, numbered: bool) -> W
     names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
     file.write(separator.join(names) + "\n")
 
+    shown: Callable[[str], str] = printable if file.isatty() else str
+
     def write(index: int, prediction: Prediction) -> None:
         cells: list[str] = []
         for label, probability in islice(prediction.probabilities.items(), ranks):
-            cells += [quote(label), f"{probability:.6f}"]
+            cells += [shown(quote(label)), f"{probability:.6f}"]
         file.write(separator.join(cells) + "\n")
 
     return write
@@ -154,7 +156,7 @@ def _jsonl_writer(file: TextIO, ranks: int | None) -> Write:
             "probability": round(prediction.probability, 6),
             "probabilities": {label: round(p, 6) for label, p in ranked},
         }
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.write(json_line(row) + "\n")
 
     return write
 

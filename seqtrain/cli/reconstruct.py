@@ -29,8 +29,7 @@ def reconstruct(
     device: Device = None,
 ) -> None:
     """Show what the decoder of a run pretrained as an autoencoder makes of each row."""
-    import json
-
+    from seqtrain.cli.json_line import json_line
     from seqtrain.errors import printable
     from seqtrain.workflows.reconstruct import reconstruct as run_reconstruction
 
@@ -45,7 +44,7 @@ def reconstruct(
                 "sequence": row.sequence,
                 "reconstruction": row.tokens,
             }
-            print(json.dumps(values, ensure_ascii=False))
+            print(json_line(values))
         else:
             texts = (printable(" ".join(tokens)) for tokens in (row.sequence, row.tokens))
             print(f"{row.agreement:.4f}", *texts, sep="\t")

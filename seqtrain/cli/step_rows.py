@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -10,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from seqtrain.cli.json_line import json_line
 from seqtrain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -86,4 +86,4 @@ def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterato
             "probability": ranked[labels[ranks[0]]],
             "probabilities": ranked,
         }
-        yield json.dumps(values, ensure_ascii=False) + "\n"
+        yield json_line(values) + "\n"

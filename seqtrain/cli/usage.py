@@ -62,12 +62,8 @@ def _names(context: Any) -> list[str]:
 
 def _nearest_key(option: str) -> str | None:
     """Return the key of a config that an option is named like: --epochs, --learning-rate."""
-    from seqtrain.config.schema import Config
+    from seqtrain.config.expectation import SECTIONS, nearest_key
+    from seqtrain.config.problems import dotted
 
-    keys = {
-        key: f"{name}.{key}"
-        for name, section in reversed(Config.model_fields.items())
-        for key in getattr(section.annotation, "model_fields", {})
-    }
-    near = get_close_matches(option.lstrip("-").replace("-", "_"), keys, n=1, cutoff=0.5)
-    return keys[near[0]] if near else None
+    near = nearest_key((option.lstrip("-").replace("-", "_"),))
+    return None if near is None or dotted(near) in SECTIONS else dotted(near)

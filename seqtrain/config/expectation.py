@@ -24,6 +24,27 @@ KNOWN_KEYS: tuple[Keys, ...] = (
 )
 """Every key of a configuration, sections included."""
 
+FOREIGN_NAMES: dict[Keys, tuple[str, ...]] = {
+    ("data", "validation"): ("val", "dev"),
+    ("data", "format"): ("delimiter", "sep"),
+    ("data", "sequence"): ("text", "text_column", "input"),
+    ("data", "label"): ("label_column", "target", "y"),
+    ("data", "min_count"): ("min_freq",),
+    ("data", "overlong"): ("truncate", "truncation"),
+    ("model", "embedding_dim"): ("embedding_size", "emb_size"),
+    ("model", "rnn"): ("cell", "cell_type", "rnn_type"),
+    ("model", "hidden_size"): ("units",),
+    ("training", "lr"): ("learning_rate",),
+    ("training", "weight_decay"): ("l2", "wd"),
+    ("training", "max_grad_norm"): ("clip", "clip_norm", "grad_clip", "gradient_clip_val"),
+    ("training", "patience"): ("early_stopping",),
+    ("training", "monitor"): ("metric",),
+    ("training", "precision"): ("amp", "bf16", "dtype", "fp16"),
+    ("training", "checkpoint_every"): ("save_every", "save_steps"),
+    ("training", "device"): ("cuda", "gpu"),
+}
+"""What other programs call a key, where the spelling alone doesn't lead to it."""
+
 
 def expected(path: Keys) -> str:
     """Say what the value at a key may be.
@@ -73,7 +94,9 @@ def unknown_key(path: Keys) -> str:
     Returns:
         The text of a problem.
     """
-    near = _nearest(path)
+    near = nearest_key(path)
+    if near and len(near) == 1 < len(path):
+        return f"unknown key; {near[0]} stands at the top, in no section"
     if near and dotted(near) == path[-1]:
         return f"unknown key; write {near[-1]} under {near[0]}"
     if near:
@@ -87,13 +110,20 @@ def one_of(words: Sequence[str]) -> str:
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
-def _nearest(path: Keys) -> Keys | None:
-    """Return the known key nearest to an unknown one: same name elsewhere, then alike ones."""
+def nearest_key(path: Keys) -> Keys | None:
+    """Return the known key nearest to an unknown one: same name elsewhere, then alike ones.
+
+    Args:
+        path: the section and key, or the key at the top.
+    """
     leaf = str(path[-1])[:100].lower()
     siblings = [known for known in KNOWN_KEYS if known[:-1] == path[:-1]]
-    by_name = {dotted(known): known for known in KNOWN_KEYS}
+    by_name = {dotted(k): k for k in KNOWN_KEYS if len(path) == 1 or dotted(k) not in SECTIONS}
     for known in KNOWN_KEYS:
         if leaf in (known[-1], dotted(known)):
+            return known
+    for known, names in FOREIGN_NAMES.items():
+        if leaf in names:
             return known
     return (
         _closest(leaf, ((str(known[-1]), known) for known in siblings), 0.6)

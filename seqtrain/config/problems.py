@@ -42,7 +42,7 @@ class Problem:
     text: str
 
     def line(self) -> str:
-        """Return the problem as one line of under 200 characters."""
+        """Return the problem as one line of at most `LINE_LIMIT` characters."""
         where, key = self.place.where, dotted(self.path)
         if where.startswith(f"--set {key}="):
             key = ""

@@ -82,6 +82,8 @@ class DataConfig(Section):
     """A sequence of no steps: error, drop the row, or read it as one <unk> (features: zeros)."""
     missing: Literal["error", "mask"] = "error"
     """features: a missing value is an error, or 0 with an indicator channel beside it."""
+    bad_rows: Literal["error", "drop"] = "error"
+    """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
 
 
 class BatchingConfig(Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from seqtrain.data.examples import Example, RowProblems, locate, shorten
+from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds
@@ -47,6 +49,8 @@ class EncodingReport:
         rows: rows kept.
         held_out: rows among these, and among those counted below, that now are validation's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
+        unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
+        unreadable_rows: the first of them, as `FILE:LINE: …` lines.
         unknown_labels: rows whose label train doesn't have.
         unknown_label_rows: the first of them, as `FILE:LINE: …` lines.
     """
@@ -56,14 +60,18 @@ class EncodingReport:
     truncated: int = 0
     dropped: int = 0
     filled: int = 0
+    unreadable: int = 0
+    unreadable_rows: list[str] = field(default_factory=list)
     unknown_labels: int = 0
     unknown_label_rows: list[str] = field(default_factory=list)
 
     def notices(self, name: str) -> list[str]:
         """Say what was done to the rows of the split of this name, a line each."""
-        lines = []
+        lines = list(self.unreadable_rows)
         if self.held_out:
             name += " with its held-out rows"
+        if self.unreadable:
+            lines.append(f"{name}: {self.unreadable} rows that can't be read were left out")
         if self.truncated:
             lines.append(f"{name}: {self.truncated} sequences were cut at data.max_length")
         if self.dropped:
@@ -231,6 +239,31 @@ class Encoder:
                     )
                 )
         return label
+
+
+def read_encoded(
+    encode: Callable[[Iterable[Example], str], tuple[SequenceStore, EncodingReport]],
+    path: str,
+    options: ReadOptions,
+    *,
+    labelled: bool = True,
+) -> tuple[SequenceStore, EncodingReport]:
+    """Read a file and encode its rows; those that the options drop stand in the report.
+
+    Args:
+        encode: takes the examples and their file's name.
+        path: of the file.
+        options: how to read it.
+        labelled: every row must have its label.
+
+    Raises:
+        DataError: rows that can't be used, by line.
+    """
+    problems = RowProblems(display_name(path))
+    examples = read_examples(path, options, labelled=labelled, problems=problems)
+    store, report = encode(examples, path)
+    report.unreadable, report.unreadable_rows = problems.count, problems.shown
+    return store, report
 
 
 def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:

@@ -9,7 +9,7 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.errors import DataError
+from seqtrain.errors import LINE_LIMIT, DataError
 
 Features: TypeAlias = npt.NDArray[np.float32]
 Sequence: TypeAlias = str | list[str] | Features
@@ -17,7 +17,6 @@ Sequence: TypeAlias = str | list[str] | Features
 
 SHOWN_PROBLEMS = 5
 MESSAGE_LIMIT = 80
-LINE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class RowProblems:
 
 def locate(file: str, line: int, problem: str) -> str:
     """Put file and line before a problem; of a path that makes it overlong, the end alone."""
-    if len(f"{file}:{line}: {problem}") >= LINE_LENGTH:
+    if len(f"{file}:{line}: {problem}") > LINE_LIMIT:
         file = min(file, "…" + f"/{os.path.basename(file)}"[-MESSAGE_LIMIT:], key=len)
     return f"{file}:{line}: {problem}"
 

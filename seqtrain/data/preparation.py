@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +15,7 @@ from seqtrain.config import resolve_format
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.digests import digest
-from seqtrain.data.encoding import EncodingReport
+from seqtrain.data.encoding import EncodingReport, read_encoded
 from seqtrain.data.examples import Example, shorten
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.preprocessing import Preprocessing
@@ -96,7 +97,7 @@ def check_files(config: Config, beside: Path | None) -> None:
     """
     problems = []
     for key, path in data_files(config):
-        if Path(path).exists():
+        if os.path.lexists(path):
             continue
         problem = f"{key}: no file {shorten(path)} (tried {Path(path).absolute()})"
         if beside is not None and (beside / path).exists():
@@ -116,6 +117,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
         sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
         label=data.label,
         group=data.group,
+        bad_rows=data.bad_rows,
         by_name=data.format == "auto",
     )
 
@@ -190,15 +192,15 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
     fitting = Fitting(data, reading, _train_bpe(config, reading) if bpe else None)
-    read = fitting.read(read_examples(data.train, reading), data.train)
+    read = read_encoded(fitting.read, data.train, reading)
     parts, reports = _parts(config, *read)
     del read  # it may be large
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
-            examples = read_examples(path, read_options(data, path))
-            splits[name], reports[name] = fitted.preprocessing.encode(examples, path)
+            encode = fitted.preprocessing.encode
+            splits[name], reports[name] = read_encoded(encode, path, read_options(data, path))
     return PreparedData(
         splits, fitted.preprocessing, reports, fitted.eligible_tokens, digests, from_cache=False
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from seqtrain.config.schema import Config
+from seqtrain.data.encoding import EncodingReport, read_encoded
 from seqtrain.data.examples import Example
 from seqtrain.data.growing import blocks, joined
 from seqtrain.data.preparation import PreparedData, digest_of, read_options
-from seqtrain.data.readers import read_examples
 from seqtrain.data.store import SequenceStore
 
 
@@ -33,9 +33,15 @@ def add_unlabelled(config: Config, data: PreparedData) -> tuple[PreparedData, li
     if config.pretraining.objective is None:
         return data, []
     store, digests, notices = data.splits["train"], dict(data.digests), []
+
+    def encode(examples: Iterable[Example], source: str) -> tuple[SequenceStore, EncodingReport]:
+        unlabelled = (replace(example, label=None) for example in examples)
+        return data.preprocessing.encode(unlabelled, source)
+
     for path in config.pretraining.data or []:
         digests[path] = digest_of(config.data, path)
-        read, report = data.preprocessing.encode(_unlabelled(config, path), path)
+        options = replace(read_options(config.data, path), group=None)
+        read, report = read_encoded(encode, path, options, labelled=False)
         store = _joined(store, read)
         notices += report.notices(path)
     return replace(data, digests=digests, unlabelled=store), notices
@@ -49,10 +55,3 @@ def _joined(one: SequenceStore, other: SequenceStore) -> SequenceStore:
     )
     offsets = np.concatenate((one.offsets[:-1], one.offsets[-1] + other.offsets))
     return SequenceStore(values, offsets, labels, lines)
-
-
-def _unlabelled(config: Config, path: str) -> Iterator[Example]:
-    """Read a file without labels and groups; the columns of these may be missing in it."""
-    options = replace(read_options(config.data, path), group=None)
-    for example in read_examples(path, options, labelled=False):
-        yield replace(example, label=None)

@@ -104,8 +104,7 @@ def _swap(new: Path, target: Path) -> None:
 
 def complete_folder(folder: Path) -> Path:
     """Return the folder, or the one moved aside if writing stopped between the two renames."""
-    old = _aside(folder)
-    return old if not folder.exists() and old.exists() else folder
+    return folder if folder.exists() or not _aside(folder).exists() else _aside(folder)
 
 
 def remove_strays(folder: Path, targets: Sequence[str]) -> None:

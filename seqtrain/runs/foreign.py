@@ -31,6 +31,8 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
     if preprocessing.kind == "features":
         _check_scales(preprocessing.mean, preprocessing.std)
         return
+    if preprocessing.mean or preprocessing.std:
+        raise ValueError("mean, std: expected none, for the kind isn't features")
     tokens = preprocessing.vocabulary.tokens if preprocessing.vocabulary else ()
     _check_names("tokens", tokens, least=len(SPECIAL))
     if tokens[: len(SPECIAL)] != SPECIAL:

@@ -20,7 +20,7 @@ from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.files import to_json
 from seqtrain.runs.foreign import check_preprocessing
-from seqtrain.runs.saved_folder import SavedFolder, read_folder
+from seqtrain.runs.saved_folder import SavedFolder, parse_json, read_folder
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -137,7 +137,13 @@ def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{saved.place / name}: not safetensors ({_words(error)})") from None
+    parse_json(saved.place / name, _header(content))  # safetensors takes the last of equal names
     return tensors
+
+
+def _header(content: bytes) -> bytes:
+    """Return the JSON at the head of a sound safetensors file, behind its length in 8 bytes."""
+    return content[8 : 8 + int.from_bytes(content[:8], "little")]
 
 
 def check_weights(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
@@ -160,7 +166,7 @@ def _words(error: Exception) -> str:
     """Say what is wrong with a foreign description, in one line."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"architecture.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -8,8 +8,8 @@ from pathlib import Path
 from seqtrain.config import load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
+from seqtrain.data.encoding import read_encoded
 from seqtrain.data.preparation import prepare
-from seqtrain.data.readers import read_examples
 from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
@@ -85,7 +85,7 @@ def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
     """Read a labelled file as the model reads its rows."""
     preprocessing = classifier.preprocessing
     options = preprocessing.reading.for_file(path)
-    store, report = preprocessing.encode(read_examples(path, options), path)
+    store, report = read_encoded(preprocessing.encode, path, options)
     return store, report.notices(display_name(path))
 
 

@@ -67,7 +67,7 @@ def fit(
     config = resolved_config(config, device)
     chosen = select_device(config.training.device)
     choose_engine(config.model, chosen)
-    directory = Path(run_dir) if run_dir else None
+    directory = None if run_dir is None else Path(run_dir)
     with ExitStack() as held:
         run = _run_to_resume(directory, name, config, force=force) if resume else None
         if run is not None:

@@ -12,6 +12,7 @@ from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
+from seqtrain.errors import RunError
 from seqtrain.workflows.classifier import CHUNK_ROWS, Classifier, Prediction, load
 from seqtrain.workflows.events import RunLike
 
@@ -94,7 +95,10 @@ def _arriving(examples: Iterator[Example]) -> Iterator[Iterator[Example]]:
             arrived.put(error)
         del stream
 
-    threading.Thread(target=read, daemon=True).start()
+    try:
+        threading.Thread(target=read, daemon=True).start()
+    except RuntimeError as error:
+        raise RunError(f"stdin: {error} to read it; give a file, or see ulimit -u") from None
     while True:
         first = arrived.get()
         chunk: list[Example] = []

@@ -62,7 +62,8 @@ def reconstruct(
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
     preprocessing = fitted.for_prediction()
-    examples = read_examples(source, input_options(fitted.reading, source), labelled=False)
+    options = input_options(fitted.reading, source)
+    examples = read_examples(source, options, labelled=False, stop_at_first=True)
     for chunk, fault in chunks(examples, CHUNK_ROWS):
         store, _ = preprocessing.encode(chunk, display_name(source))
         found: list[Sequence[int]] = [()] * len(store)

@@ -38,7 +38,12 @@ READERS: dict[str, Reader] = {
 
 
 def read_examples(
-    path: str, options: ReadOptions, *, labelled: bool = True, stop_at_first: bool = False
+    path: str,
+    options: ReadOptions,
+    *,
+    labelled: bool = True,
+    stop_at_first: bool = False,
+    problems: RowProblems | None = None,
 ) -> Iterator[Example]:
     """Yield the examples of a file in its order; memory stays flat, npz excepted.
 
@@ -48,22 +53,25 @@ def read_examples(
         options: how to read it.
         labelled: every row must have its label; else (prediction) labels may be absent.
         stop_at_first: raise at the first bad row, after the rows before it were yielded.
+        problems: where bad rows are noted, to see which were left out; None: a new one.
 
     Yields:
         The rows that can be used.
 
     Raises:
         DataError: for a file that can't be read, a labelled file without rows, and at the end
-            for all bad rows together: the first five with their lines, and the total.
+            for all bad rows together: the first five with their lines, and the total (where
+            the options drop them, only if none is left).
     """
-    problems = RowProblems(display_name(path), stop_at_first=stop_at_first)
+    problems = problems or RowProblems(display_name(path), stop_at_first=stop_at_first)
     rows = 0
     for example in _read(path, options, problems, labelled):
         rows += 1
         yield example
-    problems.raise_if_any()
+    if options.bad_rows == "error" or not rows:
+        problems.raise_if_any()
     if labelled and not rows:
-        raise DataError(f"{problems.name}: no rows")
+        raise DataError(f"{problems.name}: no rows; expected a labelled sequence a row")
 
 
 def _read(

@@ -24,7 +24,7 @@ def display_name(path: str) -> str:
     """Return how messages name an input: on one line and printable, whatever its name holds."""
     if path == "-":
         return "stdin"
-    return path if path.isprintable() else ascii(path)[1:-1]
+    return path if path and path.isprintable() else ascii(path)[1:-1] or "''"
 
 
 def file_problem(path: str, error: OSError | ValueError) -> DataError:

@@ -26,6 +26,7 @@ class ReadOptions:
         sequence: column of the sequence, a name or an index from 0; several are joined.
         label: column of the label.
         group: column of the group that a row belongs to.
+        bad_rows: what happens to rows that can't be read: error, or drop (prediction: error).
         by_name: another file's format goes by its own name; else the format was set for all.
     """
 
@@ -36,6 +37,7 @@ class ReadOptions:
     sequence: Column | list[Column] | None = None
     label: Column | None = None
     group: Column | None = None
+    bad_rows: str = "error"
     by_name: bool = True
 
     def for_file(self, path: str) -> ReadOptions:
