@@ -61,7 +61,9 @@ class FitScreen:
         if isinstance(event, DataEvent):
             self._show_data(event)
         elif isinstance(event, StartEvent):
-            resumed = f", going on after step {event.resumed_at:,}" if event.resumed_at else ""
+            phase = "pretraining " if event.pretraining else ""
+            step = f", going on after {phase}step {event.resumed_at:,}"
+            resumed = step if event.resumed_at else ""
             note(
                 f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
                 f"({event.engine_reason}){resumed}"

@@ -71,7 +71,7 @@ class DataConfig(Section):
     lowercase: bool = True
     """text: lower-case before splitting."""
     min_count: PositiveInt = 1
-    """Occurrences in train that a token needs to enter the vocabulary."""
+    """Occurrences in train (and pretraining.data) that a token needs to enter the vocabulary."""
     max_vocab_size: Annotated[int, Field(ge=3, le=2**31 - 1)] = 30000
     """Largest vocabulary, <pad> and <unk> included; the most frequent tokens stay."""
     max_length: PositiveInt | None = None

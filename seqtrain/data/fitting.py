@@ -15,7 +15,7 @@ from seqtrain.data.examples import Example, Features
 from seqtrain.data.growing import blocks, joined
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
 from seqtrain.data.vocabulary import GrowingIndex, fit_vocabulary, provisional_index
 
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
@@ -27,9 +27,9 @@ class Fitted:
 
     Attributes:
         preprocessing: fitted.
-        parts: the parts of the train file, with their final ids and class indices.
-        eligible_tokens: distinct tokens of the training part that occur data.min_count times,
-            those that data.max_vocab_size left out included; 0 for features.
+        parts: what was read, with final ids and class indices.
+        eligible_tokens: distinct tokens that occur data.min_count times, those that
+            data.max_vocab_size left out included; 0 for features.
     """
 
     preprocessing: Preprocessing
@@ -38,7 +38,7 @@ class Fitted:
 
 
 class Fitting:
-    """Reads the train file, then fits vocabulary, labels and scales on a part of its rows.
+    """Reads the train file and unlabelled ones, then fits vocabulary, labels and scales.
 
     Args:
         data: the config's section.
@@ -62,20 +62,21 @@ class Fitting:
     def read(
         self, examples: Iterable[Example], source: str
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode the rows of the train file with provisional ids of tokens and labels."""
+        """Encode the rows of a file with provisional ids of tokens and labels."""
         return self._rules.encoder(self._tokens, self._labels).encode(examples, source)
 
     def fit(self, parts: dict[str, SequenceStore]) -> Fitted:
-        """Settle vocabulary or scales, and labels, on the training part.
+        """Settle labels and scales on the training part, the vocabulary on unlabelled ones too.
 
         Args:
-            parts: train, and validation where held out, of what `read` returned.
+            parts: train, validation where held out, and unlabelled ones, of what `read` returned.
         """
         train = parts["train"]
         names = list(self._labels)
         labels = tuple(sorted(names[i] for i in np.unique(train.labels)))
         class_of = {label: i for i, label in enumerate(labels)}
-        classes = np.array([class_of.get(name, -1) for name in names], dtype=np.int64)
+        known = [class_of.get(name, UNKNOWN_LABEL) for name in names]
+        classes = np.array([*known, UNKNOWN_LABEL])  # the last one, at -1, is of unlabelled rows
         fitted = replace(self._rules, labels=labels)
         eligible = 0
         settle: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
@@ -84,9 +85,11 @@ class Fitting:
             fitted = replace(fitted, mean=mean, std=std)
             settle = fitted.scale
         else:
+            learned_from = [part for name, part in parts.items() if name != "validation"]
+            counts = [_counts(part.values, len(self._tokens)) for part in learned_from]
             vocabulary, final_ids, eligible = fit_vocabulary(
                 list(self._tokens),
-                _counts(train.values, len(self._tokens)),
+                np.sum(counts, axis=0),
                 min_count=self._data.min_count,
                 max_size=self._data.max_vocab_size,
             )

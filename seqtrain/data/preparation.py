@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,13 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
 from seqtrain.data.splits import stratified_split
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 
 SPLITS = ("train", "validation", "test")
+UNLABELLED = "unlabelled"
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class PreparedData:
     Attributes:
         splits: the stores of train and, where given, validation and test.
         preprocessing: fitted on train.
-        reports: what encoding did to the rows of each split.
-        eligible_tokens: distinct tokens of train that may enter the vocabulary; 0 for features.
+        reports: what encoding did to the rows of each split, and of each file of pretraining.data.
+        eligible_tokens: distinct tokens that may enter the vocabulary; 0 for features.
         digests: SHA-256 of each data file, by path as configured.
         from_cache: whether the splits were read before.
-        unlabelled: what to pretrain on, where the config says so.
+        unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
     """
 
     splits: dict[str, SequenceStore]
@@ -63,7 +64,7 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     Raises:
         DataError: a file is missing or has rows that can't be used; all named by line.
     """
-    digests = _digests(config.data)
+    digests = {path: _digest_of(config.data, path) for _, path in data_files(config)}
     _refuse_same_file(config.data, digests)
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
@@ -72,7 +73,8 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     data = _read(config, digests)
     _check_rows(data, config.data)
     if cache_folder:
-        cache.save(cache_folder, key, data.splits, _entry_values(data))
+        more = {} if data.unlabelled is None else {UNLABELLED: data.unlabelled}
+        cache.save(cache_folder, key, data.splits | more, _entry_values(data))
     return data
 
 
@@ -122,16 +124,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
     )
 
 
-def _digests(data: DataConfig) -> dict[str, str]:
-    """Return the SHA-256 of the file of every split."""
-    digests = {}
-    for path in (getattr(data, name) for name in SPLITS):
-        if isinstance(path, str):
-            digests[path] = digest_of(data, path)
-    return digests
-
-
-def digest_of(data: DataConfig, path: str) -> str:
+def _digest_of(data: DataConfig, path: str) -> str:
     """Return the SHA-256 of a data file; a folder is read for format txt alone.
 
     Raises:
@@ -158,7 +151,8 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     versions = [unicodedata.unidata_version]
     if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
         versions.append(bpe_version())
-    return cache.content_key([config.data.model_dump(), seed, digests, versions])
+    pretraining = config.pretraining.objective is not None, config.pretraining.data
+    return cache.content_key([config.data.model_dump(), seed, digests, versions, pretraining])
 
 
 def _entry_values(data: PreparedData) -> dict[str, Any]:
@@ -173,11 +167,13 @@ def _entry_values(data: PreparedData) -> dict[str, Any]:
 
 
 def _from_entry(
-    splits: dict[str, SequenceStore], values: dict[str, Any], digests: dict[str, str]
+    stores: dict[str, SequenceStore], values: dict[str, Any], digests: dict[str, str]
 ) -> PreparedData:
     """Build from the stores of an entry and the values of `_entry_values`."""
+    unlabelled = stores.pop(UNLABELLED, None)
     return PreparedData(
-        splits=splits,
+        splits=stores,
+        unlabelled=unlabelled,
         preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"]),
         reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
         eligible_tokens=values["eligible_tokens"],
@@ -195,15 +191,39 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     read = read_encoded(fitting.read, data.train, reading)
     parts, reports = _parts(config, *read)
     del read  # it may be large
+    more = [(key, path) for key, path in data_files(config) if key.startswith("pretraining.")]
+    for key, file in more:
+        parts[key], reports[key] = _read_unlabelled(fitting, data, file)
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
+    unlabelled = None
+    if config.pretraining.objective is not None:
+        unlabelled = side_by_side([splits["train"], *(splits.pop(key) for key, _ in more)])
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
             encode = fitted.preprocessing.encode
             splits[name], reports[name] = read_encoded(encode, path, read_options(data, path))
     return PreparedData(
-        splits, fitted.preprocessing, reports, fitted.eligible_tokens, digests, from_cache=False
+        splits,
+        fitted.preprocessing,
+        reports,
+        fitted.eligible_tokens,
+        digests,
+        from_cache=False,
+        unlabelled=unlabelled,
     )
+
+
+def _read_unlabelled(
+    fitting: Fitting, data: DataConfig, path: str
+) -> tuple[SequenceStore, EncodingReport]:
+    """Read a file without labels and groups; the columns of these may be missing in it."""
+
+    def encode(examples: Iterable[Example], source: str) -> tuple[SequenceStore, EncodingReport]:
+        return fitting.read((replace(example, label=None) for example in examples), source)
+
+    options = replace(read_options(data, path), group=None)
+    return read_encoded(encode, path, options, labelled=False)
 
 
 def _parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.growing import BLOCK, GrowingArray, joined
+from seqtrain.data.growing import BLOCK, GrowingArray, blocks, joined
 
 Ints = npt.NDArray[np.int64]
 UNKNOWN_LABEL = -1
@@ -128,3 +129,13 @@ class StoreBuilder:
         columns = (np.frombuffer(a, dtype=np.int64) for a in (self._labels, self._lines))
         offsets = np.frombuffer(self._offsets, dtype=np.int64)
         return SequenceStore(self._values.build(), offsets, *columns)
+
+
+def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
+    """Return the sequences of all stores as one store without groups."""
+    values = joined(block for store in stores for block in blocks(store.values))
+    labels, lines, lengths = (
+        np.concatenate([getattr(store, name) for store in stores])
+        for name in ("labels", "lines", "lengths")
+    )
+    return SequenceStore(values, np.append(0, lengths.cumsum()), labels, lines)

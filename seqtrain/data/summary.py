@@ -92,7 +92,7 @@ def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str
         )
     for name, report in data.reports.items():
         lines += report.notices(name)
-        repeats = summaries[name].repeats
+        repeats = summaries[name].repeats if name in summaries else 0
         if repeats:
             share = repeats / summaries[name].rows
             lines.append(
@@ -108,8 +108,8 @@ def _vocabulary_warnings(data: PreparedData) -> list[str]:
         return []
     return [
         f"data.max_vocab_size: the vocabulary holds {len(vocabulary) - len(SPECIAL):,} of "
-        f"{data.eligible_tokens:,} distinct tokens of train, the rest are <unk>; raise it, "
-        "or raise data.min_count to leave out rare tokens"
+        f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or raise "
+        "data.min_count to leave out rare tokens"
     ]
 
 

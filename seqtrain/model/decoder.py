@@ -14,6 +14,8 @@ D directions, H hidden size, W width of the states that predict, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
@@ -26,10 +28,14 @@ from seqtrain.model.pooling import rows_and_steps
 
 END = PAD
 """Answer after the last token (backward: after the first). Padding is none, so its id is free."""
-CUTOFFS = (100, 500, 2000, 8000)
-"""Ids go by frequency: the first 100 are scored at every step, rarer ones by group when due."""
+FREQUENT = 100
+"""Ids go by frequency: the first ones are scored at every step, rarer ones by group when due."""
+LARGEST_GROUP = 2000
+"""Each group doubles the ids so far, but for this: the scores of a larger one take most time."""
+SHRINKING = 1.15
+"""Each group of a wide state is scored in so many times fewer dimensions than the one before."""
 WIDE = 64
-"""Width from which on each group is scored in half the dimensions of the one before."""
+"""Width from which on a state is wide."""
 
 
 class PretrainingModel(nn.Module):
@@ -80,6 +86,11 @@ class PretrainingModel(nn.Module):
         """Return the cross-entropy of each answer in nats: (N, W), (N,) -> (N,) float32."""
         losses: Tensor = -self.softmax(self.dropout(states), answers).output.float()
         return losses
+
+    def own_state(self) -> dict[str, Tensor]:
+        """Return the tensors of `state_dict` that aren't the classifier's."""
+        tensors = self.state_dict()
+        return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
 
 
 class LanguageModel(PretrainingModel):
@@ -201,6 +212,15 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
         Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309: exact
         probabilities, for a token in its group times those of its group.
     """
-    cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < vocab_size] or [vocab_size - 1]
-    shrinking = 2.0 if width >= WIDE else 1.0
+    cutoffs = [min(FREQUENT, vocab_size - 1)]
+    while (following := cutoffs[-1] + min(cutoffs[-1], LARGEST_GROUP)) < vocab_size:
+        cutoffs.append(following)
+    shrinking = SHRINKING if width >= WIDE else 1.0
     return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)
+
+
+OBJECTIVES: dict[str, Callable[[SequenceClassifier, float], PretrainingModel]] = {
+    "language_model": LanguageModel,
+    "autoencoder": Autoencoder,
+}
+"""By the name that pretraining.objective has."""

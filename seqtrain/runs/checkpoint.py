@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import safetensors.torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
+from seqtrain.model.decoder import OBJECTIVES
+from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.files import to_json
 from seqtrain.runs.model_folder import (
     Model,
@@ -20,7 +22,7 @@ from seqtrain.runs.model_folder import (
 )
 from seqtrain.runs.saved_folder import SavedFolder
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
 """Tensors of a weight's size that an optimizer keeps for it."""
@@ -46,6 +48,11 @@ class Checkpoint:
     progress: dict[str, Any]
     metrics_length: int
 
+    @property
+    def pretraining(self) -> bool:
+        """Whether the run stands before training; `tensors` hold the rest of what learns then."""
+        return self.progress.get("pretraining") is True
+
 
 def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     """Return the files of a checkpoint's folder by name."""
@@ -62,15 +69,16 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     }
 
 
-def expected_size(model: Model, groups: Ints | None) -> int:
+def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int:
     """Return the bytes that a checkpoint's folder takes at most, about.
 
     Args:
         model: to be saved.
+        learning: its network, or what pretrains it.
         groups: of train's rows, where states are carried between them; -1: alone.
     """
     size = sum(map(len, model_files(model).values()))
-    size += MOMENTS * sum(p.nbytes for p in model.network.parameters()) + GENERATORS
+    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + GENERATORS
     if groups is None:
         return size
     number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
@@ -89,12 +97,21 @@ def read_checkpoint(saved: SavedFolder) -> Checkpoint:
     length, progress = values.get("metrics_length"), values.get("progress")
     if type(length) is not int or length < 0 or not isinstance(progress, dict):
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
-    tensors = read_tensors(saved, STATE_TENSORS, _largest_state(model))
+    largest = _largest_state(model, pretraining=progress.get("pretraining") is True)
+    tensors = read_tensors(saved, STATE_TENSORS, largest)
     return Checkpoint(model, tensors, progress, length)
 
 
-def _largest_state(model: Model) -> int:
-    carried = CARRIED if model.network.config.initial_state == "carried" else 0
+def _largest_state(model: Model, *, pretraining: bool) -> int:
+    network = model.network
+    learning = _size(network)
+    if pretraining and isinstance(network.embedding, nn.Embedding):
+        with shapes_alone():
+            learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
+    carried = CARRIED if network.config.initial_state == "carried" else 0
     # Beside an embedding stands a number a row too: with one column, as much as two weights more.
-    weights = (MOMENTS + 2) * sum(p.nbytes for p in model.network.parameters())
-    return weights + GENERATORS + carried
+    return (MOMENTS + 2) * learning + GENERATORS + carried
+
+
+def _size(network: nn.Module) -> int:
+    return sum(p.nbytes for p in network.parameters())

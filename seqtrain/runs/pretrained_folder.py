@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import safetensors.torch
-from torch import Tensor
 
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
@@ -21,7 +20,7 @@ def pretrained_files(model: Model, pretraining: PretrainingModel) -> dict[str, b
     """Return the files of the folder by name; a language model leaves nothing but the encoder."""
     files = model_files(model)
     if isinstance(pretraining, Autoencoder):
-        own = _own_tensors(pretraining)
+        own = pretraining.own_state()
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in own.items()}
         files[DECODER] = safetensors.torch.save(weights)
     return files
@@ -44,14 +43,8 @@ def _read_autoencoder(saved: SavedFolder) -> tuple[Autoencoder, Preprocessing]:
     model = read_model(saved)
     with shapes_alone():
         autoencoder = Autoencoder(model.network, dropout=0.0)
-    expected = _own_tensors(autoencoder)
+    expected = autoencoder.own_state()
     weights = read_tensors(saved, DECODER, sum(tensor.nbytes for tensor in expected.values()))
     check_weights(saved.place / DECODER, weights, expected)
     autoencoder.load_state_dict(weights, strict=False, assign=True)
     return autoencoder.eval(), model.preprocessing
-
-
-def _own_tensors(autoencoder: Autoencoder) -> dict[str, Tensor]:
-    """Return the tensors that aren't the classifier's."""
-    tensors = autoencoder.state_dict()
-    return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
-from seqtrain.training.state import Progress
+from seqtrain.training.state import Progress, capture, restore
 
 SHOWN_LINES = 10
 
@@ -154,6 +155,22 @@ class Trainer:
                     tokens=tokens,
                 )
             yield self._finish_epoch(plan, before_scoring)
+
+    def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return all that going on needs beside the weights: named tensors, and JSON values."""
+        tensors, progress = capture(self.optimizer, self.progress, self.device)
+        return tensors | self.carried.tensors(), progress
+
+    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Put back what `capture` returned.
+
+        Raises:
+            ValueError: it isn't what `capture` returns for this run.
+        """
+        self.progress = restore(self.optimizer, self.device, tensors, progress)
+        if self.progress.pretraining:
+            raise ValueError("progress.pretraining: found true; this run has no pretraining")
+        self.carried.load(tensors, self.model)
 
     @property
     def out_of_patience(self) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batching import plan_epoch, plan_in_order_of_length
@@ -25,6 +27,10 @@ from seqtrain.training.loop import StepEvent
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
+from seqtrain.training.state import Progress, capture, check_tensor, restore
+
+OWN = "pretraining."
+"""Before the name of a captured tensor of the model that isn't the classifier's."""
 
 
 class PretrainStepEvent(StepEvent):
@@ -63,6 +69,11 @@ class Pretrainer:
         validation: what to score after each epoch, or None.
         config: the whole config.
         device: where to compute.
+
+    Attributes:
+        progress: where it stands; valid after every event.
+        optimizer: with its moments.
+        total_steps: updates of all epochs, as the learning rate's schedule counts them.
     """
 
     def __init__(
@@ -83,49 +94,68 @@ class Pretrainer:
         )
         self.device = device
         self.optimizer = make_optimizer(model, self.settings)
+        self.total_steps = settings.max_epochs * len(self._plan(0))
+        self.progress = Progress(pretraining=True)
 
-    def events(self) -> Iterator[PretrainStepEvent | PretrainEpochEvent]:
-        """Learn, from the first epoch to the last.
+    def events(
+        self, before_scoring: Callable[[], None] = lambda: None
+    ) -> Iterator[PretrainStepEvent | PretrainEpochEvent]:
+        """Learn from where `progress` stands until the last epoch is over.
+
+        Args:
+            before_scoring: is called before each batch of validation; as for `Trainer.events`.
 
         Raises:
             RunError: a loss or gradient isn't finite, or memory ran out.
         """
-        step = 0
-        total_steps = self.settings.max_epochs * len(self._plan(0))
-        for epoch in range(self.settings.max_epochs):
+        progress = self.progress
+        while progress.epoch < self.settings.max_epochs:
             self.model.train()
-            plan = self._plan(epoch)
-            seconds = loss_sum = 0.0
-            predictions = 0
-            for batch, rows in enumerate(plan, start=1):
+            plan = self._plan(progress.epoch)
+            for rows in plan[progress.batches_done :]:
                 began = time.perf_counter()
-                lr = lr_at(step, total_steps, self.settings)
-                loss, count = self.update(rows, lr, step)
-                seconds += time.perf_counter() - began
-                step, loss_sum, predictions = step + 1, loss_sum + loss * count, predictions + count
-                tokens = int(self.store.lengths[rows].sum())
-                yield PretrainStepEvent(epoch + 1, step, batch, len(plan), loss, lr, tokens)
-            catch_up_tokens(self.optimizer, self.model.embedding, None, lr=lr)
-            yield PretrainEpochEvent(
-                epoch=epoch + 1,
-                step=step,
-                loss=loss_sum / predictions,
-                validation_loss=None if self.validation is None else self._score(self.validation),
-                lr=lr,
-                seconds=seconds,
-                tokens=len(self.store.values),
-            )
+                lr = lr_at(progress.step, self.total_steps, self.settings)
+                loss, tokens = self.update(rows, lr)
+                progress.seconds += time.perf_counter() - began
+                yield PretrainStepEvent(
+                    epoch=progress.epoch + 1,
+                    step=progress.step,
+                    batch=progress.batches_done,
+                    num_batches=len(plan),
+                    loss=loss,
+                    lr=lr,
+                    tokens=tokens,
+                )
+            yield self._finish_epoch(before_scoring)
 
-    def update(self, rows: Ints, lr: float, step: int) -> tuple[float, int]:
+    def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return all that going on needs beside the classifier: named tensors, and JSON values."""
+        tensors, progress = capture(self.optimizer, self.progress, self.device)
+        return tensors | {OWN + name: t for name, t in self.model.own_state().items()}, progress
+
+    def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Put back what `capture` returned.
+
+        Raises:
+            ValueError: it isn't what `capture` returns for this run.
+        """
+        own = {OWN + name: tensor for name, tensor in self.model.own_state().items()}
+        for name, tensor in own.items():
+            if name not in tensors:
+                raise ValueError(f"{name}: missing")
+            check_tensor(name, tensors[name], tensor.shape, tensor.dtype)
+            tensor.copy_(tensors[name])
+        self.progress = restore(self.optimizer, self.device, tensors, progress)
+
+    def update(self, rows: Ints, lr: float) -> tuple[float, int]:
         """Learn from one batch.
 
         Args:
             rows: of the store.
             lr: learning rate of this update.
-            step: updates made before, for the message.
 
         Returns:
-            The mean loss over the batch's predictions, in nats, and how many they are.
+            The mean loss over the batch's predictions, in nats, and the batch's tokens.
 
         Raises:
             RunError: the loss or a gradient isn't finite (nothing was updated), or memory ran out.
@@ -144,18 +174,39 @@ class Pretrainer:
             loss, norm_value = torch.stack((mean_loss.detach(), norm)).tolist()
             if not (math.isfinite(loss) and math.isfinite(norm_value)):
                 raise RunError(
-                    f"pretraining step {step + 1}: the loss or a gradient isn't finite; nothing "
-                    "was updated; lower pretraining.lr"
+                    f"pretraining step {self.progress.step + 1}: the loss or a gradient isn't "
+                    "finite; nothing was updated; lower pretraining.lr"
                 )
             update(self.optimizer, lr=lr)
-        return loss, len(losses)
+        tokens = int(batch.lengths.sum())
+        self.progress.add_batch(loss, 0, len(losses), tokens)
+        return loss, tokens
+
+    def _finish_epoch(self, before_scoring: Callable[[], None]) -> PretrainEpochEvent:
+        """Score validation, and move on to the next epoch."""
+        progress = self.progress
+        lr = lr_at(progress.step - 1, self.total_steps, self.settings)
+        catch_up_tokens(self.optimizer, self.model.embedding, None, lr=lr)
+        validation = self.validation
+        event = PretrainEpochEvent(
+            epoch=progress.epoch + 1,
+            step=progress.step,
+            loss=progress.loss_sum / progress.examples,
+            validation_loss=None if validation is None else self._score(validation, before_scoring),
+            lr=lr,
+            seconds=progress.seconds,
+            tokens=progress.tokens,
+        )
+        progress.begin_epoch(progress.epoch + 1)
+        return event
 
     @torch.no_grad()
-    def _score(self, store: SequenceStore) -> float:
+    def _score(self, store: SequenceStore, before_scoring: Callable[[], None]) -> float:
         """Return the mean loss over all predictions, in nats."""
         self.model.eval()
         total, count = 0.0, 0
         for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING):
+            before_scoring()
             losses = self.model(collate(store.__getitems__(rows)).to(self.device).packed)
             total, count = total + float(losses.sum()), count + len(losses)
         return total / count

@@ -18,15 +18,16 @@ class Progress:
         epoch: number of the epoch under way, from 0.
         step: updates made.
         batches_done: batches of this epoch already learned from.
+        pretraining: whether it stands before training; its examples are the predicted tokens.
         loss_sum, correct, examples, tokens: of this epoch so far.
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
         best_epoch: the epoch that had it, from 1.
         epochs_without_better: since then.
         plateaus: epochs without a better value in the whole run.
-        pretrained_epochs: passes made before training; pretraining is saved when it is over.
     """
 
+    pretraining: bool = False
     epoch: int = 0
     step: int = 0
     batches_done: int = 0
@@ -39,7 +40,6 @@ class Progress:
     best_epoch: int = 0
     epochs_without_better: int = 0
     plateaus: int = 0
-    pretrained_epochs: int = 0
 
     def add_batch(self, loss: float, correct: int, examples: int, tokens: int) -> None:
         """Count one update.
@@ -106,7 +106,7 @@ def restore(
             _, index, name = key.split(".")
             states.setdefault(int(index), {})[name] = tensor
     if states or progress.step:
-        _check_states(optimizer, states)
+        _check_states(optimizer, states, some=progress.pretraining)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": states, "param_groups": groups})
     for state in optimizer.state.values():
@@ -128,9 +128,11 @@ def _checked_progress(values: dict[str, Any]) -> Progress:
     wanted = asdict(Progress())
     if values.keys() != wanted.keys():
         raise ValueError(f"progress: expected {', '.join(wanted)}")
+    if type(values["pretraining"]) is not bool:
+        raise ValueError("progress.pretraining: expected true or false")
     for name, value in values.items():
         whole = isinstance(wanted[name], int)
-        if name == "best_value" and value is None:
+        if name == "pretraining" or (name == "best_value" and value is None):
             continue
         if type(value) not in ((int,) if whole else (int, float)) or not math.isfinite(value):
             raise ValueError(f"progress.{name}: found {value!r}; expected a number")
@@ -141,7 +143,8 @@ def _checked_progress(values: dict[str, Any]) -> Progress:
     if not (
         progress.step >= progress.batches_done
         and all(bool(value) == bool(progress.batches_done) for value in sums)
-        and progress.correct <= progress.examples <= progress.tokens
+        and progress.correct <= progress.examples
+        and (progress.pretraining or progress.examples <= progress.tokens)
         and progress.best_epoch <= progress.epoch
         and (progress.best_value is None) == (progress.best_epoch == 0)
     ):
@@ -149,15 +152,22 @@ def _checked_progress(values: dict[str, Any]) -> Progress:
     return progress
 
 
-def _check_states(optimizer: torch.optim.Optimizer, states: dict[int, dict[str, Tensor]]) -> None:
-    """Every parameter's moments and none more, each of its shape and type, and finite."""
+def _check_states(
+    optimizer: torch.optim.Optimizer, states: dict[int, dict[str, Tensor]], *, some: bool
+) -> None:
+    """Every parameter's moments and none more, each of its shape and type, and finite.
+
+    In pretraining those of `some` will do: the head has none, nor words that no batch held yet.
+    """
     sgd = isinstance(optimizer, torch.optim.SGD)
     dense = {"momentum_buffer"} if sgd else {"exp_avg", "exp_avg_sq", "step"}
     by_rows = dense | {"step", "up_to_date"}
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    if states.keys() != set(range(len(parameters))):
+    numbers = set(range(len(parameters)))
+    if not (states.keys() == numbers or (some and states.keys() < numbers)):
         raise ValueError(f"optimizer: found state of {len(states)} of {len(parameters)} weights")
-    for index, parameter in enumerate(parameters):
+    for index in sorted(states):
+        parameter = parameters[index]
         if states[index].keys() not in (dense, by_rows):
             raise ValueError(f"optimizer.{index}: expected {', '.join(sorted(dense))}")
         expected = {
@@ -166,11 +176,18 @@ def _check_states(optimizer: torch.optim.Optimizer, states: dict[int, dict[str, 
             "up_to_date": (parameter.shape[:1], torch.int64),
         }
         for name, tensor in states[index].items():
-            shape, kind = expected[name]
-            if tensor.shape != shape or tensor.dtype != kind:
-                raise ValueError(
-                    f"optimizer.{index}.{name}: found {tensor.dtype} {list(tensor.shape)}, "
-                    f"expected {kind} {list(shape)}"
-                )
-            if not bool(torch.isfinite(tensor).all()):
-                raise ValueError(f"optimizer.{index}.{name}: holds values that aren't finite")
+            check_tensor(f"optimizer.{index}.{name}", tensor, *expected[name])
+
+
+def check_tensor(name: str, tensor: Tensor, shape: torch.Size, kind: torch.dtype) -> None:
+    """Refuse a saved tensor of another shape or type, or with values that aren't finite.
+
+    Raises:
+        ValueError: as said.
+    """
+    if tensor.shape != shape or tensor.dtype != kind:
+        raise ValueError(
+            f"{name}: found {tensor.dtype} {list(tensor.shape)}, expected {kind} {list(shape)}"
+        )
+    if not bool(torch.isfinite(tensor).all()):
+        raise ValueError(f"{name}: holds values that aren't finite")

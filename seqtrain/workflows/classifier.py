@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.encoding import EncodingReport, number_groups, unknown_shares
+from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
@@ -23,9 +22,8 @@ from seqtrain.training.carried import CarriedStates
 from seqtrain.training.devices import select_device
 from seqtrain.training.inference import predict_logits, score_store
 from seqtrain.training.metrics import Scores
+from seqtrain.workflows.chunks import CHUNK_ROWS, encoded_chunks
 from seqtrain.workflows.events import RunLike, path_of
-
-CHUNK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -146,20 +144,7 @@ class Classifier:
         Raises:
             DataError: a row can't be read; the rows before it come first.
         """
-        numbers: dict[str, int] = {}
-        for chunk, reading_fault in chunks(examples, rows):
-            store, counts, encoding_fault = self._encode(chunk, source)
-            if report is not None:
-                report.rows += counts.rows
-                report.truncated += counts.truncated
-                report.filled += counts.filled
-            if len(store):
-                good = chunk[: len(store)]
-                groups = number_groups([example.group for example in good], numbers)
-                yield good, replace(store, groups=groups)
-            fault = encoding_fault or reading_fault
-            if fault is not None:
-                raise fault
+        return encoded_chunks(self._for_prediction, examples, source, report, rows=rows)
 
     def logits(self, store: SequenceStore) -> Tensor:
         """Return logits (B, C) of encoded sequences, in their order, on the CPU.
@@ -188,21 +173,6 @@ class Classifier:
         labels = np.array(self.labels, dtype=object)[ranked.indices.numpy()].tolist()
         for names, values, share in zip(labels, ranked.values.tolist(), unknown, strict=True):
             yield Prediction(names[0], values[0], dict(zip(names, values, strict=True)), share)
-
-    def _encode(
-        self, chunk: list[Example], source: str
-    ) -> tuple[SequenceStore, EncodingReport, DataError | None]:
-        """Encode a chunk; where a row is bad, the rows before it and the complaint."""
-        encode = self._for_prediction.encode
-        try:
-            return *encode(chunk, source, stop_at_first=True), None
-        except DataError:
-            for good in range(len(chunk)):
-                try:
-                    encode(chunk[good : good + 1], source, stop_at_first=True)
-                except DataError as fault:
-                    return *encode(chunk[:good], source), fault
-            raise
 
     def _checked(self, sequence: Any, number: int) -> Any:
         """Accept what the kind expects; say what was found otherwise."""
@@ -234,23 +204,6 @@ def _as_vectors(sequence: Any, channels: int) -> Features | None:
     if vectors.ndim == 1 and channels == 1:
         return vectors[:, None]
     return vectors if vectors.ndim == 2 else None
-
-
-def chunks(
-    examples: Iterable[Example], rows: int
-) -> Iterator[tuple[list[Example], DataError | None]]:
-    """Part examples into lists; where reading fails, the last list comes with the complaint."""
-    iterator = iter(examples)
-    while True:
-        chunk: list[Example] = []
-        try:
-            chunk.extend(islice(iterator, rows))
-        except DataError as fault:
-            yield chunk, fault
-            return
-        if not chunk:
-            return
-        yield chunk, None
 
 
 def load(run: RunLike = None, *, device: str = "auto") -> Classifier:

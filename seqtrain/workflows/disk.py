@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from torch import nn
+
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.runs.checkpoint import expected_size
@@ -14,12 +16,13 @@ CHECKPOINTS = 5
 """Folders that stand at most at one time: best, last, previous, and two under way."""
 
 
-def check_space(folder: Path, model: Model, groups: Ints | None) -> None:
+def check_space(folder: Path, model: Model, learning: nn.Module, groups: Ints | None) -> None:
     """Compare the space that a run's folders need at most with what is free.
 
     Args:
         folder: the run directory, or one above it that may not exist yet.
         model: to be saved.
+        learning: what is trained first: the model's network, or what pretrains it.
         groups: of train's rows, where states are carried between them.
 
     Raises:
@@ -28,7 +31,8 @@ def check_space(folder: Path, model: Model, groups: Ints | None) -> None:
     place = folder.absolute()
     while not place.exists():
         place = place.parent
-    needed, free = CHECKPOINTS * expected_size(model, groups), shutil.disk_usage(place).free
+    needed = CHECKPOINTS * expected_size(model, learning, groups)
+    free = shutil.disk_usage(place).free
     if free < needed:
         raise RunError(
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "

@@ -44,7 +44,8 @@ class StartEvent:
         config: the resolved config.
         device, engine, engine_reason: what computes, and why.
         parameters: numbers that are learned.
-        resumed_at: updates made before, where training goes on.
+        resumed_at: updates made before, where training or pretraining goes on.
+        pretraining: whether it begins or goes on before training.
         warnings: why going on may not be exact to the bit, a line each.
     """
 
@@ -55,6 +56,7 @@ class StartEvent:
     engine_reason: str
     parameters: int
     resumed_at: int
+    pretraining: bool
     warnings: list[str]
 
 

@@ -14,7 +14,6 @@ from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
-from seqtrain.data.unlabelled import add_unlabelled
 from seqtrain.errors import ConfigError
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
@@ -87,7 +86,8 @@ def fit(
                 session.resume(run)
             else:
                 session.initialize()
-                check_space(directory or run_directory.RUNS, session.model, session.trainer.groups)
+                place = directory or run_directory.RUNS
+                check_space(place, session.model, session.learner.model, session.trainer.groups)
                 run = run_directory.make(directory, name or "run")
                 held.enter_context(run.lock())
                 session.begin(run, force=force)
@@ -138,14 +138,13 @@ def _prepare(config: Config, listener: Listener, *, cache: bool) -> PreparedData
     preprocessing = data.preprocessing
     check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
     check_longest(config, data.splits["train"])
-    data, notices = add_unlabelled(config, data)
     summaries = summarize(data)
     listener(
         DataEvent(
             data=data,
             summaries=summaries,
             padding=padding_shares(data, config.batching, config.seed),
-            warnings=warnings(data, summaries) + notices,
+            warnings=warnings(data, summaries),
             seconds=time.perf_counter() - began,
         )
     )

@@ -13,7 +13,8 @@ from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
 from seqtrain.errors import RunError
-from seqtrain.workflows.classifier import CHUNK_ROWS, Classifier, Prediction, load
+from seqtrain.workflows.chunks import CHUNK_ROWS
+from seqtrain.workflows.classifier import Classifier, Prediction, load
 from seqtrain.workflows.events import RunLike
 
 STDIN = "-"

@@ -10,7 +10,7 @@ import torch
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.decoder import Autoencoder, LanguageModel
+from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer
 
 
@@ -26,9 +26,9 @@ def make_pretrainer(
         device: where to compute.
     """
     assert data.unlabelled is not None, "read where the config has an objective"
-    is_autoencoder = config.pretraining.objective == "autoencoder"
-    objective = Autoencoder if is_autoencoder else LanguageModel
-    model = objective(classifier, config.pretraining.dropout).to(device)
+    assert config.pretraining.objective is not None
+    model = OBJECTIVES[config.pretraining.objective](classifier, config.pretraining.dropout)
+    model.to(device)
     return Pretrainer(model, data.unlabelled, data.splits.get("validation"), config, device)
 
 

@@ -17,7 +17,7 @@ from seqtrain.runs.run_directory import find
 from seqtrain.training.devices import select_device
 from seqtrain.training.inference import EVALUATION_BATCHING
 from seqtrain.training.memory import memory_errors
-from seqtrain.workflows.classifier import CHUNK_ROWS, chunks
+from seqtrain.workflows.chunks import encoded_chunks
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
 
@@ -53,7 +53,7 @@ def reconstruct(
 
     Raises:
         CheckpointError: the run wasn't pretrained as an autoencoder, or is damaged.
-        DataError: a row can't be read.
+        DataError: a row can't be read; the rows before it come first.
         RunError: memory ran out.
     """
     chosen = select_device(device)
@@ -64,8 +64,7 @@ def reconstruct(
     preprocessing = fitted.for_prediction()
     options = input_options(fitted.reading, source)
     examples = read_examples(source, options, labelled=False, stop_at_first=True)
-    for chunk, fault in chunks(examples, CHUNK_ROWS):
-        store, _ = preprocessing.encode(chunk, display_name(source))
+    for _, store in encoded_chunks(preprocessing, examples, display_name(source)):
         found: list[Sequence[int]] = [()] * len(store)
         for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING):
             with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
@@ -80,8 +79,6 @@ def reconstruct(
                 tuple(known[i] for i in ids),
                 agreement(sequence, np.array(ids, dtype=np.int64)),
             )
-        if fault is not None:
-            raise fault
 
 
 def agreement(one: Ints, other: Ints) -> float:

@@ -25,8 +25,7 @@ from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
 from seqtrain.training.metrics import Scores
-from seqtrain.training.pretraining import PretrainEpochEvent
-from seqtrain.training.state import capture, restore
+from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent
@@ -63,6 +62,7 @@ class Session:
         self.run: RunDirectory
         self.model: Model
         self.trainer: Trainer
+        self.learner: Trainer | Pretrainer
         self.engine, self.engine_reason = choose_engine(config.model, device)
         self.metrics_length = 0
         self.saved_at = 0.0
@@ -73,7 +73,8 @@ class Session:
         """Draw the initial weights; nothing is written yet."""
         network = new_network(self.config.model, self.data.preprocessing)
         network.initialize()
-        self._set_up(Model(network, self.data.preprocessing))
+        model = Model(network, self.data.preprocessing)
+        self._set_up(model, pretraining=self.data.unlabelled is not None)
 
     def begin(self, run: RunDirectory, *, force: bool) -> None:
         """Write the run's first files; the config comes last, when the run can be resumed.
@@ -103,12 +104,10 @@ class Session:
         self.warnings += inexact(recorded, environment(self.data, self.device))
         self.last_is_whole = folder == run.last
         check_model_unchanged(checkpoint.model, self.config, self.data.preprocessing, folder)
-        self._set_up(checkpoint.model)
+        pretraining = checkpoint.pretraining and self.data.unlabelled is not None
+        self._set_up(checkpoint.model, pretraining=pretraining)
         try:
-            self.trainer.progress = restore(
-                self.trainer.optimizer, self.device, checkpoint.tensors, checkpoint.progress
-            )
-            self.trainer.carried.load(checkpoint.tensors, self.trainer.model)
+            self.learner.restore(checkpoint.tensors, checkpoint.progress)
         except ValueError as error:
             raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
         self.run, self.metrics_length = run, checkpoint.metrics_length
@@ -127,7 +126,6 @@ class Session:
             RunError: the run failed; what was saved stays valid.
             Interrupted: a signal stopped it; the last checkpoint holds the last step.
         """
-        trainer = self.trainer
         self.listener(
             StartEvent(
                 run=self.run.path,
@@ -135,23 +133,21 @@ class Session:
                 device=str(self.device),
                 engine=self.engine,
                 engine_reason=self.engine_reason,
-                parameters=sum(p.numel() for p in trainer.model.parameters()),
-                resumed_at=trainer.progress.step,
+                parameters=sum(p.numel() for p in self.trainer.model.parameters()),
+                resumed_at=self.learner.progress.step,
+                pretraining=self.learner.progress.pretraining,
                 warnings=self.warnings,
             )
         )
         with StopSignals() as signals:
             signals.received = signals.received or stopped_by
-            if self._pretraining_is_due:
-                self._pretrain(signals)
             answer = partial(self._answer, signals)
-            for event in trainer.events(before_scoring=answer):
-                if isinstance(event, StepEvent):
-                    self._after_step(event)
-                else:
-                    self._after_epoch(event)
-                self.listener(event)
-                answer()
+            self._learn(answer)
+            if isinstance(self.learner, Pretrainer):
+                write_folder(self.run.pretrained, pretrained_files(self.model, self.learner.model))
+                self.learner = self.trainer
+                self._save_last()
+                self._learn(answer)
             return self._finish(answer)
 
     def _answer(self, signals: StopSignals) -> None:
@@ -160,24 +156,20 @@ class Session:
             self._save_last()
             raise Interrupted(signals.received, self._how_to_go_on(signals.received))
 
-    @property
-    def _pretraining_is_due(self) -> bool:
-        return self.data.unlabelled is not None and self.trainer.progress.pretrained_epochs == 0
-
-    def _pretrain(self, signals: StopSignals) -> None:
-        """Let the encoder learn without labels, and save it; where stopped, it begins anew."""
-        pretrainer = make_pretrainer(self.model.network, self.data, self.config, self.device)
-        for event in pretrainer.events():
-            if isinstance(event, PretrainEpochEvent):
+    def _learn(self, answer: Callable[[], None]) -> None:
+        """Pretrain, or train, to the end; save after every epoch, and where a signal stops it."""
+        for event in self.learner.events(before_scoring=answer):
+            if isinstance(event, StepEvent):
+                self._after_step(event)
+            elif isinstance(event, PretrainEpochEvent):
                 self.metrics_length = self.run.append_metrics(pretrain_line(event))
+                self._save_last()
+            else:
+                self._after_epoch(event)
             self.listener(event)
-            if signals.received:
-                raise Interrupted(signals.received, self._how_to_go_on(signals.received))
-        write_folder(self.run.pretrained, pretrained_files(self.model, pretrainer.model))
-        self.trainer.progress.pretrained_epochs = self.config.pretraining.max_epochs
-        self._save_last()
+            answer()
 
-    def _set_up(self, model: Model) -> None:
+    def _set_up(self, model: Model, *, pretraining: bool) -> None:
         model.network.to(self.device)
         splits = self.data.splits
         self.model = model
@@ -189,9 +181,12 @@ class Session:
             self.config,
             self.device,
         )
+        self.learner = self.trainer
+        if pretraining:
+            self.learner = make_pretrainer(model.network, self.data, self.config, self.device)
 
     def _after_step(self, event: StepEvent) -> None:
-        if event.step % STEPS_A_LINE == 0:
+        if event.step % STEPS_A_LINE == 0 and not isinstance(event, PretrainStepEvent):
             self.metrics_length = self.run.append_metrics(
                 {
                     "event": "step",
@@ -224,9 +219,7 @@ class Session:
 
     def _save_last(self) -> None:
         """Write the model and all that going on from here needs."""
-        tensors, progress = capture(self.trainer.optimizer, self.trainer.progress, self.device)
-        tensors |= self.trainer.carried.tensors()
-        checkpoint = Checkpoint(self.model, tensors, progress, self.metrics_length)
+        checkpoint = Checkpoint(self.model, *self.learner.capture(), self.metrics_length)
         kept = self.run.previous if self.last_is_whole else None
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
         self.last_is_whole, self.saved_at = True, time.monotonic()
@@ -266,11 +259,10 @@ class Session:
 
     def _how_to_go_on(self, number: int) -> str:
         name = signal.Signals(number).name
-        place = f"after step {self.trainer.progress.step}, saved"
-        if self._pretraining_is_due:
-            place = "while pretraining, which begins anew"
+        progress = self.learner.progress
+        step = f"{'pretraining ' if progress.pretraining else ''}step {progress.step}"
         return (
-            f"stopped by {name} {place}; go on with: "
+            f"stopped by {name} after {step}, saved; go on with: "
             f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
             f"--run-dir {quote(str(self.run.path))}"
         )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tiny import Cli, listing, rows
 
+from seqtrain.data import preparation
 from seqtrain.training.pretraining import Pretrainer
 from seqtrain.workflows import session
 from seqtrain.workflows.stopping import StopSignals
@@ -66,26 +68,58 @@ def test_more_files_need_no_labels(project: Path, cli: Cli) -> None:
     ].keys()
 
 
-def test_stopped_while_pretraining_it_begins_anew(
-    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cli("fit", "c.yaml", "--run-dir", "whole", *AUTOENCODER)
+def test_words_of_further_files_are_known(project: Path, cli: Cli) -> None:
+    (project / "more.tsv").write_text("text\nrise\nfall soar soar\n")
+    keys = ("--set", "pretraining.data=[more.tsv]", "--set", "data.min_count=2")
+    assert cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, *keys).code == 0
+    tokens = json.loads(Path("r/best/vocabulary.json").read_text())["tokens"]
+    assert "soar" in tokens
+    labels = json.loads(Path("r/best/model.json").read_text())["preprocessing"]["labels"]
+    assert labels == ["down", "up"]
+    assert cli("eval", "r", "--split", "train").code == 0
 
-    class StopAtOnce(StopSignals):
-        received = 15
+
+@pytest.mark.parametrize("objective", ["autoencoder", "language_model"])
+def test_stopped_after_every_step_it_ends_with_equal_bits(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, objective: str
+) -> None:
+    keys = (*AUTOENCODER, "--set", f"pretraining.objective={objective}")
+    cli("fit", "c.yaml", "--run-dir", "whole", *keys)
+
+    told: list[str] = []
+    patience = 0
+
+    class StopSoon(StopSignals):
+        """Asked once more than in vain: where scoring is due, it is stopped before its end."""
 
         def __init__(self) -> None:
             self._previous = {}
+            self.asked = 0
+
+        def __getattribute__(self, name: str) -> Any:
+            if name != "received":
+                return super().__getattribute__(name)
+            self.asked += 1
+            return 15 if self.asked > 1 + patience else None
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "StopSignals", StopAtOnce)
-        ended = cli("fit", "c.yaml", "--run-dir", "parts", *AUTOENCODER)
-    assert ended.code == 143
-    assert "while pretraining, which begins anew; go on with" in ended.err
-    assert cli("fit", "c.yaml", "--run-dir", "parts", *AUTOENCODER, "--resume").code == 0
+        patch.setattr(session, "StopSignals", StopSoon)
+        resume: tuple[str, ...] = ()
+        while (ended := cli("fit", "c.yaml", "--run-dir", "parts", *keys, *resume)).code == 143:
+            told.append(ended.problems[-1].partition(", saved; go on with: ")[0])
+            patience = patience + 1 if told[-1:] == told[-2:-1] else 0
+            assert patience < 20
+            resume = ("--resume",)
+    told = [*dict.fromkeys(told)]
+    assert ended.code == 0
+    assert told[:3] == [
+        f"seqtrain: stopped by SIGTERM after pretraining step {n}" for n in (1, 2, 3)
+    ]
+    assert told[-1] == "seqtrain: stopped by SIGTERM after step 8"
     assert metrics("whole") == metrics("parts")
-    for name in RESULTS:
-        assert Path("whole", name).read_bytes() == Path("parts", name).read_bytes()
+    for name in (*RESULTS, "last/training_state.safetensors"):
+        if Path("whole", name).exists():
+            assert Path("whole", name).read_bytes() == Path("parts", name).read_bytes()
 
 
 def test_killed_after_pretraining_it_is_not_done_twice(
@@ -98,6 +132,32 @@ def test_killed_after_pretraining_it_is_not_done_twice(
     cli("fit", "c.yaml", "--run-dir", "whole", *AUTOENCODER)
     for name in RESULTS:
         assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
+
+
+def test_further_files_are_encoded_once(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "more.tsv").write_text("text\nrise\nfall zzz\n")
+    keys = (*AUTOENCODER, "--set", "pretraining.data=[more.tsv]")
+    assert cli("fit", "c.yaml", "--run-dir", "first", *keys).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(preparation, "read_examples", None)
+        assert cli("fit", "c.yaml", "--run-dir", "second", *keys).code == 0
+    for name in RESULTS:
+        assert Path("first", name).read_bytes() == Path("second", name).read_bytes()
+    (project / "more.tsv").write_text("text\nrise\nfall zzz\nsink\n")
+    ended = cli("fit", "c.yaml", "--run-dir", "third", *keys)
+    assert "to pretrain on: 35 sequences" in ended.err
+
+
+def test_reconstruct_writes_the_rows_before_a_bad_one(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER)
+    for content, number in (("rise\nfall\n \nsink\n", 3), ("rise\nfall\nsink\n\0\n", 4)):
+        (project / "bad.txt").write_text(content)
+        ended = cli("reconstruct", "bad.txt", "--run", "r")
+        assert ended.code == 2
+        assert f"bad.txt:{number}" in ended.err
+        assert len(ended.out.splitlines()) == number  # a header, and a row for each line before
 
 
 def test_reconstruct_writes_a_row_for_each(project: Path, cli: Cli) -> None:

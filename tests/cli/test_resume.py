@@ -181,7 +181,9 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(project: Path
         ("progress/module", "os"),
         ("progress", None),
         ("metrics_length", 1.5),
-        ("format_version", 2),
+        ("progress/pretraining", True),
+        ("progress/pretraining", 1),
+        ("format_version", 1),
     ],
 )
 def test_forged_state_is_refused(project: Path, cli: Cli, path: str, value: object) -> None:

@@ -65,7 +65,7 @@ def test_labels_that_look_alike_are_named_so_that_they_can_be_told_apart(
 def test_a_cut_vocabulary_is_said_with_its_size(look: Any) -> None:
     train = [("a b c d", "x"), ("a b e f", "y")] * 2
     assert look(train, max_vocab_size=5)[1] == [
-        "data.max_vocab_size: the vocabulary holds 3 of 6 distinct tokens of train, the rest are "
+        "data.max_vocab_size: the vocabulary holds 3 of 6 distinct tokens, the rest are "
         "<unk>; raise it, or raise data.min_count to leave out rare tokens"
     ]
     assert look(train, max_vocab_size=8)[1] == []

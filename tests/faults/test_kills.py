@@ -15,16 +15,22 @@ from program import KILLED, fingerprint, fit, fit_arguments, signals_within, sta
 from seqtrain.workflows.classifier import load
 
 KILLS_A_RUN = 4
+PRETRAINING = (
+    "--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2",
+    "--set", "training.max_epochs=1",
+)  # fmt: skip
 PHASES = {"evaluating": "predict_logits", "saving": "write_folder", "any": None}
 
 
-def kill(folder: Path, phase: str, draw: random.Random, duration: float) -> bool:
+def kill(
+    folder: Path, phase: str, draw: random.Random, duration: float, options: tuple[str, ...] = ()
+) -> bool:
     """Start or resume the run and kill it; say whether it was still under way."""
     function = PHASES[phase]
     prepare = function and signals_within(
         function, draw.randint(1, 4), (draw.randint(1, 200), signal.SIGKILL)
     )
-    with started(folder, *fit_arguments(folder, "r"), prepare=prepare) as running:
+    with started(folder, *fit_arguments(folder, "r", *options), prepare=prepare) as running:
         if not function:
             time.sleep(draw.uniform(0, duration))
             running.process.kill()
@@ -67,10 +73,33 @@ def test_killed_runs_end_with_equal_bits(
     )
 
 
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_while_pretraining_it_ends_with_equal_bits(
+    project: Path, figure: Callable[[str], None], kills: int
+) -> None:
+    fit(project, "whole", *PRETRAINING)
+    whole = fingerprint(project / "whole")
+    draw, done, before_training = random.Random(kills), 0, 0
+    while done < kills:
+        shutil.rmtree(project / "r", ignore_errors=True)
+        for _ in range(KILLS_A_RUN):
+            done += kill(project, "saving", draw, 0.0, PRETRAINING)
+            before_training += state_holds(project / "r", '"pretraining": true')
+        fit(project, "r", *PRETRAINING)
+        assert fingerprint(project / "r") == whole
+    assert before_training
+    figure(f"SIGKILL: {done} kills of runs with pretraining, {before_training} times within it")
+
+
 def state_is_within_an_epoch(run: Path) -> bool:
     """Whether a killed run will go on from a step that doesn't end an epoch."""
+    return state_holds(run, "step") and not state_holds(run, '"batches_done": 0')
+
+
+def state_holds(run: Path, words: str) -> bool:
+    """Whether a killed run left a checkpoint with these words in its state."""
     state = run / "last" / "training_state.json"
-    return state.exists() and '"batches_done": 0' not in state.read_text()
+    return state.exists() and words in state.read_text()
 
 
 def test_a_lost_generator_would_be_noticed(project: Path) -> None:

@@ -125,6 +125,76 @@ def test_same_seed_same_weights(
     assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("events", [1, 3, 4, 6, 8])
+def test_going_on_from_a_captured_state_gives_equal_bits(
+    objective: type[LanguageModel | Autoencoder],
+    events: int,
+    make_pretrainer: Callable[..., Pretrainer],
+    make_store: MakeStore,
+) -> None:
+    def make() -> Pretrainer:
+        validation = make_store(7, seed=1)
+        return make_pretrainer(objective, make_store(20), validation, max_epochs=2, dropout=0.3)
+
+    uninterrupted = make()
+    complete = [timeless(event) for event in uninterrupted.events()]
+    stopped = make()
+    steps = stopped.events()
+    for _ in range(events):
+        next(steps)
+    state, (tensors, values) = weights(stopped), stopped.capture()
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+
+    resumed = make()
+    with torch.no_grad():
+        for parameter in resumed.model.softmax.parameters():
+            parameter.zero_()
+    classifier = {name: t for name, t in state.items() if name.startswith("classifier.")}
+    resumed.model.load_state_dict(classifier, strict=False)
+    torch.manual_seed(99)
+    resumed.restore(tensors, values)
+    assert [timeless(event) for event in resumed.events()] == complete[events:]
+    expected = weights(uninterrupted)
+    assert all(torch.equal(value, expected[name]) for name, value in weights(resumed).items())
+
+
+def timeless(event: PretrainStepEvent | PretrainEpochEvent) -> dict[str, Any]:
+    """All of an event but the time that it took."""
+    return {name: value for name, value in vars(event).items() if name != "seconds"}
+
+
+def forge(tensors: dict[str, Tensor], progress: dict[str, Any], what: str) -> None:
+    """Put something into a state that no pretraining can have."""
+    name = "pretraining.softmax.head.weight"
+    if what == "missing":
+        del tensors[name]
+    elif what == "shape":
+        tensors[name] = tensors[name][1:]
+    elif what == "type":
+        tensors[name] = tensors[name].double()
+    elif what == "nan":
+        tensors[name] = tensors[name] * math.nan
+    elif what == "moment":
+        tensors["optimizer.0.exp_avg"] = torch.zeros(3)
+    elif what == "phase":
+        progress["pretraining"] = 1
+    else:
+        progress["examples"] = 0
+
+
+@pytest.mark.parametrize("what", ["missing", "shape", "type", "nan", "moment", "phase", "examples"])
+def test_a_forged_state_is_refused(
+    what: str, make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+) -> None:
+    pretrainer = make_pretrainer(LanguageModel, make_store(20), max_epochs=1)
+    next(pretrainer.events())
+    tensors, progress = pretrainer.capture()
+    forge(tensors, progress, what)
+    with pytest.raises(ValueError, match=r"pretraining|optimizer\.0|progress"):
+        pretrainer.restore(tensors, progress)
+
+
 def test_events_count_steps_and_hold_means_over_tokens(
     make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
 ) -> None:
