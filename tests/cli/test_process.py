@@ -111,6 +111,16 @@ def test_full_disk_behind_stdout_is_one_line() -> None:
     assert b"No space" in ended.stderr
 
 
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_exit_code_stands_where_nobody_reads_stderr(redirection: str) -> None:
+    for arguments, code in ((["fit", "missing.yaml"], 2), (["config", "--schema"], 0)):
+        command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, *arguments]
+        ended = subprocess.run(command, capture_output=True)
+        assert (ended.returncode, ended.stderr) == (code, b"")
+        assert ended.stdout.startswith(b"{") == (code == 0)
+        assert bool(ended.stdout) == (code == 0)
+
+
 def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(trained: Path) -> None:
     with Started("predict", "-", "--run", trained / "run") as program:
         program.ask(b"rise\n")
