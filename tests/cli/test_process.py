@@ -83,6 +83,20 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     assert ended.returncode == 0
 
 
+def test_run_directory_in_use_is_told_without_torch(project: Path) -> None:
+    script = """
+import sys
+from seqtrain.cli.main import run
+try:
+    run(["fit", "c.yaml", "--run-dir", "."])
+finally:
+    print("torch" in sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert (ended.returncode, ended.stdout) == (2, b"False\n")
+    assert b"isn't empty" in ended.stderr
+
+
 def test_prediction_does_not_import_the_compiler_of_torch(trained: Path) -> None:
     script = """
 import sys
