@@ -37,6 +37,11 @@ def fit(
 
     settings = load_config(config, overrides or [])
 
+    from seqtrain.runs.run_directory import check_free
+
+    if run_dir is not None and not resume:
+        check_free(Path(run_dir), force=force)  # answered before torch is loaded
+
     from seqtrain.cli.fit_screen import FitScreen
     from seqtrain.workflows.fit import fit as run_fit
 

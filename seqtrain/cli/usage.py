@@ -40,12 +40,13 @@ def _instead(option: str, context: Any) -> str:
     """Name the option that may have been meant: of the verb, of the program, or a config's key."""
     own, program = _names(context), _names(context.find_root())
     near = get_close_matches(option, own, n=1)
-    if near:
+    name = option.lstrip("-").replace("-", "_")
+    key = _nearest_key(name) if "--set" in own else None
+    if near and not (key or "").endswith(name):
         return f"did you mean {near[0]}?"
     if option in program:
         return f"it stands before the verb: seqtrain {option} {context.info_name} …"
-    key = _nearest_key(option)
-    if key and "--set" in own:
+    if key:
         return f"did you mean --set {key}=…?"
     return f"expected {', '.join(own)}"
 
@@ -60,10 +61,10 @@ def _names(context: Any) -> list[str]:
     ] + ["--help"]
 
 
-def _nearest_key(option: str) -> str | None:
-    """Return the key of a config that an option is named like: --epochs, --learning-rate."""
+def _nearest_key(name: str) -> str | None:
+    """Return the key of a config that an option is named like: epochs, learning_rate."""
     from seqtrain.config.expectation import SECTIONS, nearest_key
     from seqtrain.config.problems import dotted
 
-    near = nearest_key((option.lstrip("-").replace("-", "_"),))
+    near = nearest_key((name,))
     return None if near is None or dotted(near) in SECTIONS else dotted(near)

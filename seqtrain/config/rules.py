@@ -120,8 +120,8 @@ def _carried_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if model.get("bidirectional") is True:
         yield (
             "initial_state",
-            "found carried, but the backward direction begins at a row's end, where no row before "
-            "it ended; expected zeros, random or learned, or set bidirectional: false",
+            "found carried, but the backward direction begins where no row before ended; expected "
+            "zeros, random or learned, or set bidirectional: false",
         )
     if model.get("unroll") == "padded":
         yield (
@@ -161,8 +161,8 @@ def joint_faults(config: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str,
         yield (
             "training",
             "bptt",
-            f"found {bptt}, but the backward direction begins at a sequence's end, so no piece can "
-            "be done before the whole is read; expected null, or set model.bidirectional: false",
+            f"found {bptt}, but the backward direction begins at a sequence's end, so that no "
+            "piece comes first; expected null, or set model.bidirectional: false",
         )
     if bptt is not None and model.get("unroll") == "padded":
         yield (
@@ -188,9 +188,8 @@ def _pretraining_faults(
     if objective == "language_model" and model.get("bidirectional") is True and layers > 1:
         yield (
             "objective",
-            f"found language_model, but of {layers} bidirectional layers the upper ones see the "
-            "tokens to predict, for the lower ones have read them backward; expected autoencoder, "
-            "or set model.num_layers: 1 or model.bidirectional: false",
+            f"found language_model, but of {layers} bidirectional layers the upper ones see what "
+            "they predict; expected autoencoder, or set model.num_layers: 1",
         )
     files = config["pretraining"].get("data") or []
     if files and objective is None:

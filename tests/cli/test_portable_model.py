@@ -22,6 +22,18 @@ def test_model_folder_travels(trained: Path, tmp_path: Path, cli: Cli) -> None:
     assert str(trained) not in (trained / "run/best/model.json").read_text()
 
 
+@pytest.mark.parametrize("run", [".", ""])
+def test_model_folder_is_the_current_one(
+    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    monkeypatch.chdir(trained / "run" / "best")
+    assert cli("predict", "-", "--run", run, stdin="rise\n").code == 0
+    monkeypatch.chdir(trained / "run" / "best" / "..")
+    assert cli("eval", run, "--data", trained / "test.tsv").code == 0
+    monkeypatch.chdir(trained)
+    assert cli("predict", "-", "--run", run, stdin="rise\n").code == 2
+
+
 def damaged(folder: Path, case: str) -> None:
     """Damage a model folder."""
     weights, model = folder / "model.safetensors", folder / "model.json"

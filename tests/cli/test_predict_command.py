@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
+import pty
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +199,7 @@ def test_output_that_cannot_be(trained: Path, tmp_path: Path, cli: Cli, output: 
 
 
 LABELS = ["=cmd()", "-1", "-x", "@a", "+1.5", 'q"t', "a,b", "[/red]", "t\tb", "l\nf", "c\rr", "'s"]
+LABELS += ["\x1b]0;t\x07", "u\u202ep", "c\x9bm"]
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +210,7 @@ def strange_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("strange")
     write_jsonl(
         folder / "train.jsonl",
-        [{"text": f"word{i % 12}", "label": LABELS[i % 12]} for i in range(48)],
+        [{"text": f"word{i}", "label": label} for i, label in enumerate(LABELS)] * 4,
     )
     seqtrain.fit(
         {
@@ -220,7 +225,7 @@ def strange_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
 def test_strange_labels_round_trip(strange_run: Path, cli: Cli, format: str) -> None:
-    texts = "\n".join(f"word{i}" for i in range(12))
+    texts = "\n".join(f"word{i}" for i in range(len(LABELS)))
     out = cli("predict", "-", "--run", strange_run, "--format", format, stdin=texts).out
     if format == "jsonl":
         assert [json.loads(line)["label"] for line in out.split("\n")[:-1]] == LABELS
@@ -228,6 +233,39 @@ def test_strange_labels_round_trip(strange_run: Path, cli: Cli, format: str) -> 
     found = [row[0] for row in read(out, "," if format == "csv" else "\t")[1:]]
     formulas = {"=cmd()", "-x", "@a"} if format == "csv" else set()
     assert found == [f"'{label}" if label in formulas else label for label in LABELS]
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_labels_cannot_steer_a_terminal(
+    strange_run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    controller, terminal = pty.openpty()
+    texts = "\n".join(f"word{i}" for i in range(len(LABELS)))
+    with open(terminal, "w", encoding="utf-8") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        options = ("--format", format, "--top-k", 1)
+        assert cli("predict", "-", "--run", strange_run, *options, stdin=texts).code == 0
+    shown = bytearray()
+    with contextlib.suppress(OSError), open(controller, "rb", buffering=0) as terminal_shows:
+        while block := terminal_shows.read(4096):
+            shown.extend(block)
+    lines = shown.decode().split("\r\n")[:-1]
+    assert len(lines) == len(LABELS) + (format != "jsonl")
+    assert all(line.replace("\t", " ").isprintable() for line in lines)
+    if format == "jsonl":
+        assert [json.loads(line)["label"] for line in lines] == LABELS
+
+
+def test_thread_that_cannot_start_is_a_fault_of_the_machine(
+    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    ended = cli("predict", "-", "--run", trained / "run", stdin="rise")
+    assert (ended.code, ended.out, len(ended.problems)) == (3, "", 1)
+    assert "stdin: can't start new thread" in ended.err
 
 
 def test_unknown_tokens_and_cuts_are_told(

@@ -206,7 +206,7 @@ def test_a_damaged_decoder_is_refused(project: Path, cli: Cli) -> None:
                 "model.bidirectional=true",
                 "model.num_layers=2",
             ],
-            "of 2 bidirectional layers the upper ones see the tokens to predict",
+            "of 2 bidirectional layers the upper ones see what they predict",
         ),
         (["pretraining.data=[test.tsv]"], "pretraining.objective is null"),
         (

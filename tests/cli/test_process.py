@@ -83,6 +83,20 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     assert ended.returncode == 0
 
 
+def test_run_directory_in_use_is_told_without_torch(project: Path) -> None:
+    script = """
+import sys
+from seqtrain.cli.main import run
+try:
+    run(["fit", "c.yaml", "--run-dir", "."])
+finally:
+    print("torch" in sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert (ended.returncode, ended.stdout) == (2, b"False\n")
+    assert b"isn't empty" in ended.stderr
+
+
 def test_prediction_does_not_import_the_compiler_of_torch(trained: Path) -> None:
     script = """
 import sys
@@ -109,6 +123,16 @@ def test_full_disk_behind_stdout_is_one_line() -> None:
     assert ended.returncode == 3
     assert ended.stderr.count(b"\n") == 1
     assert b"No space" in ended.stderr
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_exit_code_stands_where_nobody_reads_stderr(redirection: str) -> None:
+    for arguments, code in ((["fit", "missing.yaml"], 2), (["config", "--schema"], 0)):
+        command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, *arguments]
+        ended = subprocess.run(command, capture_output=True)
+        assert (ended.returncode, ended.stderr) == (code, b"")
+        assert ended.stdout.startswith(b"{") == (code == 0)
+        assert bool(ended.stdout) == (code == 0)
 
 
 def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(trained: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from seqtrain.config import Config, config_from_mapping, parse_config
-from seqtrain.config.expectation import KNOWN_KEYS, SECTIONS
+from seqtrain.config.expectation import FOREIGN_NAMES, KNOWN_KEYS, SECTIONS
 from seqtrain.errors import ConfigError
 
 DATA = "data: {train: a.csv, sequence: s, label: l}\n"
@@ -55,6 +55,10 @@ train: x
         ("model: {epochs: 3}", "1:9: model.epochs: unknown key; did you mean training.max_epochs?"),
         ("optimizer: adam", "1:1: optimizer: unknown key; did you mean training.optimizer?"),
         ("training.lr: 1", "1:1: training.lr: unknown key; write lr under training"),
+        ("training: {learning_rate: 1}", "learning_rate: unknown key; did you mean training.lr?"),
+        ("learning_rate: 1", "learning_rate: unknown key; did you mean training.lr?"),
+        ("model: {cell: lstm}", "1:9: model.cell: unknown key; did you mean model.rnn?"),
+        ("model: {seed: 1}", "model.seed: unknown key; seed stands at the top, in no section"),
         (
             "zzz: 1",
             "1:1: zzz: unknown key; expected seed, data, batching, model, training or pretraining",
@@ -219,6 +223,12 @@ def test_every_key_refuses_nonsense_in_plain_words(path: tuple[str, ...], value:
         assert jargon not in problem
 
 
+def test_foreign_names_lead_to_keys_that_exist() -> None:
+    assert set(FOREIGN_NAMES) <= set(KNOWN_KEYS)
+    leaves = {key[-1] for key in KNOWN_KEYS}
+    assert not leaves & {name for names in FOREIGN_NAMES.values() for name in names}
+
+
 def test_lines_stay_short() -> None:
     long = "x" * 3000
     text = f"""
@@ -235,7 +245,7 @@ data: {{train: !{long} 1}}
         parse_config(text, f"/{long}/cfg.yaml")
     assert len(caught.value.problems) == 5
     for problem in caught.value.problems:
-        assert len(problem) < 200
+        assert len(f"seqtrain: {problem}") < 200
         assert "cfg.yaml:" in problem
 
 
@@ -311,8 +321,8 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
         (
             "model: {bidirectional: true}\ntraining: {bptt: 5}",
             "c.yaml:3:18: training.bptt: found 5, but the backward direction begins at a "
-            "sequence's end, so no piece can be done before the whole is read; expected null, or "
-            "set model.bidirectional: false",
+            "sequence's end, so that no piece comes first; expected null, or set "
+            "model.bidirectional: false",
         ),
         (
             "model: {unroll: padded}\ntraining: {bptt: 5}",
@@ -361,9 +371,8 @@ def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
         (
             "group: g",
             "{initial_state: carried, bidirectional: true}",
-            "model.initial_state: found carried, but the backward direction begins at a row's end, "
-            "where no row before it ended; expected zeros, random or learned, or set "
-            "bidirectional: false",
+            "model.initial_state: found carried, but the backward direction begins where no row "
+            "before ended; expected zeros, random or learned, or set bidirectional: false",
         ),
         (
             "group: g",

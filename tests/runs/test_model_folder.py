@@ -118,6 +118,8 @@ FORGED: dict[str, Callable[[Any], Any]] = {
     "length is text": _set("preprocessing/lengths/max_length", "5"),
     "length is below 1": _set("preprocessing/lengths/max_length", 0),
     "lower case is text": _set("preprocessing/lowercase", "yes"),
+    "scales of text": _set("preprocessing/mean", [0.0, 1.0]),
+    "scales are a word": _set("preprocessing/std", "os.system"),
     "unknown entry": _set("preprocessing/module", "os"),
     "no reading": _set("preprocessing/reading", None),
 }
@@ -183,6 +185,20 @@ def test_wrong_tensor_is_named(
     change(weights)
     write_folder(folder, {**files, "model.safetensors": safetensors.torch.save(weights)})
     with pytest.raises(CheckpointError, match=r"tensor head\.(bias|extra)"):
+        load_model(folder)
+
+
+def test_tensor_that_stands_twice_is_refused(folder: Path) -> None:
+    files = read_files(folder)
+    content = files["model.safetensors"]
+    length = int.from_bytes(content[:8], "little")
+    header, tensors = content[8 : 8 + length].rstrip(), content[8 + length :]
+    entry = json.dumps({"head.bias": json.loads(header)["head.bias"]}).encode()[1:]
+    header = header[:-1] + b", " + entry
+    forged = len(header).to_bytes(8, "little") + header + tensors
+    write_folder(folder, {**files, "model.safetensors": forged})
+    assert safetensors.torch.load(forged).keys() == safetensors.torch.load(content).keys()
+    with pytest.raises(CheckpointError, match=r"'head\.bias' twice"):
         load_model(folder)
 
 
