@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -23,8 +23,11 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     ["torch._dynamo", "seqtrain.cli.main", "seqtrain.cli.fit_screen", "seqtrain.workflows.fit"]
 )
-PATIENCE = 60.0
-"""Seconds after which a process counts as hung."""
+PATIENCE = 300
+"""Seconds after which a process counts as hung: those in which this one runs too, for a machine may
+be busy, or stop both for a while."""
+POLLS = 500
+"""Looks a second at what a process has done."""
 KILLED = -signal.SIGKILL
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 
@@ -114,7 +117,10 @@ class Running:
 
     def end(self) -> int:
         """Wait for its end; return the exit code, or the negative signal that killed it."""
-        self.process.join(PATIENCE)
+        for _ in range(PATIENCE):
+            self.process.join(1)
+            if self.process.exitcode is not None:
+                break
         for name in ("out", "err"):
             path = self.folder / f"{name}-{self.process.pid}"
             if path.exists():
@@ -127,15 +133,16 @@ class Running:
 
     def send(self, number: int) -> None:
         assert self.process.pid
-        os.kill(self.process.pid, number)
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(self.process.pid, number)
 
     def wait_for(self, path: Path) -> None:
-        """Wait until a file is there."""
-        until = time.monotonic() + PATIENCE
-        while not path.exists():
-            assert time.monotonic() < until, f"no {path}"
-            assert self.process.is_alive(), "the program ended"
-            time.sleep(0.002)
+        """Wait until a file is there, or the program has ended."""
+        for _ in range(PATIENCE * POLLS):
+            if path.exists() or not self.process.is_alive():
+                return
+            time.sleep(1 / POLLS)
+        raise AssertionError(f"no {path}")
 
 
 @contextmanager
