@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 import torch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_signals() -> None:
+    """Signals act as in a foreground program, also where nohup or a shell's & had them ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
