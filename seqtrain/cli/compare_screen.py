@@ -42,6 +42,8 @@ def _peak(comparison: Comparison) -> str:
 
 def _accuracies(comparison: Comparison) -> str:
     """Return the line that says what accuracies are of."""
+    if not comparison.held_out:
+        return "accuracy: no rows to hold out; give data.validation"
     if not comparison.passes:
         return "accuracy: there was no time to train; allow more seconds"
     seeds = f"the mean of {comparison.seeds} seeds" if comparison.seeds > 1 else "one seed"
@@ -56,7 +58,7 @@ def recommendation(comparison: Comparison) -> str:
     row = recommended_row(comparison)
     if row is None:
         return comparison.reason
-    return f"recommended: {row.setting or f'nn.GRU, {row.name}'}, {comparison.reason}"
+    return f"recommended: {row.setting or f'torch alone as in {row.name}'}, {comparison.reason}"
 
 
 def recommended_row(comparison: Comparison) -> Row | None:

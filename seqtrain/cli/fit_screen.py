@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal
 
-import numpy as np
 from rich.table import Table
 from tqdm import tqdm
 
 from seqtrain.cli.console import note, small_table, stderr_console, warn
 from seqtrain.cli.eval_screen import score_tables
-from seqtrain.data.summary import SplitSummary
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.summary import SplitSummary, unknown_share
 from seqtrain.training.loop import EpochEvent, StepEvent
-from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent
+from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent, perplexity
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent
 
 LOSS_SMOOTHING = 0.98
@@ -92,7 +89,7 @@ class FitScreen:
             store = event.data.unlabelled
             note(
                 f"to pretrain on: {len(store):,} sequences, {len(store.values):,} tokens "
-                f"({np.mean(store.values == UNK):.2%} unknown)"
+                f"({unknown_share(store):.2%} unknown)"
             )
         cached = " from the cache" if event.data.from_cache else ""
         note(f"read in {event.seconds:.1f} s{cached}")
@@ -136,10 +133,10 @@ def pretraining_row(event: PretrainEpochEvent) -> str:
     """Return one line on an epoch of pretraining."""
     validation = ""
     if event.validation_loss is not None:
-        validation = f", validation perplexity {math.exp(event.validation_loss):,.1f}"
+        validation = f", validation perplexity {perplexity(event.validation_loss):,.1f}"
     return (
         f"pretraining {event.epoch}: loss {event.loss:.4f} a token, perplexity "
-        f"{math.exp(event.loss):,.1f}{validation}, {event.tokens / event.seconds:,.0f} tokens/s, "
+        f"{perplexity(event.loss):,.1f}{validation}, {event.tokens / event.seconds:,.0f} tokens/s, "
         f"{event.seconds:.1f} s"
     )
 

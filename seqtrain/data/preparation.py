@@ -37,7 +37,7 @@ class PreparedData:
 
     Attributes:
         splits: the stores of train and, where given, validation and test.
-        preprocessing: fitted on train.
+        preprocessing: fitted on train, its vocabulary on pretraining.data too.
         reports: what encoding did to the rows of each split, and of each file of pretraining.data.
         eligible_tokens: distinct tokens that may enter the vocabulary; 0 for features.
         digests: SHA-256 of each data file, by path as configured.
@@ -69,11 +69,13 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
-        return _from_entry(*found, digests)
+        return _from_entry(config, *found, digests)
     data = _read(config, digests)
     _check_rows(data, config.data)
     if cache_folder:
         more = {} if data.unlabelled is None else {UNLABELLED: data.unlabelled}
+        if data.unlabelled is data.splits["train"]:
+            more = {}  # once is enough
         cache.save(cache_folder, key, data.splits | more, _entry_values(data))
     return data
 
@@ -167,13 +169,16 @@ def _entry_values(data: PreparedData) -> dict[str, Any]:
 
 
 def _from_entry(
-    stores: dict[str, SequenceStore], values: dict[str, Any], digests: dict[str, str]
+    config: Config,
+    stores: dict[str, SequenceStore],
+    values: dict[str, Any],
+    digests: dict[str, str],
 ) -> PreparedData:
     """Build from the stores of an entry and the values of `_entry_values`."""
-    unlabelled = stores.pop(UNLABELLED, None)
+    unlabelled = stores.pop(UNLABELLED, stores["train"])
     return PreparedData(
         splits=stores,
-        unlabelled=unlabelled,
+        unlabelled=unlabelled if config.pretraining.objective is not None else None,
         preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"]),
         reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
         eligible_tokens=values["eligible_tokens"],
@@ -198,7 +203,8 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     splits = dict(fitted.parts)
     unlabelled = None
     if config.pretraining.objective is not None:
-        unlabelled = side_by_side([splits["train"], *(splits.pop(key) for key, _ in more)])
+        stores = [splits["train"], *(splits.pop(key) for key, _ in more)]
+        unlabelled = side_by_side(stores) if more else stores[0]
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
             encode = fitted.preprocessing.encode

@@ -1,4 +1,7 @@
-"""What turns a user's rows into a model's input. Fitted on train alone; saved with the weights."""
+"""What turns a user's rows into a model's input: fitted on train, saved with the weights.
+
+The vocabulary also counts pretraining.data; nothing looks at validation or test.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, Vocabulary
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Reading, tokenizing, lookup and scaling, as fitted on train.
+    """Reading, tokenizing, lookup and scaling, as fitted.
 
     Attributes:
         reading: how rows are read from a file.
@@ -123,10 +126,13 @@ class Preprocessing:
         return np.concatenate((scaled, absent), axis=1, dtype=np.float32)
 
     def for_prediction(self) -> Preprocessing:
-        """Return the same, with no row left out: every row gets an answer."""
-        if self.lengths.empty != "drop":
-            return self
-        return replace(self, lengths=replace(self.lengths, empty="unk"))
+        """Return the same, with no row left out: every row gets an answer, or is an error."""
+        empty = "unk" if self.lengths.empty == "drop" else self.lengths.empty
+        return replace(
+            self,
+            reading=replace(self.reading, bad_rows="error"),
+            lengths=replace(self.lengths, empty=empty),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return all but the vocabulary as JSON values; `from_json` reads them back."""

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.growing import BLOCK, GrowingArray, blocks, joined
+from seqtrain.data import growing
+from seqtrain.data.growing import GrowingArray, blocks, joined
 
 Ints = npt.NDArray[np.int64]
 UNKNOWN_LABEL = -1
@@ -78,7 +79,8 @@ class SequenceStore:
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""
         ends = np.cumsum(self.lengths[rows])
-        cuts = np.flatnonzero(np.diff(ends * self.values.itemsize // BLOCK)) + 1
+        step = self.values[:1].nbytes
+        cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
         values = joined(self.__getitems__(part).values for part in np.split(rows, cuts))
         groups = None if self.groups is None else self.groups[rows]
         offsets = np.concatenate(([0], ends))

@@ -55,7 +55,7 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
             length_quantiles=tuple(
                 int(q) for q in np.quantile(store.lengths, QUANTILES, method="nearest")
             ),
-            unknown=_unknown(store),
+            unknown=unknown_share(store),
             repeats=0 if name == "train" else count_repeats(store, known),
             majority=float(np.mean(store.labels == majority)),
         )
@@ -63,7 +63,8 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     }
 
 
-def _unknown(store: SequenceStore) -> float:
+def unknown_share(store: SequenceStore) -> float:
+    """Return the share of a store's tokens that are <unk>, in [0, 1]; 0 of feature vectors."""
     if store.values.ndim > 1:
         return 0.0
     return sum(int((block == UNK).sum()) for block in blocks(store.values)) / len(store.values)

@@ -34,6 +34,8 @@ LARGEST_GROUP = 2000
 """Each group doubles the ids so far, but for this: the scores of a larger one take most time."""
 SHRINKING = 1.15
 """Each group of a wide state is scored in so many times fewer dimensions than the one before."""
+SMALLEST = 8
+"""Dimensions that the last group is scored in at least: where there are many, they shrink less."""
 WIDE = 64
 """Width from which on a state is wide."""
 
@@ -215,7 +217,7 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     cutoffs = [min(FREQUENT, vocab_size - 1)]
     while (following := cutoffs[-1] + min(cutoffs[-1], LARGEST_GROUP)) < vocab_size:
         cutoffs.append(following)
-    shrinking = SHRINKING if width >= WIDE else 1.0
+    shrinking = min(SHRINKING, (width / SMALLEST) ** (1 / len(cutoffs))) if width >= WIDE else 1.0
     return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)
 
 

@@ -34,7 +34,7 @@ class Model:
 
     Attributes:
         network: the classifier.
-        preprocessing: fitted on train.
+        preprocessing: as fitted.
     """
 
     network: SequenceClassifier

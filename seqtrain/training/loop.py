@@ -119,7 +119,7 @@ class Trainer:
         self.groups = train.groups if config.model.initial_state == "carried" else None
         self.carried = CarriedStates()
         self.optimizer = make_optimizer(model, config.training)
-        self.total_steps = config.training.max_epochs * len(self._plan(0))
+        self.total_steps = config.training.max_epochs * len(self.plan(0))
         self.progress = Progress()
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
@@ -139,7 +139,7 @@ class Trainer:
         settings, progress = self.config.training, self.progress
         self.model.train()
         while progress.epoch < settings.max_epochs and not self.out_of_patience:
-            plan = self._plan(progress.epoch)
+            plan = self.plan(progress.epoch)
             for rows in plan[progress.batches_done :]:
                 began = time.perf_counter()
                 lr = self._lr_after(progress.step)
@@ -178,7 +178,8 @@ class Trainer:
         patience = self.config.training.patience
         return patience is not None and self.progress.epochs_without_better >= patience
 
-    def _plan(self, epoch: int) -> list[Ints]:
+    def plan(self, epoch: int) -> list[Ints]:
+        """Return the rows of each batch of an epoch, counted from 0."""
         lengths, groups, config = self.train.lengths, self.groups, self.config
         if groups is None:
             return plan_epoch(lengths, config.batching, seed=config.seed, epoch=epoch)

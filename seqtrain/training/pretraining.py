@@ -31,10 +31,16 @@ from seqtrain.training.state import Progress, capture, check_tensor, restore
 
 OWN = "pretraining."
 """Before the name of a captured tensor of the model that isn't the classifier's."""
+LOWER_MEMORY = "pretraining.max_length, batching.batch_size or model.hidden_size"
 
 
 class PretrainStepEvent(StepEvent):
     """One update of pretraining was made; the loss is the mean over predicted tokens, in nats."""
+
+
+def perplexity(loss: float) -> float:
+    """Return the perplexity of a mean loss in nats; at most 1e304, for larger ones overflow."""
+    return math.exp(min(loss, 700.0))
 
 
 @dataclass(frozen=True)
@@ -160,7 +166,7 @@ class Pretrainer:
         Raises:
             RunError: the loss or a gradient isn't finite (nothing was updated), or memory ran out.
         """
-        with memory_errors(self.store.lengths[rows], "pretraining.max_length or batching"):
+        with memory_errors(self.store.lengths[rows], LOWER_MEMORY):
             batch = collate(self.store.__getitems__(rows)).to(self.device)
             catch_up_tokens(self.optimizer, self.model.embedding, batch.packed.data, lr=lr)
             with torch.autocast(
@@ -187,12 +193,19 @@ class Pretrainer:
         progress = self.progress
         lr = lr_at(progress.step - 1, self.total_steps, self.settings)
         catch_up_tokens(self.optimizer, self.model.embedding, None, lr=lr)
-        validation = self.validation
+        validation_loss = None
+        if self.validation is not None:
+            validation_loss = self._score(self.validation, before_scoring)
+            if not math.isfinite(validation_loss):
+                raise RunError(
+                    f"pretraining epoch {progress.epoch + 1}: the validation loss is "
+                    f"{validation_loss}; lower pretraining.lr; what was saved stays valid"
+                )
         event = PretrainEpochEvent(
             epoch=progress.epoch + 1,
             step=progress.step,
             loss=progress.loss_sum / progress.examples,
-            validation_loss=None if validation is None else self._score(validation, before_scoring),
+            validation_loss=validation_loss,
             lr=lr,
             seconds=progress.seconds,
             tokens=progress.tokens,
@@ -207,7 +220,8 @@ class Pretrainer:
         total, count = 0.0, 0
         for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING):
             before_scoring()
-            losses = self.model(collate(store.__getitems__(rows)).to(self.device).packed)
+            with memory_errors(store.lengths[rows], LOWER_MEMORY):
+                losses = self.model(collate(store.__getitems__(rows)).to(self.device).packed)
             total, count = total + float(losses.sum()), count + len(losses)
         return total / count
 

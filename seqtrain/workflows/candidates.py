@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Protocol
 
@@ -24,39 +24,10 @@ from seqtrain.training.loop import Trainer
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.optimization import lr_at
 from seqtrain.training.sparse import catch_up_tokens
+from seqtrain.workflows.task import Task
 from seqtrain.workflows.ways import WAYS
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
-
-
-@dataclass(frozen=True)
-class Task:
-    """What every candidate is given.
-
-    Attributes:
-        config: resolved.
-        train: the sequences to learn from and to classify.
-        held_out: the sequences that accuracy is measured on.
-        input_size: of the vocabulary, or width of the feature vectors.
-        labels: of each class index.
-        device: where to compute.
-        threads: of torch, on the CPU.
-        probe: rows of train whose logits are compared, before any training.
-    """
-
-    config: Config
-    train: SequenceStore
-    held_out: SequenceStore
-    input_size: int
-    labels: tuple[str, ...]
-    device: torch.device
-    threads: int
-    probe: Ints
-
-    @property
-    def features(self) -> bool:
-        """Whether steps are feature vectors instead of ids."""
-        return self.train.values.ndim == 2
 
 
 class Candidate(Protocol):
@@ -128,9 +99,10 @@ class PackedCandidate:
         seed += self.config.seed
         config = self.config.model_copy(update={"seed": seed})
         self.trainer = self._new_trainer(config)
-        lengths, done, lr = self.task.train.lengths, 0, 0.0
+        done, lr = 0, 0.0
         for epoch in count():
-            for rows in plan_epoch(lengths, config.batching, seed=seed, epoch=epoch):
+            self.trainer.carried.forget()
+            for rows in self.trainer.plan(epoch):
                 if done >= examples:
                     return self._score(lr)
                 lr = lr_at(done, examples, config.training)
@@ -142,7 +114,9 @@ class PackedCandidate:
         """Return the share of held-out sequences that are classified rightly."""
         held_out, config = self.task.held_out, self.config
         catch_up_tokens(self.trainer.optimizer, self.trainer.model.embedding, None, lr=lr)
-        batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
+        batches = [np.arange(len(held_out))]
+        if self.trainer.groups is None:  # else rows are carried on in their order
+            batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = self._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
 
@@ -168,8 +142,9 @@ class PaddingAsData(PackedCandidate):
     """
 
     def _update(self, rows: Ints, lr: float) -> None:
-        self.trainer.train = padded(self.task.train.__getitems__(rows))
+        whole, self.trainer.train = self.trainer.train, padded(self.task.train.__getitems__(rows))
         self.trainer.update(np.arange(len(rows)), lr)
+        self.trainer.train = whole
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
         found = []

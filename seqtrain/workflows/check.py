@@ -94,7 +94,7 @@ Variant: TypeAlias = tuple[SequenceClassifier, Projected | None]
 """A network, and its vocabulary projected beforehand, as predict does for much data."""
 
 
-class Way(NamedTuple):
+class Batches(NamedTuple):
     """One way to put sequences together.
 
     Attributes:
@@ -133,7 +133,7 @@ def check(run: RunLike = None, *, data: str | None = None, device: str = "auto")
     ways = list(_ways(sampled, classifier.preprocessing.input_size))
     variants = _variants(classifier.network, classifier.device)
 
-    def logits(variant: Variant, way: Way) -> Tensor:
+    def logits(variant: Variant, way: Batches) -> Tensor:
         network, vocabulary = variant
         return logits_of_batches(
             network, sampled, way.batches, classifier.device, vocabulary, way.collate
@@ -200,21 +200,23 @@ def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Va
     return variants
 
 
-def _ways(store: SequenceStore, input_size: int) -> Iterator[Way]:
+def _ways(store: SequenceStore, input_size: int) -> Iterator[Batches]:
     """Yield the ways to batch, first each sequence alone."""
     rows = np.arange(len(store))
-    yield Way("alone", _cut(rows, 1))
+    yield Batches("alone", _cut(rows, 1))
     for size in BATCH_SIZES:
         if size < len(rows):
-            yield Way(f"batches of {size}", _cut(rows, size))
-    yield Way("all in one batch", [rows])
+            yield Batches(f"batches of {size}", _cut(rows, size))
+    yield Batches("all in one batch", [rows])
     shuffled = np.random.default_rng(1).permutation(rows)
-    yield Way(f"batches of {SHUFFLED_SIZE}, shuffled", _cut(shuffled, SHUFFLED_SIZE))
-    yield Way("by length, as predict", plan_in_order_of_length(store.lengths, EVALUATION_BATCHING))
+    yield Batches(f"batches of {SHUFFLED_SIZE}, shuffled", _cut(shuffled, SHUFFLED_SIZE))
+    yield Batches(
+        "by length, as predict", plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
+    )
     foreign = FOREIGN_FEATURE if store.values.ndim > 1 else input_size - 1
     padded = partial(collate_padded, value=foreign)
     name = "another token" if store.values.ndim == 1 else f"{foreign:g}"
-    yield Way(f"padded with {name}", _cut(rows, SHUFFLED_SIZE), padded)
+    yield Batches(f"padded with {name}", _cut(rows, SHUFFLED_SIZE), padded)
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqtrain.data.chunks import CHUNK_ROWS, encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.preprocessing import Preprocessing
@@ -22,7 +23,6 @@ from seqtrain.training.carried import CarriedStates
 from seqtrain.training.devices import select_device
 from seqtrain.training.inference import predict_logits, score_store
 from seqtrain.training.metrics import Scores
-from seqtrain.workflows.chunks import CHUNK_ROWS, encoded_chunks
 from seqtrain.workflows.events import RunLike, path_of
 
 
@@ -57,7 +57,7 @@ class Classifier:
         self.network = model.network.to(device)
         self.preprocessing: Preprocessing = model.preprocessing
         self.device = device
-        self._for_prediction = model.preprocessing.for_prediction()
+        self.for_prediction = model.preprocessing.for_prediction()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -117,42 +117,11 @@ class Classifier:
             RunError: memory ran out.
         """
         carried = CarriedStates()
-        for _, store in self.encoded(examples, source, report, rows=CHUNK_ROWS):
+        for _, store in encoded_chunks(
+            self.for_prediction, examples, source, report, rows=CHUNK_ROWS
+        ):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             yield from self._predictions(logits, unknown_shares(store))
-
-    def encoded(
-        self,
-        examples: Iterable[Example],
-        source: str,
-        report: EncodingReport | None = None,
-        *,
-        rows: int,
-    ) -> Iterator[tuple[list[Example], SequenceStore]]:
-        """Encode examples chunk by chunk, as they come.
-
-        Args:
-            examples: unlabelled, or with labels that are ignored.
-            source: name for messages, such as the file's.
-            report: counts up the rows, and those cut or empty.
-            rows: how many at most a chunk.
-
-        Yields:
-            The examples of a chunk and their store, row for row; groups keep their numbers from
-            chunk to chunk.
-
-        Raises:
-            DataError: a row can't be read; the rows before it come first.
-        """
-        return encoded_chunks(self._for_prediction, examples, source, report, rows=rows)
-
-    def logits(self, store: SequenceStore) -> Tensor:
-        """Return logits (B, C) of encoded sequences, in their order, on the CPU.
-
-        Raises:
-            RunError: memory ran out.
-        """
-        return predict_logits(self.network, store, self.device)
 
     def score(
         self, store: SequenceStore, before_batch: Callable[[], None] = lambda: None

@@ -10,30 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from seqtrain.config import Config
-from seqtrain.data.batching import padding_fraction, plan_epoch
-from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import PreparedData, check_files, prepare
-from seqtrain.data.splits import stratified_split
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.batching import padding_fraction
 from seqtrain.errors import ConfigError
-from seqtrain.training.devices import select_device
-from seqtrain.workflows.candidates import Task, alone, spread_batches
-from seqtrain.workflows.equal_training import EqualTraining, learn_equally
+from seqtrain.workflows.candidates import alone, spread_batches
+from seqtrain.workflows.equal_training import learn_equally
 from seqtrain.workflows.fit import resolved_config
 from seqtrain.workflows.measuring import Contender, take_turns, tokens_per_second
-from seqtrain.workflows.memory import check_longest, check_model
 from seqtrain.workflows.peak import Peak, flops_a_token
+from seqtrain.workflows.task import Task, prepare_task
 from seqtrain.workflows.ways import WAYS, ways_for, why_left_out
 
-SAMPLE_TOKENS = 8_000_000
-"""Tokens of train that are measured on at most: as many as a fast engine takes in its time."""
-PROBE_TOKENS = 20_000
-"""Tokens of the sequences whose logits are compared, at most (but one sequence)."""
-HELD_OUT_SHARE, HELD_OUT_ROWS = 0.1, 2_000
-"""Of train, where the config has no validation; and rows that accuracy is measured on at most."""
 SAME = 1e-3
 """Largest difference of logits that float32's rounding may make, over thousands of steps."""
 SPEED_SHARE = 0.4
@@ -100,7 +88,7 @@ class Comparison:
         passes: over these rows that accuracies were learned in; 0: there was no time for it.
         seeds: over which accuracies are means.
         held_out: sequences that accuracies are measured on.
-        recommended: the fastest in training of those with the right logits; None if there is none.
+        recommended: what `recommend` says of them; None if there is none.
         reason: for it, a sentence.
         seconds: the comparison took.
     """
@@ -144,7 +132,7 @@ def compare(
     began = time.monotonic()
     if seconds <= 0:
         raise ConfigError(f"seconds: found {seconds:g}; expected more than 0")
-    task = _prepare(resolved_config(config, device), beside)
+    task = prepare_task(resolved_config(config, device), beside)
     problems = {
         name: why_left_out(name, task.config, task.device) for name in ways_for(task.config)
     }
@@ -167,7 +155,17 @@ def compare(
         learned = learn_equally(contenders, alike, task, deadline)
     flops = flops_a_token(task.config.model)
     rows = [
-        _row(name, problem, contenders.get(name), differences.get(name), learned, task, peak.flops)
+        Row(
+            name=name,
+            kind=WAYS[name].kind,
+            setting="" if WAYS[name].kind == "recipe" else WAYS[name].setting(task.config),
+            training=_speed(contenders.get(name), "training", flops, peak),
+            prediction=_speed(contenders.get(name), "prediction", flops, peak),
+            padding=_padding(name, task),
+            largest_difference=differences.get(name),
+            accuracy=learned.accuracies.get(name),
+            problem=contenders[name].failure if name in contenders else problem,
+        )
         for name, problem in problems.items()
     ]
     recommended, reason = recommend(rows)
@@ -188,52 +186,6 @@ def compare(
     )
 
 
-def _prepare(config: Config, beside: Path | None) -> Task:
-    """Read the data as `fit` does, and draw what is measured on."""
-    device = select_device(config.training.device)
-    check_files(config, beside)
-    data = prepare(config, cache_folder=default_folder())
-    preprocessing = data.preprocessing
-    check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
-    check_longest(config, data.splits["train"])
-    train, held_out = _hold_out(data, config.seed)
-    sample = _sample(train, config)
-    order = np.random.default_rng(config.seed).permutation(len(sample))
-    fitting = np.cumsum(sample.lengths[order]) <= PROBE_TOKENS
-    return Task(
-        config=config,
-        train=sample,
-        held_out=held_out,
-        input_size=preprocessing.input_size,
-        labels=preprocessing.labels,
-        device=device,
-        threads=torch.get_num_threads(),
-        probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
-    )
-
-
-def _hold_out(data: PreparedData, seed: int) -> tuple[SequenceStore, SequenceStore]:
-    """Return train, and what accuracy is measured on: of validation, or held out of train."""
-    train, held_out = data.splits["train"], data.splits.get("validation")
-    if held_out is None:
-        kept, rest = stratified_split(train.labels, HELD_OUT_SHARE, seed)
-        train, held_out = train.__getitems__(kept), train.__getitems__(rest)
-    chosen = np.random.default_rng(seed).permutation(len(held_out))[:HELD_OUT_ROWS]
-    return train, held_out.__getitems__(chosen)
-
-
-def _sample(train: SequenceStore, config: Config) -> SequenceStore:
-    """Return as many whole batches of an epoch as SAMPLE_TOKENS allow, at least one."""
-    chosen: list[Ints] = []
-    tokens = 0
-    for rows in plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=1):
-        tokens += int(train.lengths[rows].sum())
-        if chosen and tokens > SAMPLE_TOKENS:
-            break
-        chosen.append(rows)
-    return train.__getitems__(np.concatenate(chosen))
-
-
 def _differences(contenders: Mapping[str, Contender], task: Task) -> dict[str, float]:
     """Return each way's largest difference of logits from the same sequences one by one."""
     pooling = {name: WAYS[name].config(task.config).model.pooling for name in contenders}
@@ -245,49 +197,29 @@ def _differences(contenders: Mapping[str, Contender], task: Task) -> dict[str, f
     }
 
 
-def _row(
-    name: str,
-    problem: str,
-    contender: Contender | None,
-    difference: float | None,
-    learned: EqualTraining,
-    task: Task,
-    peak: float,
-) -> Row:
-    way, lengths = WAYS[name], task.train.lengths
-    flops = flops_a_token(task.config.model)
-    padding = 0.0
-    if way.pads:
-        padding = padding_fraction(spread_batches(lengths, way.config(task.config)), lengths)
-    training, prediction = (
-        None if contender is None else _speed(contender, mode, flops[mode], peak)
-        for mode in ("training", "prediction")
-    )
-    return Row(
-        name=name,
-        kind=way.kind,
-        setting="" if way.kind == "recipe" else way.setting,
-        training=training,
-        prediction=prediction,
-        padding=padding,
-        largest_difference=difference,
-        accuracy=learned.accuracies.get(name),
-        problem=problem if contender is None else contender.failure,
-    )
+def _padding(name: str, task: Task) -> float:
+    """Return the share of padding of what a way computes in training, in [0, 1)."""
+    if not WAYS[name].pads:
+        return 0.0
+    lengths = task.train.lengths
+    return padding_fraction(spread_batches(lengths, WAYS[name].config(task.config)), lengths)
 
 
-def _speed(contender: Contender, mode: str, flops: int, peak: float) -> Speed | None:
-    rate = tokens_per_second(contender.turns[mode])
-    if rate is None:
+def _speed(
+    contender: Contender | None, mode: str, flops: Mapping[str, int], peak: Peak
+) -> Speed | None:
+    rate = None if contender is None else tokens_per_second(contender.turns[mode])
+    if contender is None or rate is None:
         return None
     batches = sum(turn.batches for turn in contender.turns[mode])
-    return Speed(rate, batches, rate * flops / peak, contender.memory[mode])
+    return Speed(rate, batches, rate * flops[mode] / peak.flops, contender.memory[mode])
 
 
 def recommend(rows: Sequence[Row]) -> tuple[str | None, str]:
-    """Return the name of the fastest way in training with the right logits, and why.
+    """Return the name of the way to take, and why.
 
-    An engine is preferred where nothing else is clearly faster.
+    Of those with the right logits that is the fastest in training, but for another setting or a
+    recipe that isn't AS_FAST times as fast as the fastest engine: then it is that engine.
     """
     speeds = {
         row.name: row.training.tokens_per_second
@@ -302,7 +234,8 @@ def recommend(rows: Sequence[Row]) -> tuple[str | None, str]:
     best = max(speeds, key=lambda name: speeds[name])
     if engines and speeds[best] < AS_FAST * speeds[engines[0]]:
         best = engines[0]
-    reason = "the fastest to train here with the same logits"
+    which = "engine" if best in engines else "way"
+    reason = f"the fastest {which} to train here with the same logits"
     others, what = (recipes, "today's best recipe")
     if best in recipes:
         others, what = engines, "seqtrain's best engine"

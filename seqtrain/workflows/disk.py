@@ -13,7 +13,7 @@ from seqtrain.runs.checkpoint import expected_size
 from seqtrain.runs.model_folder import Model
 
 CHECKPOINTS = 5
-"""Folders that stand at most at one time: best, last, previous, and two under way."""
+"""Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""
 
 
 def check_space(folder: Path, model: Model, learning: nn.Module, groups: Ints | None) -> None:

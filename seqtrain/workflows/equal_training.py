@@ -10,11 +10,11 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from seqtrain.workflows.candidates import Task
 from seqtrain.workflows.measuring import PATIENCE, Contender, tokens_per_second
+from seqtrain.workflows.task import Task
 from seqtrain.workflows.ways import WAYS
 
-OWN = ("wrong", "pooling")
+APART = ("wrong", "pooling")
 """Kinds that compute something else, each for itself."""
 REPEATS = 3
 """Seeds at most."""
@@ -62,7 +62,8 @@ def learn_equally(
         return EqualTraining()
     for repeat in range(1, REPEATS + 1):
         for contender in learners.values():
-            contender.learn(examples, max(0.0, deadline - time.monotonic()) + PATIENCE)
+            if not contender.failure:
+                contender.learn(examples, max(0.0, deadline - time.monotonic()) + PATIENCE)
         if (time.monotonic() - began) * MARGIN * (repeat + 1) / repeat > deadline - began:
             break
     means = {
@@ -77,7 +78,7 @@ def learn_equally(
         {
             name: means[group]
             for name, group in groups.items()
-            if group in means and (name in alike or WAYS[name].kind in OWN)
+            if group in means and (name in alike or WAYS[name].kind in APART)
         },
     )
 
@@ -89,7 +90,7 @@ def _learners(
     learners: dict[object, Contender] = {}
     for name, contender in contenders.items():
         kind = WAYS[name].kind
-        if contender.failure or kind == "recipe" or (kind not in OWN and name not in alike):
+        if contender.failure or kind == "recipe" or (kind not in APART and name not in alike):
             continue
         group = _group(name, task)
         if group not in learners or _rate(contender) > _rate(learners[group]):
@@ -100,7 +101,7 @@ def _learners(
 def _group(name: str, task: Task) -> object:
     """Return what a way shares with those that learn the same: the batches, where it is right."""
     way = WAYS[name]
-    return name if way.kind in OWN else way.config(task.config).batching.bucketing
+    return name if way.kind in APART else way.config(task.config).batching.bucketing
 
 
 def _rate(contender: Contender) -> float:

@@ -109,17 +109,18 @@ def read_split(
     if not (held_out and split in ("train", "validation")):
         store, warnings = _read(classifier, named)
         return named, store, warnings
-    _check_unchanged(path, config.data.train)
+    _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
     prepared = prepare(config, cache_folder=default_folder())
     return config.data.train, prepared.splits[split], prepared.reports[split].notices(split)
 
 
-def _check_unchanged(path: Path, train: str) -> None:
-    """A held-out part can be found again only in the file that it was held out of."""
-    recorded = RunDirectory(path).environment()["data"].get(train)
-    found = digest(train)
-    if found != recorded:
-        raise DataError(
-            f"{train}: changed since the run: SHA-256 {found[:12]}…, then {str(recorded)[:12]}…; "
-            "its held-out rows can't be found again; give a labelled file with --data"
-        )
+def _check_unchanged(path: Path, files: list[str]) -> None:
+    """A held-out part is found and encoded again only from what was held out of and counted."""
+    recorded = RunDirectory(path).environment()["data"]
+    for file in files:
+        found, then = digest(file), str(recorded.get(file))
+        if found != then:
+            raise DataError(
+                f"{file}: changed since the run: SHA-256 {found[:12]}…, then {then[:12]}…; "
+                "the held-out rows can't be found again; give a labelled file with --data"
+            )

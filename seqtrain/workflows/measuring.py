@@ -1,8 +1,9 @@
 """Candidates take turns, each in a process of its own.
 
 In a process of its own a candidate's peak memory is its own, and a batch that would take minutes
-can be ended. Only one works at a time; as they take short turns, noise of the machine hits all
-alike, so that ratios of their speeds can be trusted where the speeds themselves can't.
+can be ended. They start side by side, then one works at a time: as they take short turns, noise of
+the machine hits all alike, so that ratios of their speeds can be trusted where the speeds
+themselves can't.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import numpy.typing as npt
 import torch
 
 from seqtrain.errors import SeqtrainError
-from seqtrain.workflows.candidates import Candidate, PackedCandidate, Task, make_candidate
+from seqtrain.workflows.candidates import Candidate, PackedCandidate, make_candidate
 from seqtrain.workflows.environment import peak_memory
 from seqtrain.workflows.peak import synchronize
+from seqtrain.workflows.task import Task
 
 TURN = 0.25
 """Seconds of a turn, or one batch where that takes longer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer
+from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, perplexity
 
 
 def make_pretrainer(
@@ -39,10 +38,10 @@ def pretrain_line(event: PretrainEpochEvent) -> dict[str, Any]:
         "epoch": event.epoch,
         "step": event.step,
         "loss": event.loss,
-        "perplexity": math.exp(event.loss),
+        "perplexity": perplexity(event.loss),
         "validation": None
         if event.validation_loss is None
-        else {"loss": event.validation_loss, "perplexity": math.exp(event.validation_loss)},
+        else {"loss": event.validation_loss, "perplexity": perplexity(event.validation_loss)},
         "lr": event.lr,
         "seconds": event.seconds,
         "tokens": event.tokens,

@@ -10,6 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.readers.files import display_name
 from seqtrain.training.carried import CarriedStates
@@ -18,7 +19,7 @@ from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike
 from seqtrain.workflows.predict import arrivals
 
-CHUNK_ROWS = 128
+ROWS_AT_ONCE = 128
 """Sequences at once: each has as many answers as steps."""
 
 
@@ -90,7 +91,9 @@ def predict_steps(
     classifier = classifier or load(run, device=device)
     network, preprocessing = classifier.network, classifier.preprocessing
     for arrived in arrivals(source, classifier):
-        chunks = classifier.encoded(arrived, display_name(source), report, rows=CHUNK_ROWS)
+        chunks = encoded_chunks(
+            classifier.for_prediction, arrived, display_name(source), report, rows=ROWS_AT_ONCE
+        )
         carried = CarriedStates()
         for examples, store in chunks:
             logits = predict_step_logits(network, store, classifier.device, carried)

@@ -38,14 +38,14 @@ class Way:
         }
         return config.model_copy(update=sections)
 
-    @property
-    def setting(self) -> str:
-        """What to write into a config to have it, but for what is the default."""
+    def setting(self, config: Config) -> str:
+        """Return what to write into a config to have it, but for defaults that the config has."""
         keys = [
             f"{section}.{key}: {str(value).lower()}"
             for section, changed in self.changes.items()
             for key, value in changed.items()
             if (section, key, value) not in DEFAULTS
+            or getattr(getattr(config, section), key) != value
         ]
         return ", ".join(keys)
 
@@ -112,6 +112,8 @@ def why_left_out(name: str, config: Config, device: torch.device) -> str:
     way = WAYS[name]
     if way.kind == "recipe":
         return ""
+    if way.kind == "wrong" and config.model.initial_state == "carried":
+        return "with model.initial_state: carried, the next row would start from the padding"
     changed = way.config(config)
     for _, problem in model_faults(changed.model.model_dump()):
         return problem

@@ -44,6 +44,7 @@ def test_eval_leaves_them_out_and_predict_answers_every_row(with_bad_rows: Path,
     ended = cli("eval", "r", "--json", "--data", "spoilt-test.tsv")
     assert (ended.code, ended.out) == (0, clean.out)
     assert "spoilt-test.tsv: 4 rows that can't be read were left out" in ended.err
+    assert cli("check", "r", "--data", "spoilt-test.tsv").code == 2
     stopped = cli("predict", "spoilt-test.tsv", "--run", "r")
     assert stopped.code == 2
     assert stopped.out.count("\n") == 3

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tiny import Cli, listing, rows
 
-from seqtrain.data import preparation
+from seqtrain.data import encoding
 from seqtrain.training.pretraining import Pretrainer
-from seqtrain.workflows import session
+from seqtrain.workflows.session import Session
 from seqtrain.workflows.stopping import StopSignals
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
@@ -77,6 +77,18 @@ def test_words_of_further_files_are_known(project: Path, cli: Cli) -> None:
     labels = json.loads(Path("r/best/model.json").read_text())["preprocessing"]["labels"]
     assert labels == ["down", "up"]
     assert cli("eval", "r", "--split", "train").code == 0
+    (project / "more.tsv").write_text("text\nrise\nrise rise soar soar\n")
+    ended = cli("eval", "r", "--split", "train")
+    assert ended.code == 2
+    assert ended.problems[0].startswith("seqtrain: more.tsv: changed since the run: SHA-256 ")
+
+
+def test_loss_beyond_measure_is_still_reported(project: Path, cli: Cli) -> None:
+    keys = ("--set", "pretraining.lr=1000", "--set", "pretraining.max_epochs=20")
+    ended = cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER[:2], *keys)
+    assert ended.code in (0, 3)
+    losses = [line["loss"] for line in metrics("r") if line["event"] == "pretrain"]
+    assert max(losses) > 710, "a loss whose perplexity is beyond a float's range"
 
 
 @pytest.mark.parametrize("objective", ["autoencoder", "language_model"])
@@ -87,28 +99,24 @@ def test_stopped_after_every_step_it_ends_with_equal_bits(
     cli("fit", "c.yaml", "--run-dir", "whole", *keys)
 
     told: list[str] = []
-    patience = 0
+    patience = asked = 0
+    answer = Session._answer
 
-    class StopSoon(StopSignals):
-        """Asked once more than in vain: where scoring is due, it is stopped before its end."""
-
-        def __init__(self) -> None:
-            self._previous = {}
-            self.asked = 0
-
-        def __getattribute__(self, name: str) -> Any:
-            if name != "received":
-                return super().__getattribute__(name)
-            self.asked += 1
-            return 15 if self.asked > 1 + patience else None
+    def stop_soon(self: Session, signals: StopSignals) -> None:
+        """Stopped when asked once more than in vain: where scoring is due, before its end."""
+        nonlocal asked
+        asked += 1
+        signals.received = signal.SIGTERM if asked > patience else None
+        answer(self, signals)
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "StopSignals", StopSoon)
+        patch.setattr(Session, "_answer", stop_soon)
         resume: tuple[str, ...] = ()
         while (ended := cli("fit", "c.yaml", "--run-dir", "parts", *keys, *resume)).code == 143:
             told.append(ended.problems[-1].partition(", saved; go on with: ")[0])
             patience = patience + 1 if told[-1:] == told[-2:-1] else 0
             assert patience < 20
+            asked = 0
             resume = ("--resume",)
     told = [*dict.fromkeys(told)]
     assert ended.code == 0
@@ -141,7 +149,7 @@ def test_further_files_are_encoded_once(
     keys = (*AUTOENCODER, "--set", "pretraining.data=[more.tsv]")
     assert cli("fit", "c.yaml", "--run-dir", "first", *keys).code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(preparation, "read_examples", None)
+        patch.setattr(encoding, "read_examples", None)
         assert cli("fit", "c.yaml", "--run-dir", "second", *keys).code == 0
     for name in RESULTS:
         assert Path("first", name).read_bytes() == Path("second", name).read_bytes()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from seqtrain.config import Config
 from seqtrain.data import growing
 from seqtrain.data.growing import GrowingArray, blocks, joined
 from seqtrain.data.preparation import prepare
+from seqtrain.data.store import StoreBuilder
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
 
@@ -67,6 +69,34 @@ def test_large_data_is_prepared_as_small_data_is(
             np.testing.assert_allclose(getattr(large.splits[name], array), expected, rtol=1e-6)
     assert large.preprocessing.vocabulary == small.preprocessing.vocabulary
     assert summarize(large) == summarize(small)
+
+
+@pytest.mark.parametrize("channels", [0, 3])
+def test_a_selection_of_many_rows_is_gathered_in_parts(
+    little_memory: Path, monkeypatch: pytest.MonkeyPatch, channels: int
+) -> None:
+    builder = StoreBuilder(channels)
+    for row in range(60):
+        steps = np.arange(row, row + 4)
+        if channels:
+            builder.add_features(np.stack([steps] * channels, 1), row % 3, row)
+        else:
+            builder.add_ids(steps, row % 3, row)
+    store = builder.build()
+    rows = np.arange(59, -1, -2)
+    expected = store.__getitems__(rows)
+    parts: list[int] = []
+
+    def note(parts_of: Iterable[Any]) -> Any:
+        kept = list(parts_of)
+        parts.extend(part.nbytes for part in kept)
+        return joined(kept)
+
+    monkeypatch.setattr("seqtrain.data.store.joined", note)
+    chosen = store.selection(rows)
+    for array in ("values", "offsets", "labels", "lines"):
+        np.testing.assert_array_equal(getattr(chosen, array), getattr(expected, array))
+    assert max(parts) <= 64 + 4 * store.values[:1].nbytes
 
 
 def test_no_room_names_what_to_set(little_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,7 +172,7 @@ def test_prediction_answers_rows_that_training_would_drop(write: Write, ready: R
     store, report = fitted.for_prediction().encode(read_examples(path, fitted.reading), path)
     assert (len(store), report.filled) == (3, 1)
     refusing = ready(train=write("b.tsv", [("a", "x"), ("b", "y")])).preprocessing
-    assert refusing.for_prediction() is refusing
+    assert refusing.for_prediction() == refusing
 
 
 @pytest.mark.parametrize(

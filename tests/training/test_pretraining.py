@@ -235,3 +235,17 @@ def test_a_loss_that_is_not_finite_stops_it(
         pretrainer.model.softmax.head.weight.fill_(math.nan)
     with pytest.raises(RunError, match=r"pretraining step 1: .*lower pretraining\.lr"):
         epochs(pretrainer)
+
+
+def test_memory_that_runs_out_in_scoring_names_what_to_lower(
+    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+) -> None:
+    pretrainer = make_pretrainer(LanguageModel, make_store(9), make_store(5, seed=1))
+
+    def hungry(module: torch.nn.Module, _: object) -> None:
+        if not module.training:
+            torch.empty(2**60)
+
+    pretrainer.model.dropout.register_forward_pre_hook(hungry)
+    with pytest.raises(RunError, match=r"ran out on 5 sequences, .* lower pretraining\.max_length"):
+        epochs(pretrainer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,12 @@ from torch.nn.utils.rnn import pad_sequence
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError
-from seqtrain.workflows.candidates import (
-    PackedCandidate,
-    Task,
-    alone,
-    make_candidate,
-    spread_batches,
-)
+from seqtrain.workflows.candidates import PackedCandidate, alone, make_candidate, spread_batches
 from seqtrain.workflows.compare import Row, Speed, compare, recommend
 from seqtrain.workflows.equal_training import learn_equally
 from seqtrain.workflows.measuring import Contender, Turn, take_turns, tokens_per_second
 from seqtrain.workflows.peak import flops_a_token
+from seqtrain.workflows.task import Task, prepare_task
 from seqtrain.workflows.ways import WAYS, ways_for, why_left_out
 
 ROWS = 90
@@ -178,8 +174,11 @@ def test_ways_that_a_config_is_already_do_not_come_twice(task: Task) -> None:
 
 
 def test_settings_are_keys_that_give_the_way(task: Task) -> None:
-    assert WAYS["native"].setting == "model.engine: native"
-    assert WAYS["unroll-masked"].setting == "model.engine: torch, model.unroll: masked"
+    config = task.config
+    assert WAYS["native"].setting(config) == "model.engine: native"
+    assert WAYS["unroll-masked"].setting(config) == "model.engine: torch, model.unroll: masked"
+    masked = with_model(task, unroll="masked").config
+    assert WAYS["native"].setting(masked) == "model.engine: native, model.unroll: packed"
     assert WAYS["random-batches"].config(task.config).batching.bucketing is False
 
 
@@ -209,7 +208,7 @@ def test_without_time_nothing_is_learned(task: Task, contender: Contender) -> No
     assert learn_equally({"fused": contender}, ["fused"], task, time.monotonic()).examples == 0
 
 
-def test_accuracy_is_what_fit_would_reach(task: Task) -> None:
+def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
     """Sequences whose class stands in their last step are learned by heart, or not at all."""
     train = replace(task.train, values=task.train.values.copy())
     train.values[train.offsets[1:] - 1] = 2 + train.labels
@@ -221,6 +220,38 @@ def test_accuracy_is_what_fit_would_reach(task: Task) -> None:
     assert candidate.accuracy(10 * ROWS, seed=0) == 1.0
     unlearned = candidate.accuracy(0, seed=0)
     assert unlearned < 1.0
+
+
+def test_carried_states_go_on_in_their_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row without its predecessor's state can't be answered; batches never hold a group twice."""
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path / "cache"))
+    rows = [f"{talk},{x},{label}" for talk in range(60) for x, label in said(talk)]
+    (tmp_path / "t.csv").write_text("\n".join(["talk,text,label", *rows]) + "\n")
+    data = {"train": str(tmp_path / "t.csv"), "sequence": "text", "label": "label", "group": "talk"}
+    sections = {
+        "data": data,
+        "batching": {"batch_size": 8},
+        "model": {"embedding_dim": 8, "hidden_size": 16, "initial_state": "carried"},
+        "training": {"lr": 0.02},
+    }
+    alone = prepare_task(Config.model_validate(sections), None)
+    assert len(alone.held_out) == 0
+    task = replace(alone, held_out=alone.train)
+    assert task.train.groups is not None
+    assert (np.diff(task.train.lines) > 0).all()
+    candidate = make_candidate("fused", task)
+    assert isinstance(candidate, PackedCandidate)
+    assert candidate.accuracy(20 * len(task.train), seed=0) > 0.95
+    assert "carried" in why_left_out("last-of-padding", task.config, task.device)
+    assert why_left_out("mean-valid", task.config, task.device) == ""
+
+
+def said(talk: int) -> list[tuple[str, str]]:
+    """What a conversation says and means: the answer is in its first line alone."""
+    label = "ab"[talk % 2]
+    return [(label, label), *(("and then", label) for _ in range(4))]
 
 
 def row(name: str, kind: str, speed: float, difference: float = 0.0) -> Row:
@@ -241,8 +272,12 @@ def test_recommended_is_the_fastest_with_the_right_logits() -> None:
 def test_another_setting_must_be_clearly_faster_and_wrong_ways_never_win() -> None:
     rows = [row("native", "engine", 1e6), row("sort-in-module", "option", 1.2e6)]
     rows += [row("last-of-padding", "wrong", 9e6), row("mean-valid", "pooling", 9e6)]
-    assert recommend(rows)[0] == "native"
-    assert recommend([*rows, row("random-batches", "option", 1.3e6)])[0] == "random-batches"
+    name, reason = recommend(rows)
+    assert name == "native"
+    assert reason == "the fastest engine to train here with the same logits"
+    name, reason = recommend([*rows, row("random-batches", "option", 1.3e6)])
+    assert name == "random-batches"
+    assert reason == "the fastest way to train here with the same logits"
 
 
 def test_no_time_is_an_error() -> None:

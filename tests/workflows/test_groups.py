@@ -97,7 +97,7 @@ def test_every_steps_answer_goes_on_within_groups_too(
     path = write(tmp_path / "more.csv", conversations(40, 3))
     plain = [answer.probability for answer in seqtrain.predict(path, run)]
     for size in (128, 7):
-        monkeypatch.setattr(steps_module, "CHUNK_ROWS", size)
+        monkeypatch.setattr(steps_module, "ROWS_AT_ONCE", size)
         last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
         assert last == pytest.approx(plain)
     evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)
