@@ -12,7 +12,7 @@ from tiny import Cli, listing
 from seqtrain.model.native import why_not
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "10")
+SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "4")
 ENGINES = ["native", "fused", "torch"]
 OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
 RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
