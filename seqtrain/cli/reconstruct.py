@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from itertools import chain, islice
 from typing import Annotated
 
 import typer
@@ -34,9 +35,10 @@ def reconstruct(
     from seqtrain.workflows.reconstruct import reconstruct as run_reconstruction
 
     found = run_reconstruction(source, run, max_steps=max_steps, device=device or "auto")
+    first = list(islice(found, 1))  # before the header: what can't be read leaves no output
     if format is Format.tsv:
         print("agreement\tsequence\treconstruction")
-    for index, row in enumerate(found):
+    for index, row in enumerate(chain(first, found)):
         if format is Format.jsonl:
             values = {
                 "index": index,

@@ -191,7 +191,8 @@ def _pretraining_faults(
             f"found language_model, but of {layers} bidirectional layers the upper ones see what "
             "they predict; expected autoencoder, or set model.num_layers: 1",
         )
-    files = config["pretraining"].get("data") or []
+    named = config["pretraining"].get("data") or []
+    files = [named] if isinstance(named, str) else named
     if files and objective is None:
         yield (
             "data",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def _wanted(words: str, **limits: Any) -> Any:
@@ -24,7 +24,11 @@ Column = (
     | Annotated[int, _wanted("a column index from 0", ge=0, le=2**31 - 1)]
 )
 Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
-Paths = Annotated[list[Path], _wanted("a list of file paths", min_length=1)]
+Paths = Annotated[
+    list[Path],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    _wanted("a file path, a list of file paths", min_length=1),
+]
 Label = Annotated[str, Field(min_length=1)]
 ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
 Interval = Annotated[

@@ -111,7 +111,8 @@ def _text(document: Document, values: Any, path: Keys, kind: str) -> str:
     if kind == "missing":
         return f"missing; expected {expected(path)}"
     if kind == "key":
-        return f"found key {show(path[-1])}; expected text as key"
+        wanted = expected(path[:-1]) if isinstance(path[-1], str) else "text as key"
+        return f"found key {show(path[-1])}; expected {wanted}"
     for step in path:
         values = values[step]
     entry = document.entries.get(path)

@@ -70,10 +70,10 @@ class RowProblems:
             self.shown.append(locate(self.file, line, problem))
 
     def fail(self, line: int, problem: str) -> NoReturn:
-        """Raise all complaints and this one, after which the rest of the file can't be read."""
+        """Raise this complaint, after which the file can't be read on, and then all others."""
         self.count += 1
         located = locate(self.file, line, problem)
-        raise DataError(*self.shown, located, *self._total(shown_now=1))
+        raise DataError(located, *self.shown, *self._total(shown_now=1))
 
     def raise_if_any(self) -> None:
         """Raise what was gathered as one DataError: the first five and the total."""

@@ -146,7 +146,7 @@ def test_further_files_are_encoded_once(
     project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / "more.tsv").write_text("text\nrise\nfall zzz\n")
-    keys = (*AUTOENCODER, "--set", "pretraining.data=[more.tsv]")
+    keys = (*AUTOENCODER, "--set", "pretraining.data=more.tsv")
     assert cli("fit", "c.yaml", "--run-dir", "first", *keys).code == 0
     with monkeypatch.context() as patch:
         patch.setattr(encoding, "read_examples", None)
@@ -224,6 +224,7 @@ def test_a_damaged_decoder_is_refused(project: Path, cli: Cli) -> None:
         (["pretraining.objective=autoencoder", "pretraining.data=[absent.tsv]"], "tried"),
         (["pretraining.objective=bert"], "expected autoencoder, language_model or null"),
         (["pretraining.objective=autoencoder", "pretraining.data=[]"], "a list of file paths"),
+        (["pretraining.data=more.tsv"], "pretraining.objective is null"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_written(

@@ -73,7 +73,7 @@ def features_from_json(value: object) -> Features:
     if not value:
         return np.empty((0, 0), dtype=np.float32)
     if not isinstance(value[0], list):
-        return _float32(_floats(value))[:, None]
+        return _float32(_floats(value)[:, None])
     width = len(value[0])
     for step, vector in enumerate(value, start=1):
         if not isinstance(vector, list):
@@ -82,7 +82,7 @@ def features_from_json(value: object) -> Features:
             raise BadRow(f"step {step}: {len(vector)} values, but step 1 has {width}")
     if not width:
         raise BadRow("the vectors hold no values")
-    return _float32(_floats(chain.from_iterable(value))).reshape(len(value), width)
+    return _float32(_floats(chain.from_iterable(value)).reshape(len(value), width))
 
 
 def features_from_columns(texts: list[str]) -> Features:
@@ -149,7 +149,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _float32(values: npt.NDArray[np.float64]) -> Features:
-    """Narrow to float32; NaN stays, infinity is refused."""
+    """Narrow steps (T, …) to float32; NaN stays, infinity is refused."""
     beyond = np.abs(values) > FLOAT32_MAX
     if beyond.any():
         step = int(np.argwhere(beyond)[0][0]) + 1

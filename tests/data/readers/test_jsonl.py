@@ -164,6 +164,7 @@ def test_features(read: Read) -> None:
         ("[[], []]", "text: the vectors hold no values"),
         ("[1, 1e999]", "text: step 2: inf is infinite or too large for float32"),
         ("[1, -1e39]", "text: step 2: -1e+39 is infinite or too large for float32"),
+        ("[[1, 2], [1, 2], [3, 1e39]]", "text: step 3: 1e+39 is infinite or too large for float32"),
         ("[1" + "0" * 400 + "]", "text: a number is too large for float32"),
         ('"1 2"', "text: expected a list of vectors or numbers, found a string"),
     ],

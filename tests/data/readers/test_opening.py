@@ -198,7 +198,7 @@ def test_a_long_path_gives_way_to_the_problem() -> None:
         problems.add(7, "p" * 90)
         with pytest.raises(DataError) as caught:
             problems.fail(8, "q" * 90)
-        assert caught.value.problems == (f"{shown}:7: {'p' * 90}", f"{shown}:8: {'q' * 90}")
+        assert caught.value.problems == (f"{shown}:8: {'q' * 90}", f"{shown}:7: {'p' * 90}")
         assert all(len(line) < 200 for line in caught.value.problems)
     assert locate("d/a.csv", 1, "p" * 80) == f"d/a.csv:1: {'p' * 80}"
     assert locate("a.csv", 1, "p" * 200) == f"a.csv:1: {'p' * 200}"
