@@ -154,7 +154,7 @@ class TrainingConfig(Section):
     warmup: Fraction = 0.0
     """Fraction of all steps over which the learning rate rises from 0."""
     bptt: PositiveInt | None = None
-    """Steps that gradients reach back at most; longer sequences take no more memory; null: all."""
+    """Steps that gradients reach back at most, which bounds memory too; null: all."""
     max_grad_norm: Positive | None = 1.0
     """Gradients are scaled down to this norm; null: no clipping."""
     patience: PositiveInt | None = 3

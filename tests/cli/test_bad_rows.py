@@ -63,7 +63,8 @@ def test_a_file_of_bad_rows_alone_is_an_error(with_bad_rows: Path, cli: Cli) -> 
 
 
 def test_damage_stays_an_error(with_bad_rows: Path, cli: Cli) -> None:
-    Path("train.tsv").write_bytes(Path("train.tsv").read_bytes() + b"\xff\tup\n")
-    ended = cli("fit", "c.yaml", "--run-dir", "r", *DROP)
+    path = Path("spoilt-train.tsv")
+    path.write_bytes(path.read_bytes() + b"\n\xff\tup\n")
+    ended = cli("fit", "spoilt.yaml", "--run-dir", "r", *DROP)
     assert ended.code == 2
-    assert "train.tsv:42: byte 1 is not UTF-8" in ended.err
+    assert ended.problems[0].startswith("seqtrain: spoilt-train.tsv:46: byte 1 is not UTF-8")
