@@ -8,6 +8,9 @@ from typing import Any
 from seqtrain.config.expectation import one_of
 from seqtrain.config.formats import ENDINGS, FEATURE_FORMATS, FIXED_COLUMNS, resolve_format
 from seqtrain.config.problems import show
+from seqtrain.config.schema import ModelConfig
+
+INITIAL_SCALE = ModelConfig().initial_scale
 
 
 def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -104,6 +107,13 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"unroll {unroll}",
         )
     yield from _carried_faults(model)
+    scale, start = model.get("initial_scale"), model.get("initial_state")
+    if scale not in (None, INITIAL_SCALE) and start not in (None, "random"):
+        yield (
+            "initial_scale",
+            f"found {scale:g}, but initial_state is {start}, which draws nothing; expected "
+            f"{INITIAL_SCALE:g}, or set initial_state: random",
+        )
     join = model.get("join")
     if join in ("sum", "mean") and model.get("bidirectional") is False:
         yield (

@@ -24,7 +24,7 @@ from seqtrain.data.vocabulary import PAD
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import CELLS, choose_engine, embed, encode
 from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.pooling import rows_and_steps
+from seqtrain.model.packing import rows_and_steps
 
 END = PAD
 """Answer after the last token (backward: after the first). Padding is none, so its id is free."""

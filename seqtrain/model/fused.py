@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.pooling import rows_and_steps
+from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
-from seqtrain.model.pooling import StepPooling, lengths_of, rows_and_steps
+from seqtrain.model.packing import lengths_of, rows_and_steps
+from seqtrain.model.pooling import StepPooling
 
 Run = Callable[[PackedSequence, Tensor | None], tuple[Tensor | None, Tensor]]
 """Packed steps and a start (P, L, B, H) or None (zeros) -> states of all steps, last states."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.data.lengths import check_lengths
+from seqtrain.model.packing import rows_and_steps
 
 
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
@@ -208,23 +209,3 @@ class StepPooling(nn.Module):
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
     return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
-
-
-def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the row and the step of each packed step.
-
-    Shape:
-        batch_sizes: (T,), on the CPU. Returns: (N,) int64 each.
-    """
-    starts = torch.cumsum(batch_sizes, 0) - batch_sizes
-    row = torch.arange(int(batch_sizes.sum())) - starts.repeat_interleave(batch_sizes)
-    return row, torch.arange(len(batch_sizes)).repeat_interleave(batch_sizes)
-
-
-def lengths_of(batch_sizes: Tensor) -> Tensor:
-    """Return the steps of each packed row: a row has a step where more rows than it have one.
-
-    Shape:
-        batch_sizes: (T,), on the CPU. Returns: (B,) int64.
-    """
-    return rows_and_steps(batch_sizes)[0].bincount()

@@ -17,7 +17,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.fused import PARAMETERS
-from seqtrain.model.pooling import last_by_gather, rows_and_steps
+from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.pooling import last_by_gather
 
 Run = Callable[[str, Tensor, Tensor, Tensor, list[Tensor]], tuple[Tensor, Tensor]]
 """One layer forward: cell, input (B, T, E), lengths, start (P, B, H), parameters -> its states of

@@ -319,6 +319,11 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
             "direction and nothing to join; expected concat, or set bidirectional: true",
         ),
         (
+            "model: {initial_scale: 0.5}",
+            "c.yaml:2:24: model.initial_scale: found 0.5, but initial_state is zeros, which draws "
+            "nothing; expected 0.1, or set initial_state: random",
+        ),
+        (
             "model: {bidirectional: true}\ntraining: {bptt: 5}",
             "c.yaml:3:18: training.bptt: found 5, but the backward direction begins at a "
             "sequence's end, so that no piece comes first; expected null, or set "

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import (
     StepPooling,
     join_directions,
     last_by_gather,
     last_by_mask,
     last_valid_state,
-    rows_and_steps,
 )
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=8).map(

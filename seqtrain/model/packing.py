@@ -1,0 +1,26 @@
+"""Which sequence and which step each row of a PackedSequence's data is."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the row and the step of each packed step.
+
+    Shape:
+        batch_sizes: (T,), on the CPU. Returns: (N,) int64 each.
+    """
+    starts = torch.cumsum(batch_sizes, 0) - batch_sizes
+    row = torch.arange(int(batch_sizes.sum())) - starts.repeat_interleave(batch_sizes)
+    return row, torch.arange(len(batch_sizes)).repeat_interleave(batch_sizes)
+
+
+def lengths_of(batch_sizes: Tensor) -> Tensor:
+    """Return the steps of each packed row: a row has a step where more rows than it have one.
+
+    Shape:
+        batch_sizes: (T,), on the CPU. Returns: (B,) int64.
+    """
+    return rows_and_steps(batch_sizes)[0].bincount()
