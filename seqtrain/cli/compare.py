@@ -13,7 +13,10 @@ def compare(
     config: ConfigFile,
     overrides: Overrides = None,
     seconds: Annotated[
-        int, typer.Option(metavar="S", min=1, help="For the whole comparison.")
+        int,
+        typer.Option(
+            metavar="S", min=1, help="To measure; to start, and first batches, come on top."
+        ),
     ] = 60,
     chart: Annotated[
         str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart.")
@@ -34,20 +37,31 @@ def compare(
     settings = load_config(config, overrides or [])
 
     from seqtrain.cli.compare_chart import check_chart, draw_chart
-    from seqtrain.cli.compare_screen import show_comparison
     from seqtrain.cli.console import note, warn
-    from seqtrain.runs.files import write_atomically
-    from seqtrain.workflows.compare import compare as run_comparison
 
     check_chart(chart, force=force)
     note(f"measuring for {seconds} s, in turns")
-    result = run_comparison(settings, seconds=seconds, device=device, beside=Path(config).parent)
-    for row in result.candidates:
-        if row.problem:
-            warn(f"{row.name}: {row.problem}")
+
+    from seqtrain.cli.progress import Progress
+    from seqtrain.runs.files import write_atomically
+    from seqtrain.workflows.compare import compare as run_comparison
+
+    with Progress() as progress:
+        result = run_comparison(
+            settings,
+            seconds=seconds,
+            device=device,
+            beside=Path(config).parent,
+            listener=progress,
+        )
+    left_out = [f"{row.name}: {row.problem}" for row in result.candidates if row.problem]
+    for line in result.warnings + left_out:
+        warn(line)
     if chart:
         write_atomically(Path(chart), draw_chart(result, title=Path(config).stem).encode())
     if as_json:
         print(json.dumps(asdict(result), allow_nan=False))
     else:
+        from seqtrain.cli.compare_screen import show_comparison
+
         show_comparison(result)

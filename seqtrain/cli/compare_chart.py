@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from seqtrain.cli.compare_sections import sections
 from seqtrain.errors import ConfigError
-from seqtrain.workflows.compare import Comparison
+
+if TYPE_CHECKING:
+    from seqtrain.workflows.compare import Comparison
+    from seqtrain.workflows.recommendation import Row
 
 WIDTH, NAMES, FIGURES = 720, 150, 150
 """Pixels: of the picture, of the names on the left, of the figures right of the bars."""
-BAR, ROW, TOP = 12, 38, 64
-"""Pixels: height of a bar, of a candidate, and where the first begins."""
+BAR, ROW, HEADING, TOP = 12, 38, 24, 64
+"""Pixels: height of a bar, of a candidate, of a section's heading, and where the first begins."""
 COLOURS = {"training": "#2f81c7", "prediction": "#d08a1d"}
 
 
@@ -47,19 +52,14 @@ def draw_chart(comparison: Comparison, title: str) -> str:
         lines += [_bar(x, 38, BAR, colour), _text(x + 18, 48, mode)]
     if any(row.accuracy is not None for row in rows):
         lines.append(_text(WIDTH - 16, 48, "accuracy", anchor="end"))
-    for number, row in enumerate(rows):
-        top = TOP + ROW * number
-        lines.append(_text(NAMES - 10, top + BAR + 5, row.name, anchor="end"))
-        if row.accuracy is not None:
-            lines.append(_text(WIDTH - 16, top + BAR + 5, f"{row.accuracy:.1%}", anchor="end"))
-        for place, (mode, colour) in enumerate(COLOURS.items()):
-            speed = getattr(row, mode)
-            if speed:
-                y, length = top + place * (BAR + 2), speed.tokens_per_second * scale
-                figure = f"{speed.tokens_per_second / 1e3:,.1f}"
-                lines += [_bar(NAMES, y, length, colour)]
-                lines += [_text(NAMES + length + 6, y + 10, figure)]
-    height = TOP + ROW * len(rows) + 8
+    top = TOP
+    for heading, members in sections(comparison):
+        lines.append(_text(16, top + BAR, heading))
+        top += HEADING
+        for row in (row for row in members if row in rows):
+            lines += _candidate(row, top, scale)
+            top += ROW
+    height = top + 8
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
@@ -70,6 +70,22 @@ def draw_chart(comparison: Comparison, title: str) -> str:
             "</svg>\n",
         ]
     )
+
+
+def _candidate(row: Row, top: int, scale: float) -> list[str]:
+    """Return the names, bars and figures of one way."""
+    lines = [_text(NAMES - 10, top + BAR + 5, row.name, anchor="end")]
+    if row.kind == "wrong":
+        lines.append(_text(NAMES - 10, top + 2 * BAR + 6, "wrong", anchor="end"))
+    if row.accuracy is not None:
+        lines.append(_text(WIDTH - 16, top + BAR + 5, f"{row.accuracy:.1%}", anchor="end"))
+    for place, (mode, colour) in enumerate(COLOURS.items()):
+        speed = getattr(row, mode)
+        if speed:
+            y, length = top + place * (BAR + 2), speed.tokens_per_second * scale
+            lines.append(_bar(NAMES, y, length, colour))
+            lines.append(_text(NAMES + length + 6, y + 10, f"{speed.tokens_per_second / 1e3:,.1f}"))
+    return lines
 
 
 def _bar(x: float, y: float, length: float, colour: str) -> str:

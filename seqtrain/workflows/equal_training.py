@@ -7,10 +7,10 @@ alike; each of the others learns for itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from seqtrain.workflows.measuring import PATIENCE, Contender, tokens_per_second
+from seqtrain.workflows.measuring import PATIENCE, Contender, measured, speed
 from seqtrain.workflows.task import Task
 from seqtrain.workflows.ways import WAYS
 
@@ -38,7 +38,11 @@ class EqualTraining:
 
 
 def learn_equally(
-    contenders: Mapping[str, Contender], alike: Collection[str], task: Task, deadline: float
+    contenders: Mapping[str, Contender],
+    alike: Collection[str],
+    task: Task,
+    deadline: float,
+    before: Callable[[Contender], None] = lambda contender: None,
 ) -> EqualTraining:
     """Let all ways learn in the time left, at most as long as `fit` would.
 
@@ -47,6 +51,7 @@ def learn_equally(
         alike: names of those whose logits are equal.
         task: what they were given.
         deadline: of time.monotonic().
+        before: is called before each learns.
     """
     learners = _learners(contenders, alike, task)
     rates = [_rate(contender) for contender in learners.values()]
@@ -63,6 +68,7 @@ def learn_equally(
     for repeat in range(1, REPEATS + 1):
         for contender in learners.values():
             if not contender.failure:
+                before(contender)
                 contender.learn(examples, max(0.0, deadline - time.monotonic()) + PATIENCE)
         if (time.monotonic() - began) * MARGIN * (repeat + 1) / repeat > deadline - began:
             break
@@ -105,4 +111,4 @@ def _group(name: str, task: Task) -> object:
 
 
 def _rate(contender: Contender) -> float:
-    return tokens_per_second(contender.turns["training"]) or 0.0
+    return speed(measured(contender.turns["training"]))

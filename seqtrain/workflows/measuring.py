@@ -8,28 +8,26 @@ themselves can't.
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import signal
-import threading
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
-from itertools import cycle, islice
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe
+from multiprocessing.reduction import recv_handle
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from seqtrain.errors import SeqtrainError
-from seqtrain.workflows.candidates import Candidate, PackedCandidate, make_candidate
-from seqtrain.workflows.environment import peak_memory
-from seqtrain.workflows.peak import synchronize
+from seqtrain.errors import RunError
+from seqtrain.workflows.stopping import StopSignals
 from seqtrain.workflows.task import Task
 
-TURN = 0.25
+TURN = 0.15
 """Seconds of a turn, or one batch where that takes longer."""
 PATIENCE = 10.0
 """Seconds that a candidate's first batch may take in any case."""
@@ -37,6 +35,14 @@ MARGIN = 1.5
 """How much longer than the longest so far a turn may take."""
 START = 60.0
 """Seconds that a process may take until it is ready."""
+GOODBYE = 2.0
+"""Seconds that the nursery has to end its children, before the system ends all of them."""
+PROGRAM = """\
+import sys
+sys.path[:] = sys.argv[2:]
+from seqtrain.workflows.workers import nurse
+nurse(int(sys.argv[1]))
+"""
 
 
 class Turn(NamedTuple):
@@ -47,12 +53,98 @@ class Turn(NamedTuple):
     seconds: float
 
 
+class Nursery:
+    """Starts contenders; enter it so that no process is left, however the block ends.
+
+    All its processes are a group of their own, so what a terminal sends reaches none of them. Where
+    this one ends by force, they see its connections closed, and end too.
+    """
+
+    def __init__(self) -> None:
+        self._ready = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control, self._theirs = Pipe()
+
+    def __enter__(self) -> Nursery:
+        if not hasattr(os, "fork"):
+            raise RunError("this system can't fork processes; compare runs on Linux and macOS")
+        descriptor = self._theirs.fileno()
+        try:
+            with _signals_wait():
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM, str(descriptor), *map(str, sys.path)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[descriptor],
+                    start_new_session=True,
+                )
+                self._theirs.close()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def start(self, names: Iterable[str], task: Task) -> dict[str, Contender]:
+        """Return contenders by name, each with the probe's logits.
+
+        Args:
+            names: of their ways.
+            task: what to run them on.
+
+        Raises:
+            RunError: the process that starts them ended.
+        """
+        names = list(names)
+        try:
+            self._control.send((task, names))
+            connections = {name: Connection(recv_handle(self._control)) for name in names}
+        except (EOFError, OSError):
+            raise self._lost() from None
+        self._ready = True
+        contenders = {name: Contender(connections[name], self._end_one, name) for name in names}
+        for contender in contenders.values():
+            contender.begin()
+        return contenders
+
+    def end(self) -> None:
+        """End all processes."""
+        self._control.close()
+        if self._process is None:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GOODBYE if self._ready else 0.0)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _end_one(self, name: str) -> int:
+        """End a contender's process; return its exit code, or the negative signal."""
+        try:
+            self._control.send(name)
+            code: int = self._control.recv()
+        except (EOFError, OSError):
+            raise self._lost() from None
+        return code
+
+    def _lost(self) -> RunError:
+        code = None if self._process is None else self._process.wait()
+        return RunError(f"the process that starts all others ended with code {code}")
+
+
 class Contender:
     """A candidate at work in a process of its own, which is ready after `begin`.
 
     Args:
+        connection: to its process.
+        end: ends that process, and returns its exit code.
         name: of the candidate.
-        task: what to run it on.
 
     Attributes:
         logits: of the probe, (B, C); None where the process failed.
@@ -63,18 +155,15 @@ class Contender:
         failure: why it can't go on; empty while it can.
     """
 
-    def __init__(self, name: str, task: Task) -> None:
-        context = _context()
+    def __init__(self, connection: Connection, end: Callable[[str], int], name: str) -> None:
         self.name = name
         self.turns: dict[str, list[Turn]] = {"prediction": [], "training": []}
         self.memory: dict[str, int | None] = {"prediction": None, "training": None}
         self.accuracies: list[float] = []
         self.failure = ""
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, name, task), daemon=True)
-        self._process.start()
-        theirs.close()
         self.logits: npt.NDArray[np.float32] | None = None
+        self._connection = connection
+        self._end = end
 
     def begin(self) -> None:
         """Wait until the process is ready and has the probe's logits."""
@@ -104,12 +193,6 @@ class Contender:
         if accuracy is not None:
             self.accuracies.append(accuracy)
 
-    def end(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.join()
-        self._connection.close()
-
     def _answer(self, limit: float, request: tuple[str, Any] | None = None) -> Any:
         """Ask and wait for an answer; without one the process is ended, and `failure` says why."""
         try:
@@ -123,122 +206,63 @@ class Contender:
             else:
                 self.failure = f"cut: no answer within {limit:.0f} s"
         except (EOFError, OSError):
-            self._process.join()
-            self.failure = f"its process ended with code {self._process.exitcode}"
-        self._process.kill()
+            self.failure = ""
+        code = self._end(self.name)
+        self.failure = self.failure or f"its process ended with code {code}"
         return None
 
 
 def take_turns(
-    contenders: Sequence[Contender], mode: str, deadline: float, between: Callable[[], None]
+    contenders: Sequence[Contender],
+    mode: str,
+    deadline: float,
+    before: Callable[[Contender], None] = lambda contender: None,
 ) -> None:
     """Measure candidates in turns until the time is up: always the one measured the shortest.
 
-    Each gets one batch at first, and then the time left is shared evenly; one whose turn would
-    hardly end before the deadline gets no more.
+    Each gets one batch at first, and another if that took less than a turn, as it only warms up.
+    Then the time left is shared evenly; one whose turn would hardly end before the deadline gets no
+    more.
 
     Args:
         contenders: the candidates.
         mode: training or prediction.
         deadline: of time.monotonic(); only first batches may go beyond, by PATIENCE.
-        between: is called before every turn.
+        before: is called before every turn.
     """
     for place, contender in enumerate(contenders):
-        between()
-        if not contender.failure:
-            share = (deadline - time.monotonic()) / (len(contenders) - place)
-            contender.measure(mode, 0.0, max(PATIENCE, share))
+        share = (deadline - time.monotonic()) / (len(contenders) - place)
+        for _ in range(2):
+            taken = contender.turns[mode]
+            if not contender.failure and not (taken and taken[-1].seconds > TURN):
+                before(contender)
+                contender.measure(mode, 0.0, max(PATIENCE, share))
     running = [c for c in contenders if not c.failure]
     while running:
-        between()
         contender = min(running, key=lambda c: sum(turn.seconds for turn in c.turns[mode]))
         left = deadline - time.monotonic()
         if MARGIN * max(turn.seconds for turn in contender.turns[mode]) < left:
+            before(contender)
             contender.measure(mode, min(TURN, left), left + PATIENCE)
             if not contender.failure:
                 continue
         running.remove(contender)
 
 
-def tokens_per_second(turns: Sequence[Turn]) -> float | None:
-    """Return the speed over all turns but the first, which warms up (unless it is all there is)."""
-    counted = turns[1:] or turns
-    return sum(t.tokens for t in counted) / sum(t.seconds for t in counted) if counted else None
+def measured(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """Return all turns but the first, which warms up (unless it is all there is)."""
+    return turns[1:] or turns
 
 
-def _context() -> ForkServerContext | SpawnContext:
-    """Return how processes start: as copies of one that has loaded torch, where the system can."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    # torch loads the second itself, in a second, when the first optimizer is made.
-    context.set_forkserver_preload([__name__, "torch._dynamo"])
-    if threading.current_thread() is threading.main_thread():
-        # What is ignored while it starts stays ignored there: Ctrl-C is for us to answer.
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        forkserver.ensure_running()
-        signal.signal(signal.SIGINT, handler)
-    return context
+def speed(turns: Sequence[Turn]) -> float:
+    """Return the tokens a second of some turns; 0 where there are none."""
+    return sum(t.tokens for t in turns) / sum(t.seconds for t in turns) if turns else 0.0
 
 
-def _serve(connection: Connection, name: str, task: Task) -> None:
-    """Run in the candidate's process: send the probe's logits, then a turn for every request."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us ends us
-    torch.set_num_threads(task.threads)
-    held = peak_memory(task.device)
-    try:
-        candidate = make_candidate(name, task)
-        connection.send(candidate.logits([task.probe]).numpy())
-        work = {
-            "prediction": _prediction(candidate, task),
-            "training": _training(candidate, task),
-        }
-        while True:
-            mode, amount = connection.recv()
-            if mode == "accuracy":
-                assert isinstance(candidate, PackedCandidate), "recipes share another's accuracy"
-                connection.send(candidate.accuracy(*amount))
-                continue
-            turn = work[mode](amount)
-            most = peak_memory(task.device)
-            connection.send((turn, None if most is None or held is None else most - held))
-    except SeqtrainError as error:
-        connection.send(str(error))
-    except (EOFError, BrokenPipeError):
-        pass
-
-
-def _training(candidate: Candidate, task: Task) -> Callable[[float], Turn]:
-    """Return what makes updates, batch by batch, for some seconds."""
-    batches = cycle(candidate.batches)
-
-    def run(seconds: float) -> Turn:
-        done, tokens, began = 0, 0, time.perf_counter()
-        while not done or time.perf_counter() - began < seconds:
-            rows = next(batches)
-            candidate.learn(rows)
-            done, tokens = done + 1, tokens + int(task.train.lengths[rows].sum())
-        synchronize(task.device)
-        return Turn(done, tokens, time.perf_counter() - began)
-
-    return run
-
-
-def _prediction(candidate: Candidate, task: Task) -> Callable[[float], Turn]:
-    """Return what classifies as many batches at once as fit some seconds, for whole files do."""
-    batches = cycle(candidate.batches)
-    together = 1
-
-    def run(seconds: float) -> Turn:
-        nonlocal together
-        rows = list(islice(batches, together))
-        tokens = sum(int(task.train.lengths[batch].sum()) for batch in rows)
-        began = time.perf_counter()
-        candidate.logits(rows)
-        synchronize(task.device)
-        turn = Turn(len(rows), tokens, time.perf_counter() - began)
-        if turn.seconds < seconds / 2:
-            together = min(2 * together, len(candidate.batches))
-        return turn
-
-    return run
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let signals that end the program wait until the block has ended."""
+    with StopSignals() as signals:
+        yield
+    if signals.received is not None:
+        signal.raise_signal(signals.received)

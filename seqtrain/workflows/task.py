@@ -14,7 +14,6 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.training.devices import select_device
 from seqtrain.workflows.memory import check_longest, check_model
 
 SAMPLE_TOKENS = 8_000_000
@@ -37,6 +36,7 @@ class Task:
         labels: of each class index.
         device: where to compute.
         threads: of torch, on the CPU.
+        warnings: what was done to rows as they were read, a line each.
         probe: rows of train whose logits are compared, before any training.
     """
 
@@ -47,6 +47,7 @@ class Task:
     labels: tuple[str, ...]
     device: torch.device
     threads: int
+    warnings: list[str]
     probe: Ints
 
     @property
@@ -55,17 +56,17 @@ class Task:
         return self.train.values.ndim == 2
 
 
-def prepare_task(config: Config, beside: Path | None) -> Task:
+def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
     """Read the data as `fit` does, and draw what is measured on.
 
     Args:
         config: resolved.
+        device: where to compute.
         beside: folder of the YAML file, for the message where a data file is missing.
 
     Raises:
         ConfigError, DataError: what was given is wrong.
     """
-    device = select_device(config.training.device)
     check_files(config, beside)
     data = prepare(config, cache_folder=default_folder())
     preprocessing = data.preprocessing
@@ -83,6 +84,7 @@ def prepare_task(config: Config, beside: Path | None) -> Task:
         labels=preprocessing.labels,
         device=device,
         threads=torch.get_num_threads(),
+        warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
         probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
     )
 

@@ -107,6 +107,11 @@ def ways_for(config: Config) -> list[str]:
     return [name for name in WAYS if name not in left_out]
 
 
+def usual_engine(config: Config, device: torch.device) -> str:
+    """Return the engine that model.engine: auto takes for a config's cell, packed."""
+    return choose_engine(config.model.model_copy(update=AUTO), device)[0]
+
+
 def why_left_out(name: str, config: Config, device: torch.device) -> str:
     """Return in one line why a way can't run a config here; empty where it can."""
     way = WAYS[name]

@@ -18,17 +18,20 @@ from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError
 from seqtrain.workflows.candidates import PackedCandidate, alone, make_candidate, spread_batches
-from seqtrain.workflows.compare import Row, Speed, compare, recommend
+from seqtrain.workflows.compare import compare
 from seqtrain.workflows.equal_training import learn_equally
-from seqtrain.workflows.measuring import Contender, Turn, take_turns, tokens_per_second
+from seqtrain.workflows.measuring import TURN, Contender, Nursery, Turn, measured, speed, take_turns
 from seqtrain.workflows.peak import flops_a_token
+from seqtrain.workflows.recommendation import Row, Speed, better_pooling, recommend
 from seqtrain.workflows.task import Task, prepare_task
 from seqtrain.workflows.ways import WAYS, ways_for, why_left_out
 
 ROWS = 90
+OTHERS = ["torch", "unroll-padded", "unroll-masked", "sort-in-module", "padded"]
+LEARNERS = ["fused", "padded-sorted", "random-batches", "packed", "last-of-padding"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def task() -> Task:
     lengths = np.arange(1, ROWS + 1)
     train = SequenceStore(
@@ -50,16 +53,16 @@ def task() -> Task:
         labels=("a", "b"),
         device=torch.device("cpu"),
         threads=1,
+        warnings=[],
         probe=np.arange(3),
     )
 
 
-@pytest.fixture
-def contender(task: Task) -> Iterator[Contender]:
-    started = Contender("fused", task)
-    started.begin()
-    yield started
-    started.end()
+@pytest.fixture(scope="module")
+def contenders(task: Task) -> Iterator[dict[str, Contender]]:
+    """Processes at work; each test takes others."""
+    with Nursery() as nursery:
+        yield nursery.start(OTHERS + LEARNERS, task)
 
 
 def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
@@ -71,11 +74,12 @@ def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
 
 
 def test_turns_go_on_until_the_deadline_and_count_real_tokens(
-    task: Task, contender: Contender
+    task: Task, contenders: dict[str, Contender]
 ) -> None:
+    contender = contenders["torch"]
     assert contender.logits is not None
     assert contender.logits.shape == (3, 2)
-    take_turns([contender], "training", time.monotonic() + 1.0, lambda: None)
+    take_turns([contender], "training", time.monotonic() + 1.0)
     first, *others = contender.turns["training"]
     assert first.batches == 1
     assert others
@@ -87,24 +91,37 @@ def test_turns_go_on_until_the_deadline_and_count_real_tokens(
     assert contender.turns["prediction"] == []
 
 
-def test_past_the_deadline_each_still_gets_one_batch(contender: Contender) -> None:
-    take_turns([contender], "prediction", time.monotonic() - 1.0, lambda: None)
-    assert [turn.batches for turn in contender.turns["prediction"]] == [1]
+def test_past_the_deadline_each_still_gets_a_batch_and_one_more_where_it_was_short(
+    contenders: dict[str, Contender],
+) -> None:
+    contender = contenders["unroll-padded"]
+    take_turns([contender], "prediction", time.monotonic() - 1.0)
+    first, *more = contender.turns["prediction"]
+    assert first.batches == 1
+    assert [turn.batches for turn in more] == ([1] if first.seconds <= TURN else [])
     assert contender.failure == ""
 
 
-def test_a_batch_that_takes_too_long_is_ended_and_reported(contender: Contender) -> None:
+def test_a_batch_that_takes_too_long_is_ended_and_reported(
+    contenders: dict[str, Contender],
+) -> None:
+    contender = contenders["unroll-masked"]
     contender.measure("training", 100.0, 0.1)
     assert "cut" in contender.failure
-    take_turns([contender], "training", time.monotonic() + 60.0, lambda: None)
+    take_turns([contender], "training", time.monotonic() + 60.0)
     assert contender.turns["training"] == []
+
+
+def test_a_process_that_dies_is_reported(contenders: dict[str, Contender]) -> None:
+    contender = contenders["padded"]
+    contender.measure("training", "no seconds", 60.0)  # type: ignore[arg-type]
+    assert contender.failure == "its process ended with code 1"
 
 
 def test_the_first_turn_warms_up() -> None:
     turns = [Turn(1, 10, 9.0), Turn(2, 100, 1.0), Turn(1, 50, 2.0)]
-    assert tokens_per_second(turns) == 50.0
-    assert tokens_per_second(turns[:1]) == pytest.approx(10 / 9)
-    assert tokens_per_second([]) is None
+    assert speed(measured(turns)) == 50.0
+    assert speed(measured(turns[:1])) == pytest.approx(10 / 9)
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
@@ -182,30 +199,26 @@ def test_settings_are_keys_that_give_the_way(task: Task) -> None:
     assert WAYS["random-batches"].config(task.config).batching.bucketing is False
 
 
-def test_what_is_alike_learns_once_and_what_differs_for_itself(task: Task) -> None:
-    names = ["fused", "padded-sorted", "random-batches", "packed", "last-of-padding"]
-    contenders = {name: Contender(name, task) for name in names}
-    try:
-        for contender in contenders.values():
-            contender.begin()
-        take_turns(list(contenders.values()), "training", time.monotonic() + 1.0, lambda: None)
-        alike = names[:-1]
-        learned = learn_equally(contenders, alike, task, time.monotonic() + 60.0)
-    finally:
-        for contender in contenders.values():
-            contender.end()
+def test_what_is_alike_learns_once_and_what_differs_for_itself(
+    task: Task, contenders: dict[str, Contender]
+) -> None:
+    contenders = {name: contenders[name] for name in LEARNERS}
+    take_turns(list(contenders.values()), "training", time.monotonic() + 1.0)
+    learned = learn_equally(contenders, LEARNERS[:-1], task, time.monotonic() + 60.0)
     assert learned.examples == task.config.training.max_epochs * ROWS
     assert learned.seeds >= 1
-    assert learned.accuracies.keys() == set(names)
+    assert learned.accuracies.keys() == set(LEARNERS)
     assert learned.accuracies["fused"] == learned.accuracies["padded-sorted"]
     assert learned.accuracies["random-batches"] == learned.accuracies["packed"]
-    taught = [name for name in names if contenders[name].accuracies]
+    taught = [name for name in LEARNERS if contenders[name].accuracies]
     assert taught == ["fused", "random-batches", "last-of-padding"]
 
 
-def test_without_time_nothing_is_learned(task: Task, contender: Contender) -> None:
-    take_turns([contender], "training", time.monotonic() + 0.5, lambda: None)
-    assert learn_equally({"fused": contender}, ["fused"], task, time.monotonic()).examples == 0
+def test_without_time_nothing_is_learned(task: Task, contenders: dict[str, Contender]) -> None:
+    contender = contenders["sort-in-module"]
+    take_turns([contender], "training", time.monotonic() + 0.5)
+    learned = learn_equally({contender.name: contender}, OTHERS, task, time.monotonic())
+    assert learned.examples == 0
 
 
 def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
@@ -236,7 +249,7 @@ def test_carried_states_go_on_in_their_groups(
         "model": {"embedding_dim": 8, "hidden_size": 16, "initial_state": "carried"},
         "training": {"lr": 0.02},
     }
-    alone = prepare_task(Config.model_validate(sections), None)
+    alone = prepare_task(Config.model_validate(sections), torch.device("cpu"), None)
     assert len(alone.held_out) == 0
     task = replace(alone, held_out=alone.train)
     assert task.train.groups is not None
@@ -254,30 +267,82 @@ def said(talk: int) -> list[tuple[str, str]]:
     return [(label, label), *(("and then", label) for _ in range(4))]
 
 
-def row(name: str, kind: str, speed: float, difference: float = 0.0) -> Row:
-    training = Speed(speed, 9, 0.1, None)
-    return Row(name, kind, "", training, None, 0.0, difference, None, "")
+def row(
+    name: str,
+    kind: str,
+    speed: float,
+    difference: float = 0.0,
+    *,
+    noise: float = 0.05,
+    turns: int = 5,
+    accuracy: float | None = None,
+) -> Row:
+    slowest, fastest = speed * (1 - noise), speed * (1 + noise)
+    training = Speed(speed, 9, turns, slowest, fastest, 0.1, None)
+    return Row(name, kind, "", training, None, 0.0, difference, accuracy, "")
 
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
     rows = [row("native", "engine", 9e5), row("fused", "engine", 2e6, difference=0.3)]
     rows += [row("packed", "recipe", 1e4), row("padded", "recipe", 1e5)]
-    name, reason = recommend(rows)
+    name, reason = recommend(rows, "native")
     assert name == "native"
+    assert reason.startswith("the fastest engine to train here with the same logits")
     assert "9.0 times today's best recipe (padded)" in reason
-    assert recommend(rows[1:])[0] == "padded"
-    assert recommend([])[0] is None
+    assert recommend(rows[1:], "native")[0] == "padded"
+    assert recommend([], "native")[0] is None
 
 
 def test_another_setting_must_be_clearly_faster_and_wrong_ways_never_win() -> None:
     rows = [row("native", "engine", 1e6), row("sort-in-module", "option", 1.2e6)]
     rows += [row("last-of-padding", "wrong", 9e6), row("mean-valid", "pooling", 9e6)]
-    name, reason = recommend(rows)
+    name, reason = recommend(rows, "native")
     assert name == "native"
     assert reason == "the fastest engine to train here with the same logits"
-    name, reason = recommend([*rows, row("random-batches", "option", 1.3e6)])
+    name, reason = recommend([*rows, row("random-batches", "option", 1.3e6)], "native")
     assert name == "random-batches"
     assert reason == "the fastest way to train here with the same logits"
+
+
+@pytest.mark.parametrize("kind", ["option", "recipe"])
+def test_another_way_within_noise_is_not_recommended(kind: str) -> None:
+    engine = row("native", "engine", 1e6, noise=0.2)
+    assert recommend([engine, row("other", kind, 1.45e6, noise=0.2)], "native")[0] == "native"
+    assert recommend([engine, row("other", kind, 1.55e6, noise=0.2)], "native")[0] == "other"
+
+
+@pytest.mark.parametrize(("usual", "other"), [(1, 5), (5, 2)])
+def test_few_turns_decide_nothing_and_the_reason_says_so(usual: int, other: int) -> None:
+    rows = [row("native", "engine", 1e6, turns=usual), row("fused", "engine", 5e6, turns=other)]
+    name, reason = recommend([*rows, row("padded", "recipe", 5e5)], "native")
+    assert name == "native"
+    assert reason == (
+        "what auto takes, 2.0 times today's best recipe (padded); more seconds would tell if "
+        "another way is faster"
+    )
+
+
+def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> None:
+    rows = [row("torch", "engine", 1.08e6), row("native", "engine", 1e6)]
+    name, reason = recommend(rows, "native")
+    assert name == "native"
+    assert reason == "what auto takes; no other engine is clearly faster"
+    name, reason = recommend([row("fused", "engine", 1.2e6), *rows], "native")
+    assert name == "fused"
+    assert reason == "the fastest engine to train here with the same logits"
+
+
+def test_another_pooling_is_hinted_at_where_it_is_clearly_more_accurate() -> None:
+    def hint(own: float, other: float, held_out: int) -> str | None:
+        rows = [row("native", "engine", 1e6, accuracy=own)]
+        rows += [row("mean-over-padding", "wrong", 1e6, accuracy=1.0)]
+        rows += [row("mean-valid", "pooling", 1e6, accuracy=other)]
+        return better_pooling(rows, held_out)
+
+    assert hint(0.70, 0.76, 400) == "mean"
+    assert hint(0.70, 0.76, 100) is None
+    assert hint(1.0, 1.0, 100) is None
+    assert better_pooling([row("native", "engine", 1e6, accuracy=0.7)], 400) is None
 
 
 def test_no_time_is_an_error() -> None:
