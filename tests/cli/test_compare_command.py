@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -12,12 +13,19 @@ from tiny import Cli, listing
 from seqtrain.model.native import why_not
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "4")
+SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")
 ENGINES = ["native", "fused", "torch"]
 OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
 RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
 WRONG = ["last-of-padding", "mean-over-padding"]
 ALL = [*ENGINES, *OPTIONS, *RECIPES, *WRONG, "mean-valid"]
+HEADINGS = [
+    "engines (model.engine)",
+    "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
+    "nn.GRU as used elsewhere (sorted: by like length; mask: finds the last step)",
+    "wrong (!): padding read as data, and right beside it",
+]
+WIDTH = 80
 PRESENT = ALL[1:] if why_not() else ALL
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -27,6 +35,8 @@ def test_json_and_chart(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     chart = tmp_path / "chart.svg"
     ended = cli("compare", "configs/quickstart.yaml", *SMALL, "--json", "--chart", chart)
     assert ended.code == 0
+    assert ended.problems[0] == "measuring for 2 s, in turns"
+    assert not [line for line in ended.problems[1:] if "native" not in line]  # no bar in a file
     found = json.loads(ended.out)
     assert {"device", "threads", "peak_flops", "flops_a_token", "reason"} <= found.keys()
     assert found["tokens"] == 113_366
@@ -45,26 +55,53 @@ def test_json_and_chart(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         for mode in ("training", "prediction"):
             speed = row[mode]
             assert speed["tokens_per_second"] > 0
-            assert speed["batches"] >= 1
+            assert speed["batches"] >= speed["turns"] >= 1
+            assert 0 < speed["slowest"] <= speed["tokens_per_second"] <= speed["fastest"]
             assert speed["share_of_peak"] == pytest.approx(
                 speed["tokens_per_second"] * found["flops_a_token"][mode] / found["peak_flops"]
             )
     picture = ElementTree.fromstring(chart.read_text())
     texts = [element.text for element in picture.iter(f"{SVG}text")]
     assert [text for text in texts if text in ALL] == PRESENT
+    assert len([text for text in texts if text in HEADINGS]) == len(HEADINGS)
+    assert texts.count("wrong") == len(WRONG)
     legend = 2
     assert len(list(picture.iter(f"{SVG}rect"))) == 2 * len(PRESENT) + legend
 
 
-def test_table_ends_with_a_recommendation_and_names_who_was_left_out(
-    cli: Cli, project: Path
-) -> None:
+def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It explains itself, within 80 columns; bars tell what is being done meanwhile."""
+    with (project / "train.tsv").open("a") as file:
+        file.write("no label\n")
     before = listing(project)
-    ended = cli("compare", "c.yaml", "--seconds", "2", "--set", "model.rnn=lstm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    ended = cli(
+        *("compare", "c.yaml", "--seconds", "1"),
+        *("--set", "model.rnn=lstm", "--set", "data.bad_rows=drop"),
+    )
     assert ended.code == 0
-    assert "recommended: " in ended.out.splitlines()[-1]
-    assert all(name in ended.out for name in ALL)
-    assert any("fused" in line and "lstm" in line for line in ended.problems)
+    table, _, rest = ended.out.partition("\nreal tokens")
+    lines = table.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    headings = [heading.replace("GRU", "LSTM") for heading in HEADINGS]
+    assert [line for line in lines if line in headings] == headings
+    names = {line[2:].split()[0]: line[0] for line in lines if line[2:3].strip()}
+    assert all(name in names for name in ALL)
+    assert [name for name in ALL if names[name] == "!"] == WRONG
+    assert [name for name in ALL if names[name] == "*"] == ["torch"]
+    assert lines[-1] == "*: recommended, ·: not measured"
+    assert "1 thread;" in rest
+    assert "accuracy: after " in rest  # a share of the time is left, however long the start took
+    assert "equal batches learn once" in rest
+    assert rest.splitlines()[-1].startswith("recommended: model.engine: torch, what auto takes")
+    shown = ended.err.replace("\r", "\n").splitlines()
+    for doing in ("reading the data", "processes", "prediction: torch", "training: packed"):
+        assert any("%|" in line and doing in line for line in shown)
+    assert any(line.startswith("warning: fused") and "lstm" in line for line in shown)
+    assert any(line.startswith("warning: ") and "can't be read" in line for line in shown)
     assert listing(project) == before
 
 
