@@ -26,21 +26,16 @@ def check(
     """Compare predictions alone, in batches of all sorts, and by every engine; 3 if they differ."""
     from dataclasses import asdict
 
-    from seqtrain.cli.check_screen import show_check
-    from seqtrain.cli.console import note
+    from seqtrain.cli.check_screen import show_check, show_sampled
     from seqtrain.cli.json_line import json_line
+    from seqtrain.cli.progress import Progress
     from seqtrain.errors import RunError
-    from seqtrain.workflows.check import SAMPLE_LENGTH
     from seqtrain.workflows.check import check as run_check
 
-    result = run_check(run, data=data, device=device or "auto")
-    sampled = result.num_examples < result.available
-    note(
-        f"run: {result.run}, data: {result.data}, {result.num_examples:,} sequences"
-        + (f" of {result.available:,}, evenly spaced by length" if sampled else "")
-        + f", {result.steps:,} steps"
-        + (f" ({result.cut:,} sequences cut at {SAMPLE_LENGTH:,})" if result.cut else "")
-    )
+    with Progress() as progress:
+        result = run_check(
+            run, data=data, device=device or "auto", announce=show_sampled, listener=progress
+        )
     if as_json:
         values = {**asdict(result), "run": str(result.run), "passed": result.passed}
         print(json_line(values))

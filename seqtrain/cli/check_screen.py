@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from seqtrain.cli.console import small_table, stdout_console
-from seqtrain.workflows.check import Check
+from seqtrain.cli.console import note, small_table, stdout_console
+from seqtrain.workflows.check import SAMPLE_LENGTH, Check, Sampled
+
+
+def show_sampled(sampled: Sampled) -> None:
+    """Print on stderr what is going to be compared."""
+    line = f"run: {sampled.run}, data: {sampled.data}, {sampled.num_examples:,} sequences"
+    if sampled.num_examples < sampled.available:
+        which = "the first" if sampled.carried else "evenly spaced by length"
+        line += f" of {sampled.available:,}, {which}"
+    line += f", {sampled.steps:,} steps"
+    if sampled.cut:
+        line += f" ({sampled.cut:,} sequences cut at {SAMPLE_LENGTH:,})"
+    note(line + (", states carried on in their groups" if sampled.carried else ""))
 
 
 def show_check(result: Check) -> None:

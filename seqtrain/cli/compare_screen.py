@@ -29,7 +29,7 @@ def show_comparison(comparison: Comparison) -> None:
         _accuracies(comparison),
         recommendation(comparison),
     ):
-        console.print(text, soft_wrap=True, markup=False)
+        console.print(text, soft_wrap=not console.is_terminal, markup=False)
 
 
 def _table(comparison: Comparison) -> Iterator[Text]:

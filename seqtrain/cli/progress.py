@@ -13,14 +13,7 @@ class Progress:
     """A bar on stderr, where that is a terminal; enter it so that it is gone however work ends."""
 
     def __init__(self) -> None:
-        self.bar: tqdm[Any] = tqdm(
-            total=1.0,
-            bar_format="{percentage:3.0f}%|{bar:20}| {elapsed} {desc}",
-            file=sys.stderr,
-            disable=not sys.stderr.isatty(),
-            leave=False,
-            dynamic_ncols=True,
-        )
+        self.bar: tqdm[Any] | None = None
 
     def __enter__(self) -> Progress:
         return self
@@ -31,9 +24,19 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
 
     def __call__(self, doing: str, share: float) -> None:
         """Show what is being done, and how much of all is over, in [0, 1]."""
+        if self.bar is None:
+            self.bar = tqdm(
+                total=1.0,
+                bar_format="{percentage:3.0f}%|{bar:20}| {elapsed} {desc}",
+                file=sys.stderr,
+                disable=not sys.stderr.isatty(),
+                leave=False,
+                dynamic_ncols=True,
+            )
         self.bar.n = share
         self.bar.set_description_str(doing)

@@ -7,7 +7,7 @@ at a time in torch's own module, where there is neither padding nor a batch-mate
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import load_config
-from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.batching import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
@@ -26,6 +26,7 @@ from seqtrain.errors import DataError, RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.native import Projected, why_not
 from seqtrain.runs.run_directory import CONFIG, find
+from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.evaluate import SPLITS, read_split
@@ -61,18 +62,17 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Check:
-    """What was compared, and what came out.
+class Sampled:
+    """What is compared.
 
     Attributes:
         run: the run or model folder.
         data: the file that was read.
-        num_examples: sequences compared: a sample, evenly spaced by length, with both extremes.
+        num_examples: sequences compared: a sample, as `sample` or `first_rows` draws it.
         available: sequences that the file holds.
         steps: steps of those compared.
         cut: sequences among these of which only the first steps were compared.
-        allowed: the largest difference of logits that passes.
-        differences: one for each way and variant.
+        carried: whether each starts from the state that the row before it in its group ended in.
     """
 
     run: Path
@@ -81,6 +81,18 @@ class Check:
     available: int
     steps: int
     cut: int
+    carried: bool
+
+
+@dataclass(frozen=True)
+class Check(Sampled):
+    """What was compared, and what came out.
+
+    Attributes:
+        allowed: the largest difference of logits that passes.
+        differences: one for each way and variant.
+    """
+
     allowed: float
     differences: list[Difference]
 
@@ -108,7 +120,14 @@ class Batches(NamedTuple):
     collate: Callable[[SequenceStore], Batch] = collate
 
 
-def check(run: RunLike = None, *, data: str | None = None, device: str = "auto") -> Check:
+def check(
+    run: RunLike = None,
+    *,
+    data: str | None = None,
+    device: str = "auto",
+    announce: Callable[[Sampled], None] = lambda sampled: None,
+    listener: Callable[[str, float], None] = lambda doing, share: None,
+) -> Check:
     """Compare a model's answers alone, in batches of all sorts, and by every engine.
 
     Args:
@@ -116,6 +135,8 @@ def check(run: RunLike = None, *, data: str | None = None, device: str = "auto")
         data: a file of sequences, labelled or not; None: the run's test split, or the first that
             it has of validation and train.
         device: auto, cpu, cuda, cuda:N or mps.
+        announce: is told what will be compared.
+        listener: is told what is being done, and the share of all that is over.
 
     Raises:
         CheckpointError: there is no whole model there.
@@ -125,37 +146,58 @@ def check(run: RunLike = None, *, data: str | None = None, device: str = "auto")
     """
     path = find(path_of(run)).path
     classifier = load(path, device=device)
+    network = classifier.network
     source, store = _read(path, classifier, data)
     if not len(store):
         raise DataError(f"{source}: no rows to check")
-    rows = sample(store.lengths)
+    carried = network.config.initial_state == "carried" and store.groups is not None
+    rows = first_rows(store.lengths) if carried else sample(store.lengths)
     sampled = store.prefixes(rows, np.minimum(store.lengths[rows], SAMPLE_LENGTH))
-    ways = list(_ways(sampled, classifier.preprocessing.input_size))
-    variants = _variants(classifier.network, classifier.device)
-
-    def logits(variant: Variant, way: Batches) -> Tensor:
-        network, vocabulary = variant
-        return logits_of_batches(
-            network, sampled, way.batches, classifier.device, vocabulary, way.collate
-        )
-
-    alone = logits(variants["torch"], ways[0])
-    if not bool(alone.isfinite().all()):
-        raise RunError(f"{path}: the model's answers to {source} aren't finite numbers")
-    return Check(
+    subject = Sampled(
         run=path,
         data=source,
         num_examples=len(rows),
         available=len(store),
         steps=int(sampled.lengths.sum()),
         cut=int((store.lengths > SAMPLE_LENGTH)[rows].sum()),
-        allowed=TOLERANCE * max(1.0, float(alone.abs().max())),
-        differences=[
-            _difference(way.name, name, logits(variant, way), alone)
-            for way in ways
-            for name, variant in variants.items()
-        ],
+        carried=carried,
     )
+    announce(subject)
+    input_size = classifier.preprocessing.input_size
+    ways = list(_ways(sampled, input_size, sampled.groups if carried else None))
+    variants = _variants(network, classifier.device)
+
+    def logits(variant: Variant, way: Batches) -> Tensor:
+        network, vocabulary = variant
+        states = CarriedStates() if carried else None
+        return logits_of_batches(
+            network, sampled, way.batches, classifier.device, vocabulary, way.collate, states
+        )
+
+    listener("alone, torch", 0.0)
+    alone = logits(variants["torch"], ways[0])
+    if not bool(alone.isfinite().all()):
+        raise RunError(f"{path}: the model's answers to {source} aren't finite numbers")
+    pairs = [(way, name) for way in ways for name in variants]
+    differences = []
+    for place, (way, name) in enumerate(pairs):
+        listener(f"{way.name}, {name}", place / len(pairs))
+        differences.append(_difference(way.name, name, logits(variants[name], way), alone))
+    allowed = TOLERANCE * max(1.0, float(alone.abs().max()))
+    return Check(**vars(subject), allowed=allowed, differences=differences)
+
+
+def first_rows(lengths: Ints) -> Ints:
+    """Return the first rows within the limits of a sample: none lacks the row before it.
+
+    Args:
+        lengths: steps of each row, (B,).
+
+    Returns:
+        At most SAMPLE_ROWS rows with SAMPLE_STEPS steps, at least one row.
+    """
+    steps = np.minimum(lengths, SAMPLE_LENGTH)[:SAMPLE_ROWS].cumsum()
+    return np.arange(max(1, int((steps <= SAMPLE_STEPS).sum())))
 
 
 def sample(lengths: Ints) -> Ints:
@@ -200,23 +242,29 @@ def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Va
     return variants
 
 
-def _ways(store: SequenceStore, input_size: int) -> Iterator[Batches]:
-    """Yield the ways to batch, first each sequence alone."""
-    rows = np.arange(len(store))
-    yield Batches("alone", _cut(rows, 1))
+def _ways(store: SequenceStore, input_size: int, groups: Ints | None) -> Iterator[Batches]:
+    """Yield the ways to batch, first each sequence alone.
+
+    Where states are carried on in groups, first come the first rows of all groups, then the second
+    ones, and so on: no batch holds two of one group.
+    """
+    ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
+    rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
+    largest = max(map(len, rounds))
+    yield Batches("alone", _cut(rounds, 1))
     for size in BATCH_SIZES:
-        if size < len(rows):
-            yield Batches(f"batches of {size}", _cut(rows, size))
-    yield Batches("all in one batch", [rows])
-    shuffled = np.random.default_rng(1).permutation(rows)
+        if size < largest:
+            yield Batches(f"batches of {size}", _cut(rounds, size))
+    yield Batches("all in one batch", rounds)
+    draw = np.random.default_rng(1)
+    shuffled = [draw.permutation(rows) for rows in rounds]
     yield Batches(f"batches of {SHUFFLED_SIZE}, shuffled", _cut(shuffled, SHUFFLED_SIZE))
-    yield Batches(
-        "by length, as predict", plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
-    )
+    by_length = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    yield Batches("by length, as predict", by_length)
     foreign = FOREIGN_FEATURE if store.values.ndim > 1 else input_size - 1
     padded = partial(collate_padded, value=foreign)
     name = "another token" if store.values.ndim == 1 else f"{foreign:g}"
-    yield Batches(f"padded with {name}", _cut(rows, SHUFFLED_SIZE), padded)
+    yield Batches(f"padded with {name}", _cut(rounds, SHUFFLED_SIZE), padded)
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
@@ -227,8 +275,8 @@ def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
     return replace(batch, inputs=padded)
 
 
-def _cut(rows: Ints, size: int) -> list[Ints]:
-    return np.split(rows, range(size, len(rows), size))
+def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
+    return [batch for rows in rounds for batch in np.split(rows, range(size, len(rows), size))]
 
 
 def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:

@@ -15,6 +15,7 @@ from seqtrain.workflows.check import (
     SAMPLE_ROWS,
     SAMPLE_STEPS,
     collate_padded,
+    first_rows,
     sample,
 )
 
@@ -28,6 +29,17 @@ def test_a_sample_holds_both_extremes_within_its_limits(lengths: list[int]) -> N
     assert np.minimum(found, SAMPLE_LENGTH).sum() <= SAMPLE_STEPS
     assert found.max() == max(lengths)
     assert len(drawn) == 1 or found.min() == min(lengths)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 30_000), min_size=1, max_size=400))
+def test_the_first_rows_are_as_many_as_the_limits_allow(lengths: list[int]) -> None:
+    drawn = first_rows(np.array(lengths))
+    counted = np.minimum(lengths, SAMPLE_LENGTH)
+    assert drawn.tolist() == list(range(len(drawn)))
+    assert counted[drawn].sum() <= SAMPLE_STEPS
+    more = counted[: len(drawn) + 1].sum()
+    assert len(drawn) in (len(lengths), SAMPLE_ROWS) or more > SAMPLE_STEPS
 
 
 def test_little_data_is_taken_whole() -> None:
