@@ -114,15 +114,23 @@ class Nursery:
         return contenders
 
     def end(self) -> None:
-        """End all processes."""
-        self._control.close()
-        if self._process is None:
-            return
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(GOODBYE if self._ready else 0.0)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """End all processes, also where a signal comes meanwhile."""
+        try:
+            self._end_all()
+        finally:  # the signal may have come before it could wait
+            self._end_all()
+
+    def _end_all(self) -> None:
+        with _signals_wait():
+            self._control.close()
+            if self._process is None:
+                return
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(GOODBYE if self._ready else 0.0)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
 
     def _end_one(self, name: str) -> int:
         """End a contender's process; return its exit code, or the negative signal."""
