@@ -14,9 +14,7 @@ def compare(
     overrides: Overrides = None,
     seconds: Annotated[
         int,
-        typer.Option(
-            metavar="S", min=1, help="To measure; to start, and first batches, come on top."
-        ),
+        typer.Option(metavar="S", min=1, help="For measuring; starting takes some 10 s more."),
     ] = 60,
     chart: Annotated[
         str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart.")

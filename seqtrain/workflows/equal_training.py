@@ -59,7 +59,8 @@ def learn_equally(
         return EqualTraining()
     began = time.monotonic()
     length = task.train.lengths.mean()
-    scoring = sum(task.held_out.lengths.sum() / rate for rate in rates)
+    held_out = task.held_out.lengths.sum()
+    scoring = sum(held_out / (_rate(c, "prediction") or _rate(c)) for c in learners.values())
     time_left = (deadline - began) / MARGIN - scoring
     most = task.config.training.max_epochs * len(task.train)
     examples = min(most, int(time_left / sum(length / rate for rate in rates)))
@@ -110,5 +111,5 @@ def _group(name: str, task: Task) -> object:
     return name if way.kind in APART else way.config(task.config).batching.bucketing
 
 
-def _rate(contender: Contender) -> float:
-    return speed(measured(contender.turns["training"]))
+def _rate(contender: Contender, mode: str = "training") -> float:
+    return speed(measured(contender.turns[mode]))

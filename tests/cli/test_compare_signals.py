@@ -37,14 +37,13 @@ def under_way(pid: int) -> bool:
     ("number", "at_work", "code", "line"),
     [
         (signal.SIGINT, 0, 130, "seqtrain: interrupted"),
-        (signal.SIGINT, 1, 130, "seqtrain: interrupted"),
         (signal.SIGTERM, 5, 143, None),
     ],
 )
 def test_a_signal_ends_all_processes_without_a_word_of_theirs(
     project: Path, number: int, at_work: int, code: int, line: str | None
 ) -> None:
-    """As from a terminal, while torch is loaded, processes are started, or at work."""
+    """As from a terminal, while torch is loaded, and while processes are started."""
     program = subprocess.Popen(
         [sys.executable, "-m", "seqtrain", "compare", "c.yaml", "--seconds", "100"],
         stdout=subprocess.PIPE,

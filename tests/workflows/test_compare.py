@@ -1,4 +1,4 @@
-"""Measuring in turns: typical batches first, processes that are ended, what is recommended."""
+"""Measuring in turns: typical batches first, processes that are ended, equal training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from seqtrain.workflows.compare import compare
 from seqtrain.workflows.equal_training import learn_equally
 from seqtrain.workflows.measuring import TURN, Contender, Nursery, Turn, measured, speed, take_turns
 from seqtrain.workflows.peak import flops_a_token
-from seqtrain.workflows.recommendation import Row, Speed, better_pooling, recommend
 from seqtrain.workflows.task import Task, prepare_task
 from seqtrain.workflows.ways import WAYS, ways_for, why_left_out
 
@@ -44,6 +43,7 @@ def task() -> Task:
         "data": {"train": "a.tsv", "sequence": 0, "label": 1},
         "batching": {"batch_size": 6},
         "model": {"embedding_dim": 4, "hidden_size": 4},
+        "training": {"max_epochs": 3},
     }
     return Task(
         config=Config.model_validate(sections),
@@ -79,7 +79,7 @@ def test_turns_go_on_until_the_deadline_and_count_real_tokens(
     contender = contenders["torch"]
     assert contender.logits is not None
     assert contender.logits.shape == (3, 2)
-    take_turns([contender], "training", time.monotonic() + 1.0)
+    take_turns([contender], "training", time.monotonic() + 0.5)
     first, *others = contender.turns["training"]
     assert first.batches == 1
     assert others
@@ -203,7 +203,7 @@ def test_what_is_alike_learns_once_and_what_differs_for_itself(
     task: Task, contenders: dict[str, Contender]
 ) -> None:
     contenders = {name: contenders[name] for name in LEARNERS}
-    take_turns(list(contenders.values()), "training", time.monotonic() + 1.0)
+    take_turns(list(contenders.values()), "training", time.monotonic())
     learned = learn_equally(contenders, LEARNERS[:-1], task, time.monotonic() + 60.0)
     assert learned.examples == task.config.training.max_epochs * ROWS
     assert learned.seeds >= 1
@@ -216,7 +216,7 @@ def test_what_is_alike_learns_once_and_what_differs_for_itself(
 
 def test_without_time_nothing_is_learned(task: Task, contenders: dict[str, Contender]) -> None:
     contender = contenders["sort-in-module"]
-    take_turns([contender], "training", time.monotonic() + 0.5)
+    take_turns([contender], "training", time.monotonic())
     learned = learn_equally({contender.name: contender}, OTHERS, task, time.monotonic())
     assert learned.examples == 0
 
@@ -265,84 +265,6 @@ def said(talk: int) -> list[tuple[str, str]]:
     """What a conversation says and means: the answer is in its first line alone."""
     label = "ab"[talk % 2]
     return [(label, label), *(("and then", label) for _ in range(4))]
-
-
-def row(
-    name: str,
-    kind: str,
-    speed: float,
-    difference: float = 0.0,
-    *,
-    noise: float = 0.05,
-    turns: int = 5,
-    accuracy: float | None = None,
-) -> Row:
-    slowest, fastest = speed * (1 - noise), speed * (1 + noise)
-    training = Speed(speed, 9, turns, slowest, fastest, 0.1, None)
-    return Row(name, kind, "", training, None, 0.0, difference, accuracy, "")
-
-
-def test_recommended_is_the_fastest_with_the_right_logits() -> None:
-    rows = [row("native", "engine", 9e5), row("fused", "engine", 2e6, difference=0.3)]
-    rows += [row("packed", "recipe", 1e4), row("padded", "recipe", 1e5)]
-    name, reason = recommend(rows, "native")
-    assert name == "native"
-    assert reason.startswith("the fastest engine to train here with the same logits")
-    assert "9.0 times today's best recipe (padded)" in reason
-    assert recommend(rows[1:], "native")[0] == "padded"
-    assert recommend([], "native")[0] is None
-
-
-def test_another_setting_must_be_clearly_faster_and_wrong_ways_never_win() -> None:
-    rows = [row("native", "engine", 1e6), row("sort-in-module", "option", 1.2e6)]
-    rows += [row("last-of-padding", "wrong", 9e6), row("mean-valid", "pooling", 9e6)]
-    name, reason = recommend(rows, "native")
-    assert name == "native"
-    assert reason == "the fastest engine to train here with the same logits"
-    name, reason = recommend([*rows, row("random-batches", "option", 1.3e6)], "native")
-    assert name == "random-batches"
-    assert reason == "the fastest way to train here with the same logits"
-
-
-@pytest.mark.parametrize("kind", ["option", "recipe"])
-def test_another_way_within_noise_is_not_recommended(kind: str) -> None:
-    engine = row("native", "engine", 1e6, noise=0.2)
-    assert recommend([engine, row("other", kind, 1.45e6, noise=0.2)], "native")[0] == "native"
-    assert recommend([engine, row("other", kind, 1.55e6, noise=0.2)], "native")[0] == "other"
-
-
-@pytest.mark.parametrize(("usual", "other"), [(1, 5), (5, 2)])
-def test_few_turns_decide_nothing_and_the_reason_says_so(usual: int, other: int) -> None:
-    rows = [row("native", "engine", 1e6, turns=usual), row("fused", "engine", 5e6, turns=other)]
-    name, reason = recommend([*rows, row("padded", "recipe", 5e5)], "native")
-    assert name == "native"
-    assert reason == (
-        "what auto takes, 2.0 times today's best recipe (padded); more seconds would tell if "
-        "another way is faster"
-    )
-
-
-def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> None:
-    rows = [row("torch", "engine", 1.08e6), row("native", "engine", 1e6)]
-    name, reason = recommend(rows, "native")
-    assert name == "native"
-    assert reason == "what auto takes; no other engine is clearly faster"
-    name, reason = recommend([row("fused", "engine", 1.2e6), *rows], "native")
-    assert name == "fused"
-    assert reason == "the fastest engine to train here with the same logits"
-
-
-def test_another_pooling_is_hinted_at_where_it_is_clearly_more_accurate() -> None:
-    def hint(own: float, other: float, held_out: int) -> str | None:
-        rows = [row("native", "engine", 1e6, accuracy=own)]
-        rows += [row("mean-over-padding", "wrong", 1e6, accuracy=1.0)]
-        rows += [row("mean-valid", "pooling", 1e6, accuracy=other)]
-        return better_pooling(rows, held_out)
-
-    assert hint(0.70, 0.76, 400) == "mean"
-    assert hint(0.70, 0.76, 100) is None
-    assert hint(1.0, 1.0, 100) is None
-    assert better_pooling([row("native", "engine", 1e6, accuracy=0.7)], 400) is None
 
 
 def test_no_time_is_an_error() -> None:
