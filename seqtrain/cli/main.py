@@ -16,6 +16,7 @@ import typer
 
 from seqtrain import __version__
 from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.second_interrupt import INTERRUPTED, ended_by_second_interrupt
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import SeqtrainError, one_line, printable
 
@@ -34,7 +35,7 @@ app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)
 
-BUG, BAD_USAGE, RUN_FAULT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
+BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 MACHINE_FAULTS = {
     getattr(errno, name)
@@ -75,7 +76,7 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    with ended_by_signals():
+    with ended_by_signals(), ended_by_second_interrupt():
         sys.exit(_exit_code(arguments or ["--help"]))
 
 
