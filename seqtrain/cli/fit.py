@@ -39,8 +39,9 @@ def fit(
 
     from seqtrain.runs.run_directory import check_free
 
-    if run_dir is not None and not resume:
-        check_free(Path(run_dir), force=force)  # answered before torch is loaded
+    if not resume:
+        place = None if run_dir is None else Path(run_dir)
+        check_free(place, force=force)  # answered before torch is loaded
 
     from seqtrain.cli.fit_screen import FitScreen
     from seqtrain.workflows.fit import fit as run_fit

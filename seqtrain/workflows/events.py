@@ -61,6 +61,17 @@ class StartEvent:
 
 
 @dataclass(frozen=True)
+class WarningEvent:
+    """Something went wrong that doesn't stop the run.
+
+    Attributes:
+        line: what.
+    """
+
+    line: str
+
+
+@dataclass(frozen=True)
 class Run:
     """A finished run, also the last event.
 
@@ -81,7 +92,9 @@ class Run:
     test: Scores | None
 
 
-Event: TypeAlias = DataEvent | StartEvent | PretrainEpochEvent | StepEvent | EpochEvent | Run
+Event: TypeAlias = (
+    DataEvent | StartEvent | PretrainEpochEvent | StepEvent | EpochEvent | WarningEvent | Run
+)
 Listener: TypeAlias = Callable[[Event], None]
 
 RunLike: TypeAlias = Run | str | PathLike[str] | None

@@ -71,9 +71,10 @@ def fit(
         run = _run_to_resume(directory, name, config, force=force) if resume else None
         if run is not None:
             held.enter_context(run.lock())
-        elif directory is not None:
+        else:
             run_directory.check_free(directory, force=force)
-            _refuse_data_inside(directory, config)
+            if directory is not None:
+                _refuse_data_inside(directory, config)
         check_files(config, beside)
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)

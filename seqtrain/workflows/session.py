@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -28,7 +29,7 @@ from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
-from seqtrain.workflows.events import Listener, Run, StartEvent
+from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
 from seqtrain.workflows.pretraining import make_pretrainer, pretrain_line
 from seqtrain.workflows.resuming import (
     check_data_unchanged,
@@ -111,7 +112,7 @@ class Session:
         except ValueError as error:
             raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
         self.run, self.metrics_length = run, checkpoint.metrics_length
-        run.remove_strays()
+        self.warnings += map(stays, run.remove_strays())
         run.cut_metrics(self.metrics_length)
         self._save_best_if_due()
         run.write(CONFIG, render_config(self.config).encode())
@@ -144,7 +145,7 @@ class Session:
             answer = partial(self._answer, signals)
             self._learn(answer)
             if isinstance(self.learner, Pretrainer):
-                write_folder(self.run.pretrained, pretrained_files(self.model, self.learner.model))
+                self._write(self.run.pretrained, pretrained_files(self.model, self.learner.model))
                 self.learner = self.trainer
                 self._save_last()
                 self._learn(answer)
@@ -215,14 +216,20 @@ class Session:
         """Write the best model, right after the epoch that brought it was saved as the last."""
         progress = self.trainer.progress
         if progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch:
-            write_folder(self.run.best, model_files(self.model))
+            self._write(self.run.best, model_files(self.model))
 
     def _save_last(self) -> None:
         """Write the model and all that going on from here needs."""
         checkpoint = Checkpoint(self.model, *self.learner.capture(), self.metrics_length)
         kept = self.run.previous if self.last_is_whole else None
-        write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
+        self._write(self.run.last, checkpoint_files(checkpoint), previous=kept)
         self.last_is_whole, self.saved_at = True, time.monotonic()
+
+    def _write(self, target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
+        """Write a folder, and say where the one it replaces can't be removed."""
+        left = write_folder(target, files, previous)
+        if left is not None:
+            self.listener(WarningEvent(stays(left)))
 
     def _finish(self, answer: Callable[[], None]) -> Run:
         """Score the test split at the best epoch, unless stopped meanwhile; close the metrics."""
@@ -266,6 +273,11 @@ class Session:
             f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
             f"--run-dir {quote(str(self.run.path))}"
         )
+
+
+def stays(path: Path) -> str:
+    """Say that something can't be removed."""
+    return f"{path}: can't be removed, so it stays; the next --resume tries again"
 
 
 def epoch_line(event: EpochEvent) -> dict[str, Any]:

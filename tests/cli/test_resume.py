@@ -141,6 +141,35 @@ def test_run_without_a_config_cannot_be_resumed(project: Path, cli: Cli) -> None
     assert "--force" in ended.err
 
 
+EARLY = {".lock": "7\n", ".last-7-0/model.json": "{", ".environment.json-7-0": "{"}
+"""What a fit leaves that is killed before its first checkpoint."""
+OURS = '{"seqtrain": "0.1.0", "data": {}}'
+
+
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+
+def test_what_ended_before_its_first_checkpoint_needs_no_force(project: Path, cli: Cli) -> None:
+    write_files(Path("r"), {**EARLY, "environment.json": OURS})
+    assert cli("fit", "c.yaml", "--run-dir", "r").code == 0
+    assert not [path.name for path in Path("r").iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    "others", [{"environment.json": '{"data": {}}'}, {"environment.json": ""}, {"last/x": ""}]
+)
+def test_what_may_be_mine_needs_force(project: Path, cli: Cli, others: dict[str, str]) -> None:
+    write_files(Path("r"), {**EARLY, **others})
+    before = listing(Path("r"))
+    ended = cli("fit", "c.yaml", "--run-dir", "r")
+    assert ended.code == 2
+    assert "isn't empty; it holds no run; write into it with --force" in ended.err
+    assert listing(Path("r")).keys() >= before.keys() - {".lock"}
+
+
 HOLDER = """
 import sys
 from pathlib import Path

@@ -84,6 +84,27 @@ def test_without_exchange_a_kill_at_every_call_loses_nothing(template: Path, str
         assert whole[0][0] in (OLD, NEW)
 
 
+def test_what_cannot_be_removed_stays_and_goes_later(
+    template: Path, strace: str, project: Path
+) -> None:
+    """As where one of its files is immutable."""
+    refuse = ("-e", "inject=unlinkat:error=EPERM")
+    run = copied(template, "run")
+    code, _ = trace(strace, run, save_new, *refuse)
+    assert code == 0
+    assert sum(path.name.startswith(".") for path in run.iterdir()) == 2
+    check_recovery(run, {NEW}, least=2)
+    code, _ = trace(strace, project, begin_short_run, *refuse)
+    assert code == 0
+    (told,) = project.glob("err-*")
+    warnings = [line for line in told.read_text().splitlines() if "can't be removed" in line]
+    left = {path.name for path in (project / "r").iterdir() if path.name.startswith(".")}
+    assert len(warnings) == len(left) == 1
+    assert left.pop() in warnings[0]
+    assert "can't be removed" not in fit(project, "r", *SHORT).err
+    assert not [path for path in (project / "r").iterdir() if path.name.startswith(".")]
+
+
 def begin_short_run(folder: Path) -> None:
     """The program itself: three saves and more, in a second or so under strace.
 
