@@ -24,29 +24,35 @@ def ended_by_second_interrupt() -> Iterator[None]:
     its place whole, and locks end with their owner.
     """
     told, teller = socket.socketpair()
-    teller.setblocking(False)
     over = threading.Event()
-    previous = signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_leave_at_second, args=(told, over), daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
-        signal.set_wakeup_fd(previous)
-        teller.close()
+    counter = threading.Thread(target=_leave_at_second, args=(told, over), daemon=True)
+    with told, teller:
+        try:
+            counter.start()
+        except RuntimeError:  # the system has no more threads to give
+            yield
+            return
+        teller.setblocking(False)
+        previous = signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(previous)
+            over.set()
+            teller.close()
+            counter.join()
 
 
 def _leave_at_second(told: socket.socket, over: threading.Event) -> None:
     """Count SIGINTs until the other end is closed."""
     count = 0
-    with told:
-        while count < 2:
-            numbers = told.recv(64)
-            if not numbers:
-                return
-            count += numbers.count(signal.SIGINT)
-        if over.wait(GRACE):
+    while count < 2:
+        numbers = told.recv(64)
+        if not numbers:
             return
+        count += numbers.count(signal.SIGINT)
+    if over.wait(GRACE):
+        return
     with suppress(OSError):  # not print: who is interrupted may hold its lock
         os.write(2, b"\n" * sys.stderr.isatty() + b"seqtrain: interrupted\n")
     os._exit(INTERRUPTED)

@@ -8,9 +8,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,7 @@ from seqtrain.errors import RunError
 from seqtrain.runs.exchange import exchange
 
 MANIFEST = "manifest.json"
-NO_SPACE = [
-    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)
-]
+NO_SPACE = [getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -58,11 +55,11 @@ def _not_written(path: Path, error: OSError, size: int) -> RunError:
     return RunError(f"{path}: {error.strerror}{needed}{kept}")
 
 
-def write_all(file: FileIO, content: bytes) -> None:
-    """Write all of it: an unbuffered file may take a part at a time."""
+def write_all(write: Callable[[memoryview], int], content: bytes) -> None:
+    """Write all of it: what writes to an unbuffered file may take a part at a time."""
     rest = memoryview(content)
     while rest:
-        rest = rest[file.write(rest) :]
+        rest = rest[write(rest) :]
 
 
 def _write_to_disk(path: Path, content: bytes) -> None:

@@ -96,7 +96,7 @@ class RunDirectory:
             with open(path, "ab", buffering=0) as file:
                 length = file.tell()
                 try:
-                    write_all(file, line.encode())
+                    write_all(file.write, line.encode())
                     os.fsync(file.fileno())
                 except OSError:
                     file.truncate(length)
