@@ -63,11 +63,13 @@ class FitScreen:
         elif isinstance(event, StartEvent):
             phase = "pretraining " if event.pretraining else ""
             step = f", going on after {phase}step {event.resumed_at:,}"
-            resumed = step if event.resumed_at else ""
+            resumed = step if event.resumed_at and not event.nothing_left else ""
             note(
                 f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
                 f"({event.engine_reason}){resumed}"
             )
+            if event.nothing_left:
+                note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
         elif isinstance(event, StepEvent):
             self._advance(event)

@@ -105,20 +105,25 @@ class RunDirectory:
         except OSError as error:
             raise RunError(f"{path}: {error.strerror}; the lines before are untouched") from None
 
-    def cut_metrics(self, length: int) -> None:
-        """Forget metrics written after a checkpoint that training goes on from.
+    def check_metrics(self, length: int) -> None:
+        """Refuse metrics that are shorter than they were at a checkpoint.
 
         Raises:
-            CheckpointError: the file is shorter than it was at the checkpoint.
+            CheckpointError: as said.
         """
         path = self.path / METRICS
         size = path.stat().st_size if path.exists() else 0
         if size < length:
             raise CheckpointError(
-                f"{path}: {size} bytes, but the checkpoint was saved after {length}; "
-                "it was shortened since"
+                f"{path}: shortened: found {size} bytes, the checkpoint was saved after {length}; "
+                "restore it from a copy, or start anew with --force"
             )
-        if size > length:
+
+    def cut_metrics(self, length: int) -> None:
+        """Forget metrics written after a checkpoint that training goes on from; as above."""
+        self.check_metrics(length)
+        path = self.path / METRICS
+        if path.exists() and path.stat().st_size > length:
             os.truncate(path, length)
 
     def environment(self) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class StartEvent:
         device, engine, engine_reason: what computes, and why.
         parameters: numbers that are learned.
         resumed_at: updates made before, where training or pretraining goes on.
+        nothing_left: why nothing is left to train; None where something is.
         pretraining: whether it begins or goes on before training.
         warnings: why going on may not be exact to the bit, a line each.
     """
@@ -56,6 +57,7 @@ class StartEvent:
     engine_reason: str
     parameters: int
     resumed_at: int
+    nothing_left: str | None
     pretraining: bool
     warnings: list[str]
 

@@ -32,10 +32,13 @@ from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
 from seqtrain.workflows.pretraining import make_pretrainer, pretrain_line
 from seqtrain.workflows.resuming import (
+    Standing,
     check_data_unchanged,
     check_model_unchanged,
     inexact,
-    newest_checkpoint,
+    is_best,
+    nothing_left,
+    stays,
 )
 from seqtrain.workflows.stopping import StopSignals
 
@@ -90,19 +93,20 @@ class Session:
         self._save_last()
         run.write(CONFIG, render_config(self.config).encode())
 
-    def resume(self, run: RunDirectory) -> None:
-        """Take weights, optimizer, generators and position from the newest whole checkpoint.
+    def resume(self, run: RunDirectory, standing: Standing) -> None:
+        """Take weights, optimizer, generators and position from a checkpoint.
 
         Args:
             run: locked.
+            standing: what it goes on from.
 
         Raises:
-            CheckpointError: there is none, or config or data changed since.
+            CheckpointError: it doesn't fit, or the data changed since.
         """
-        recorded = run.environment()
-        check_data_unchanged(self.data.digests, recorded, run)
-        folder, checkpoint, self.warnings = newest_checkpoint(run)
-        self.warnings += inexact(recorded, environment(self.data, self.device))
+        folder, checkpoint = standing.folder, standing.checkpoint
+        check_data_unchanged(self.data.digests, standing.recorded, run)
+        self.warnings = standing.warnings
+        self.warnings += inexact(standing.recorded, environment(self.data, self.device))
         self.last_is_whole = folder == run.last
         check_model_unchanged(checkpoint.model, self.config, self.data.preprocessing, folder)
         pretraining = checkpoint.pretraining and self.data.unlabelled is not None
@@ -115,7 +119,8 @@ class Session:
         self.warnings += map(stays, run.remove_strays())
         run.cut_metrics(self.metrics_length)
         self._save_best_if_due()
-        run.write(CONFIG, render_config(self.config).encode())
+        if not nothing_left(self.trainer):
+            run.write(CONFIG, render_config(self.config).encode())
 
     def train(self, stopped_by: int | None = None) -> Run:
         """Train to the end, save after every epoch, and score the test split.
@@ -136,6 +141,7 @@ class Session:
                 engine_reason=self.engine_reason,
                 parameters=sum(p.numel() for p in self.trainer.model.parameters()),
                 resumed_at=self.learner.progress.step,
+                nothing_left=nothing_left(self.trainer),
                 pretraining=self.learner.progress.pretraining,
                 warnings=self.warnings,
             )
@@ -214,8 +220,7 @@ class Session:
 
     def _save_best_if_due(self) -> None:
         """Write the best model, right after the epoch that brought it was saved as the last."""
-        progress = self.trainer.progress
-        if progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch:
+        if is_best(self.trainer.progress):
             self._write(self.run.best, model_files(self.model))
 
     def _save_last(self) -> None:
@@ -273,11 +278,6 @@ class Session:
             f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
             f"--run-dir {quote(str(self.run.path))}"
         )
-
-
-def stays(path: Path) -> str:
-    """Say that something can't be removed."""
-    return f"{path}: can't be removed, so it stays; the next --resume tries again"
 
 
 def epoch_line(event: EpochEvent) -> dict[str, Any]:
