@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import signal
@@ -18,7 +17,7 @@ from seqtrain import __version__
 from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.second_interrupt import INTERRUPTED, ended_by_second_interrupt
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import SeqtrainError, one_line, printable
+from seqtrain.errors import MACHINE_FAULTS, SeqtrainError, one_line, printable
 
 app = typer.Typer(
     name="seqtrain",
@@ -37,12 +36,6 @@ app.command("config")(config.config)
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-MACHINE_FAULTS = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM")
-    if hasattr(errno, name)
-}
-"""Causes of an OSError that lie with the machine; any other that comes this far is a bug."""
 
 
 def _show_version(wanted: bool) -> None:

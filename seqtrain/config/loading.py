@@ -14,7 +14,7 @@ from seqtrain.config.overrides import apply_overrides
 from seqtrain.config.problems import Place, Problem, clean, raise_if_any, show
 from seqtrain.config.schema import Config, Section
 from seqtrain.config.validation import validate
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, reading_fault
 
 SIZE_LIMIT = 2**20
 """Largest configuration file, in bytes."""
@@ -32,6 +32,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
     Raises:
         ConfigError: if the file can't be read, or with all that is wrong in it and the options.
+        RunError: the machine failed to read it.
     """
     return parse_config(_decode(_read(path), str(path)), str(path), overrides)
 
@@ -112,7 +113,8 @@ def _read(path: str | Path) -> bytes:
         with open(path, "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise ConfigError(f"{tried}: {error.strerror}; expected a YAML file") from None
+        wrong = ConfigError(f"{tried}: {error.strerror}; expected a YAML file")
+        raise reading_fault(tried, error) or wrong from None
     except ValueError:
         raise ConfigError(f"{tried}: a path can't hold NUL; expected a YAML file") from None
     if len(content) > SIZE_LIMIT:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, ConfigError, RunError, reading_fault
 from seqtrain.runs.files import (
     complete_folder,
     is_stray,
@@ -136,7 +136,8 @@ class RunDirectory:
         try:
             values = parse_json(path, path.read_bytes())
         except OSError as error:
-            raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
+            wrong = CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})")
+            raise reading_fault(path, error) or wrong from None
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values

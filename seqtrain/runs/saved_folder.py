@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.readers.strict_json import parse_json as parse_strictly
-from seqtrain.errors import CheckpointError
+from seqtrain.errors import CheckpointError, reading_fault
 from seqtrain.runs.files import MANIFEST, complete_folder
 
 LARGEST_JSON = 2**28
@@ -120,7 +120,8 @@ def _read(path: Path, limit: int) -> bytes:
                 )
             return file.read(limit + 1)
     except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
+        wrong = CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})")
+        raise reading_fault(path, error) or wrong from None
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from seqtrain.config import Config, load_config
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
@@ -167,16 +167,21 @@ def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
 
     Raises:
         CheckpointError: none is whole; says of each why.
+        RunError: none can be read, one of them because the machine failed to.
     """
     problems: list[str] = []
+    failed = False
     for folder in (run.last, run.previous):
         try:
             checkpoint = read_folder(folder, read_checkpoint)
-        except CheckpointError as error:
+        except (CheckpointError, RunError) as error:
             problems += error.problems
+            failed = failed or isinstance(error, RunError)
             continue
         step = checkpoint.progress.get("step")
         return folder, checkpoint, [f"{p}; going on from {folder} (step {step})" for p in problems]
+    if failed:
+        raise RunError(*problems)
     raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to go on from; {ANEW}")
 
 

@@ -152,7 +152,10 @@ def test_fewer_epochs_than_are_done_are_refused(project: Path, cli: Cli) -> None
     ("options", "why"),
     [
         (("training.max_epochs=2",), "all 2 epochs of training.max_epochs are done; raise it"),
-        (("training.max_epochs=9", "training.patience=1"), "training.patience is 1, and no epoch was better since epoch 1; raise"),
+        (
+            ("training.max_epochs=9", "training.patience=1"),
+            "training.patience is 1, and no epoch was better since epoch 1; raise",
+        ),
     ],
 )
 def test_run_with_nothing_left_says_why_and_keeps_its_config(

@@ -114,6 +114,68 @@ def begin_short_run(folder: Path) -> None:
     run_program(str(folder), arguments, None)
 
 
+def predict(folder: Path) -> None:
+    run_program(str(folder), ["predict", "test.tsv", "--run", "r"], None)
+
+
+def begin_uncached(folder: Path) -> None:
+    run_program(str(folder), ["fit", "c.yaml", "--run-dir", "new", "--no-cache"], None)
+
+
+def go_on(folder: Path) -> None:
+    run_program(str(folder), fit_arguments(folder, "r"), None)
+
+
+@pytest.mark.parametrize("fault", ["read:error=EIO", "openat:error=EMFILE", "openat:error=ENFILE"])
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("c.yaml", begin_uncached),
+        ("train.tsv", begin_uncached),
+        ("test.tsv", predict),
+        ("r/best/model.safetensors", predict),
+        ("r/best/manifest.json", go_on),
+        ("r/environment.json", go_on),
+    ],
+)
+def test_machine_that_fails_to_read_is_exit_3(
+    project: Path, strace: str, name: str, task: Callable[[Path], None], fault: str
+) -> None:
+    fit(project, "r")
+    before = fingerprint(project / "r")
+    call = fault.split(":")[0]
+    options = (
+        "-P",
+        name,
+        "-P",
+        str(project / name),
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={fault}",
+    )
+    code, lines = trace(strace, project, task, *options)
+    assert "(INJECTED)" in "".join(lines)
+    (told,) = project.glob("err-*")
+    problems = [x for x in told.read_text().splitlines() if x.startswith("seqtrain: ")]
+    assert (code, len(problems)) == (3, 1), problems
+    assert name in problems[0]
+    assert "the machine failed to read it" in problems[0]
+    assert fingerprint(project / "r") == before
+
+
+def test_checkpoint_that_the_machine_fails_to_read_is_skipped(project: Path, strace: str) -> None:
+    fit(project, "r")
+    whole = fingerprint(project / "r")
+    refuse = ("-e", "trace=openat", "-e", "inject=openat:error=EIO:when=1")
+    code, _ = trace(strace, project, go_on, "-P", "r/last/model.json", *refuse)
+    assert code == 0
+    (told,) = project.glob("err-*")
+    assert "going on from r/previous" in told.read_text()
+    told.unlink()
+    assert fingerprint(project / "r") == whole
+
+
 @pytest.mark.slow
 def test_kill_at_every_call_of_a_whole_run(
     project: Path, strace: str, figure: Callable[[str], None]
