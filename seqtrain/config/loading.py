@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from seqtrain.config.document import Document, read_yaml
-from seqtrain.config.expectation import SECTIONS
+from seqtrain.config.expectation import SECTIONS, expected
 from seqtrain.config.overrides import apply_overrides
 from seqtrain.config.problems import Place, Problem, clean, raise_if_any, show
-from seqtrain.config.schema import Config, Section
+from seqtrain.config.schema import Config, Section, TrainingConfig
 from seqtrain.config.validation import validate
 from seqtrain.errors import ConfigError, reading_fault
 
@@ -86,6 +88,19 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
     document = Document({key: _section(value) for key, value in mapping.items()})
     apply_overrides(document, overrides)
     return validate(document, Place())
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that is none on any machine; torch isn't needed for it.
+
+    Raises:
+        ConfigError: as said.
+    """
+    try:
+        TrainingConfig.model_validate({"device": name})
+    except ValidationError:
+        allowed = expected(("training", "device"))
+        raise ConfigError(f"--device: found {show(name)}; expected {allowed}") from None
 
 
 def _section(value: object) -> object:

@@ -12,8 +12,8 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.runs.run_directory import CONFIG, RunDirectory
-from seqtrain.runs.saved_folder import read_folder
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
+from seqtrain.runs.saved_folder import read_folder, unlike
 from seqtrain.training.loop import Trainer
 from seqtrain.training.state import Progress, checked_progress
 
@@ -149,14 +149,22 @@ def check_data_unchanged(
     Raises:
         CheckpointError: names each file that differs, with both digests.
     """
+    before = recorded["data"]
     changed = [
-        f"{file}: SHA-256 {found[:12]}…, but {run.path} began with "
-        f"{str(recorded['data'].get(file))[:12]}…; restore the file, or {ANEW}"
+        _changed_data(file, found, before.get(file), run)
         for file, found in digests.items()
-        if recorded["data"].get(file) != found
+        if before.get(file) != found
     ]
     if changed:
         raise CheckpointError(*changed)
+
+
+def _changed_data(file: str, found: str, recorded: Any, run: RunDirectory) -> str:
+    """Say how a data file differs from the one a run began with."""
+    if not isinstance(recorded, str):
+        return f"{file}: {run.path / ENVIRONMENT} has no SHA-256 of it; restore that, or {ANEW}"
+    now, then = unlike(found, recorded)
+    return f"{file}: SHA-256 {now}, but {run.path} began with {then}; restore the file, or {ANEW}"
 
 
 def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
