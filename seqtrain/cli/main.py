@@ -108,6 +108,9 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("memory ran out; what was saved stays valid; try smaller data or a smaller model")
         return RUN_FAULT
     except Exception as error:
+        ended = _code_of_signal(error)
+        if ended is not None:
+            return ended
         if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
             _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
@@ -119,6 +122,18 @@ def _exit_code(arguments: list[str]) -> int:
             f"seqtrain --debug {' '.join(arguments)}"
         )
         return BUG
+
+
+def _code_of_signal(error: Exception) -> int | None:
+    """Return the code of a signal that came before an error: what is left half-way may fail."""
+    context = error.__context__
+    while context is not None:
+        if isinstance(context, KeyboardInterrupt):
+            return INTERRUPTED
+        if isinstance(context, SystemExit) and isinstance(context.code, int):
+            return context.code
+        context = context.__context__
+    return None
 
 
 @contextmanager

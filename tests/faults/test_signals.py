@@ -165,6 +165,17 @@ def test_signal_while_reading_leaves_nothing(project: Path, number: signal.Signa
     assert not (project / "r").exists()
 
 
+@pytest.mark.parametrize("number", STOPPING)
+def test_signal_while_a_checkpoint_is_read_is_no_bug(project: Path, number: signal.Signals) -> None:
+    """Its model is made without memory in a mode of torch's, which can't be left half-way."""
+    fit(project, "r")
+    for step in range(1, 40, 13):
+        prepare = signals_within("shapes_alone", 1, (step, number))
+        with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
+            assert running.end() == 128 + number, running.err
+        assert "bug" not in running.err
+
+
 @pytest.mark.parametrize("function", ["initialize", "begin", "resume"])
 def test_signal_while_setting_up_is_answered_after_a_step(project: Path, function: str) -> None:
     fit(project, "whole")
