@@ -10,12 +10,20 @@ SeqtrainError
 
 from __future__ import annotations
 
+import errno
 import re
 
 LINE_LIMIT = 189
 """Characters of a problem at most: with the program's name before it a line has fewer than 200."""
 PATH_KEPT = 40
 """Characters of a long path's end that a message keeps at least."""
+
+MACHINE_FAULTS = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM")
+    if hasattr(errno, name)
+}
+"""Causes of an OSError that lie with the machine, not with what it was given."""
 
 
 def printable(text: str) -> str:
@@ -70,6 +78,18 @@ class RunError(SeqtrainError):
     """Training or prediction failed while running; what was saved stays valid."""
 
     exit_code = 3
+
+
+def reading_fault(place: object, error: OSError | ValueError) -> RunError | None:
+    """Word what kept the machine from reading; None where the path or the file is wrong.
+
+    Args:
+        place: what was to be read.
+        error: of the system.
+    """
+    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+        return RunError(f"{place}: {error.strerror}; the machine failed to read it")
+    return None
 
 
 class Interrupted(SeqtrainError):

@@ -37,10 +37,17 @@ def fit(
 
     settings = load_config(config, overrides or [])
 
-    from seqtrain.runs.run_directory import check_free
+    from seqtrain.runs.run_directory import check_free, find
 
-    if run_dir is not None and not resume:
-        check_free(Path(run_dir), force=force)  # answered before torch is loaded
+    place = None if run_dir is None else Path(run_dir)
+    if not resume:
+        check_free(place, force=force)  # answered before torch is loaded
+    elif place is None and not force:
+        from seqtrain.cli.console import note
+
+        place = find(None, Path(config).stem).path
+        if not quiet:
+            note(f"going on with the newest run of {Path(config).stem}: {place}")
 
     from seqtrain.cli.fit_screen import FitScreen
     from seqtrain.workflows.fit import fit as run_fit
@@ -48,7 +55,7 @@ def fit(
     with FitScreen(quiet=quiet) as screen:
         run = run_fit(
             settings,
-            run_dir=run_dir,
+            run_dir=place,
             device=device,
             resume=resume,
             force=force,

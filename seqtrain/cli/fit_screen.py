@@ -15,7 +15,7 @@ from seqtrain.cli.eval_screen import score_tables
 from seqtrain.data.summary import SplitSummary, unknown_share
 from seqtrain.training.loop import EpochEvent, StepEvent
 from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent, perplexity
-from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent
+from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
 LOSS_SMOOTHING = 0.98
 
@@ -48,7 +48,10 @@ class FitScreen:
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
-        if not self.quiet:
+        if isinstance(event, WarningEvent):
+            self._close_bar()
+            warn(event.line)
+        elif not self.quiet:
             self._show(event)
         if isinstance(event, DataEvent | StartEvent):
             for line in event.warnings:
@@ -60,11 +63,13 @@ class FitScreen:
         elif isinstance(event, StartEvent):
             phase = "pretraining " if event.pretraining else ""
             step = f", going on after {phase}step {event.resumed_at:,}"
-            resumed = step if event.resumed_at else ""
+            resumed = step if event.resumed_at and not event.nothing_left else ""
             note(
                 f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
                 f"({event.engine_reason}){resumed}"
             )
+            if event.nothing_left:
+                note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
         elif isinstance(event, StepEvent):
             self._advance(event)
@@ -75,7 +80,7 @@ class FitScreen:
             self._close_bar()
             self.console.print(epoch_row(event, header=not self.header_shown))
             self.header_shown = True
-        else:
+        elif isinstance(event, Run):
             self._show_end(event)
 
     def _show_data(self, event: DataEvent) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import signal
@@ -16,8 +15,9 @@ import typer
 
 from seqtrain import __version__
 from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.second_interrupt import INTERRUPTED, ended_by_second_interrupt
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import SeqtrainError, one_line, printable
+from seqtrain.errors import MACHINE_FAULTS, SeqtrainError, one_line, printable
 
 app = typer.Typer(
     name="seqtrain",
@@ -34,14 +34,8 @@ app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)
 
-BUG, BAD_USAGE, RUN_FAULT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
+BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-MACHINE_FAULTS = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM")
-    if hasattr(errno, name)
-}
-"""Causes of an OSError that lie with the machine; any other that comes this far is a bug."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,7 +69,7 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    with ended_by_signals():
+    with ended_by_signals(), ended_by_second_interrupt():
         sys.exit(_exit_code(arguments or ["--help"]))
 
 
@@ -114,6 +108,9 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("memory ran out; what was saved stays valid; try smaller data or a smaller model")
         return RUN_FAULT
     except Exception as error:
+        ended = _code_of_signal(error)
+        if ended is not None:
+            return ended
         if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
             _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
@@ -125,6 +122,18 @@ def _exit_code(arguments: list[str]) -> int:
             f"seqtrain --debug {' '.join(arguments)}"
         )
         return BUG
+
+
+def _code_of_signal(error: Exception) -> int | None:
+    """Return the code of a signal that came before an error: what is left half-way may fail."""
+    context = error.__context__
+    while context is not None:
+        if isinstance(context, KeyboardInterrupt):
+            return INTERRUPTED
+        if isinstance(context, SystemExit) and isinstance(context.code, int):
+            return context.code
+        context = context.__context__
+    return None
 
 
 @contextmanager

@@ -6,9 +6,24 @@ from typing import Annotated
 
 import typer
 
+
+def _check_device(name: str | None) -> str | None:
+    """Check the spelling before torch is loaded."""
+    if name is not None:
+        from seqtrain.config.loading import check_device
+
+        check_device(name)
+    return name
+
+
 Device = Annotated[
     str | None,
-    typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:N or mps."),
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        callback=_check_device,
+        help="auto, cpu, cuda, cuda:N or mps.",
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,

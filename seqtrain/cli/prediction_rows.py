@@ -6,13 +6,14 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from seqtrain.cli.json_line import json_line
 from seqtrain.errors import ConfigError, RunError, printable
+from seqtrain.runs.files import write_all
 
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction
@@ -59,6 +60,28 @@ def check_output(path: str | None, source: str, *, force: bool) -> None:
         raise ConfigError(f"--output: {path}: {getattr(error, 'strerror', error)}") from None
 
 
+class _WholeRows(io.FileIO):
+    """A new file of whole rows: of what the disk can't hold all of, nothing stays.
+
+    A text stream hands on what it gathered since, so each row has to be one text to it.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "w")
+        self._length = 0
+
+    def write(self, rows: Any) -> int:
+        """Write all of it, or nothing."""
+        try:
+            write_all(super().write, rows)
+        except OSError:
+            with suppress(OSError):  # a pipe or device can't be cut
+                self.truncate(self._length)
+            raise
+        self._length += len(rows)
+        return len(rows)
+
+
 @contextmanager
 def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     """Open the file to write to, or standard output.
@@ -76,20 +99,22 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
             sys.stdout.reconfigure(newline="", line_buffering=line_by_line)
         yield sys.stdout
         return
-    buffering = 1 if line_by_line else -1
     try:
-        with ExitStack() as stack:
-            try:
-                file = stack.enter_context(
-                    open(path, "w", encoding="utf-8", newline="", buffering=buffering)
-                )
-            except OSError as error:
-                raise ConfigError(f"--output: {path}: {error.strerror}") from None
+        raw = _WholeRows(path)
+    except OSError as error:
+        raise ConfigError(f"--output: {path}: {error.strerror}") from None
+    try:
+        with io.TextIOWrapper(
+            raw, encoding="utf-8", newline="", line_buffering=line_by_line
+        ) as file:
             yield file
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise RunError(f"--output: {path}: {error.strerror}; the rows before are valid") from None
+        raise RunError(
+            f"--output: {path}: {error.strerror}; it holds whole rows up to there; make room, and "
+            "predict anew with --force"
+        ) from None
 
 
 def write_predictions(

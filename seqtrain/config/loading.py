@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from seqtrain.config.document import Document, read_yaml
-from seqtrain.config.expectation import SECTIONS
+from seqtrain.config.expectation import SECTIONS, expected
 from seqtrain.config.overrides import apply_overrides
 from seqtrain.config.problems import Place, Problem, clean, raise_if_any, show
-from seqtrain.config.schema import Config, Section
+from seqtrain.config.schema import Config, Section, TrainingConfig
 from seqtrain.config.validation import validate
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, reading_fault
 
 SIZE_LIMIT = 2**20
 """Largest configuration file, in bytes."""
@@ -32,6 +34,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
     Raises:
         ConfigError: if the file can't be read, or with all that is wrong in it and the options.
+        RunError: the machine failed to read it.
     """
     return parse_config(_decode(_read(path), str(path)), str(path), overrides)
 
@@ -87,6 +90,19 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
     return validate(document, Place())
 
 
+def check_device(name: str) -> None:
+    """Refuse a device that is none on any machine; torch isn't needed for it.
+
+    Raises:
+        ConfigError: as said.
+    """
+    try:
+        TrainingConfig.model_validate({"device": name})
+    except ValidationError:
+        allowed = expected(("training", "device"))
+        raise ConfigError(f"--device: found {show(name)}; expected {allowed}") from None
+
+
 def _section(value: object) -> object:
     """Copy a section to a plain dict, paths to text."""
     if isinstance(value, Section):
@@ -112,7 +128,8 @@ def _read(path: str | Path) -> bytes:
         with open(path, "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise ConfigError(f"{tried}: {error.strerror}; expected a YAML file") from None
+        wrong = ConfigError(f"{tried}: {error.strerror}; expected a YAML file")
+        raise reading_fault(tried, error) or wrong from None
     except ValueError:
         raise ConfigError(f"{tried}: a path can't hold NUL; expected a YAML file") from None
     if len(content) > SIZE_LIMIT:

@@ -21,7 +21,7 @@ import numpy as np
 
 from seqtrain.data.digests import digest_files
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import DataError
+from seqtrain.errors import SeqtrainError
 
 FORMAT = 3
 """Counts up when what is stored, or how rows are read and encoded, changes."""
@@ -79,7 +79,7 @@ def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
             )
             for split in entry["splits"]
         }
-    except (OSError, ValueError, DataError):
+    except (OSError, ValueError, SeqtrainError):
         return None
     with suppress(OSError):
         os.utime(folder / key)
@@ -111,7 +111,7 @@ def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) 
         shutil.rmtree(folder / key, ignore_errors=True)
         temporary.rename(folder / key)
         _forget_oldest(folder)
-    except (OSError, DataError):
+    except (OSError, SeqtrainError):
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from seqtrain.errors import RunError
 from seqtrain.runs.exchange import exchange
 
 MANIFEST = "manifest.json"
+NO_SPACE = [getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -23,14 +27,39 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         RunError: the disk is full or the folder can't be written.
     """
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary = _temporary(path)
     try:
         _write_to_disk(temporary, content)
         os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RunError(f"{path}: {error.strerror}; the previous file is untouched") from None
+        _remove(temporary)
+        raise _not_written(path, error, len(content)) from None
+
+
+def _temporary(path: Path) -> Path:
+    """Return a free name beside a path; one that could not be removed may stand there already."""
+    names = (path.with_name(f".{path.name}-{os.getpid()}-{number}") for number in count())
+    return next(name for name in names if not os.path.lexists(name))
+
+
+def is_stray(name: str) -> bool:
+    """Whether a name is one that only a writer which was killed leaves behind."""
+    return re.fullmatch(r"\..+-[0-9]+", name) is not None
+
+
+def _not_written(path: Path, error: OSError, size: int) -> RunError:
+    """Say why, how many bytes have no place, and that what stood there still does."""
+    needed = f" ({size:,} bytes were to be written)" if error.errno in NO_SPACE else ""
+    kept = "; the previous one is untouched" if os.path.exists(path) else ""
+    return RunError(f"{path}: {error.strerror}{needed}{kept}")
+
+
+def write_all(write: Callable[[memoryview], int], content: bytes) -> None:
+    """Write all of it: what writes to an unbuffered file may take a part at a time."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[write(rest) :]
 
 
 def _write_to_disk(path: Path, content: bytes) -> None:
@@ -56,7 +85,9 @@ def to_json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def write_folder(target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
+def write_folder(
+    target: Path, files: dict[str, bytes], previous: Path | None = None
+) -> Path | None:
     """Write a folder of files with a manifest of their SHA-256, then put it in the target's place.
 
     Everything is on the disk before it is put there. At every moment the target is whole, the old
@@ -68,10 +99,13 @@ def write_folder(target: Path, files: dict[str, bytes], previous: Path | None = 
         previous: where the target's old folder goes; what stood there is removed, or, where this
             is None, the old folder itself.
 
+    Returns:
+        A folder that can't be removed and is left for `remove_strays`, or None.
+
     Raises:
         RunError: the disk is full or the folder can't be written; the old one is untouched.
     """
-    new = target.with_name(f".{target.name}-{os.getpid()}")
+    new = _temporary(target)
     try:
         new.mkdir()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
@@ -84,9 +118,10 @@ def write_folder(target: Path, files: dict[str, bytes], previous: Path | None = 
         if previous is not None and new.exists():
             _swap(new, previous)
     except OSError as error:
-        raise RunError(f"{target}: {error.strerror}; the previous one is untouched") from None
+        raise _not_written(target, error, sum(map(len, files.values()))) from None
     finally:
-        shutil.rmtree(new, ignore_errors=True)
+        _remove(new)
+    return new if new.exists() else None
 
 
 def _swap(new: Path, target: Path) -> None:
@@ -107,27 +142,36 @@ def complete_folder(folder: Path) -> Path:
     return folder if folder.exists() or not _aside(folder).exists() else _aside(folder)
 
 
-def remove_strays(folder: Path, targets: Sequence[str]) -> None:
+def remove_strays(folder: Path, targets: Sequence[str]) -> list[Path]:
     """Clean up after a writer that was killed: no temporary stays, no whole folder is lost.
 
     Args:
         folder: whose entries to clean.
         targets: names of the folders that `write_folder` puts there.
 
+    Returns:
+        What can't be removed.
+
     Raises:
-        OSError: the folder can't be changed.
+        OSError: the folder can't be read, or a whole one not be put in its place.
     """
-    for target in (folder / name for name in targets):
-        old = _aside(target)
+    asides = [_aside(folder / name) for name in targets]
+    for target, old in zip((folder / name for name in targets), asides, strict=True):
         if complete_folder(target) == old:
             old.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
-    for path in folder.iterdir():
-        if re.fullmatch(r"\..+-[0-9]+", path.name):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+    strays = asides + [path for path in folder.iterdir() if is_stray(path.name)]
+    for path in strays:
+        _remove(path)
+    return [path for path in strays if os.path.lexists(path)]
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, where there is one and it lets itself be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _aside(target: Path) -> Path:

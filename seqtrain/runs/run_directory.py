@@ -7,15 +7,16 @@ import json
 import os
 import shutil
 import time
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, ConfigError, RunError, reading_fault
 from seqtrain.runs.files import (
     complete_folder,
+    is_stray,
     remove_strays,
     to_json,
+    write_all,
     write_atomically,
 )
 from seqtrain.runs.lock import LOCK, RunLock, check_unlocked
@@ -95,7 +96,7 @@ class RunDirectory:
             with open(path, "ab", buffering=0) as file:
                 length = file.tell()
                 try:
-                    _write_all(file, line.encode())
+                    write_all(file.write, line.encode())
                     os.fsync(file.fileno())
                 except OSError:
                     file.truncate(length)
@@ -104,20 +105,25 @@ class RunDirectory:
         except OSError as error:
             raise RunError(f"{path}: {error.strerror}; the lines before are untouched") from None
 
-    def cut_metrics(self, length: int) -> None:
-        """Forget metrics written after a checkpoint that training goes on from.
+    def check_metrics(self, length: int) -> None:
+        """Refuse metrics that are shorter than they were at a checkpoint.
 
         Raises:
-            CheckpointError: the file is shorter than it was at the checkpoint.
+            CheckpointError: as said.
         """
         path = self.path / METRICS
         size = path.stat().st_size if path.exists() else 0
         if size < length:
             raise CheckpointError(
-                f"{path}: {size} bytes, but the checkpoint was saved after {length}; "
-                "it was shortened since"
+                f"{path}: shortened: found {size} bytes, the checkpoint was saved after {length}; "
+                "restore it from a copy, or start anew with --force"
             )
-        if size > length:
+
+    def cut_metrics(self, length: int) -> None:
+        """Forget metrics written after a checkpoint that training goes on from; as above."""
+        self.check_metrics(length)
+        path = self.path / METRICS
+        if path.exists() and path.stat().st_size > length:
             os.truncate(path, length)
 
     def environment(self) -> dict[str, Any]:
@@ -130,19 +136,20 @@ class RunDirectory:
         try:
             values = parse_json(path, path.read_bytes())
         except OSError as error:
-            raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
+            wrong = CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})")
+            raise reading_fault(path, error) or wrong from None
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values
 
-    def remove_strays(self) -> None:
-        """Clean up after a process that was killed while writing here.
+    def remove_strays(self) -> list[Path]:
+        """Clean up after a process that was killed while writing here; return what has to stay.
 
         Raises:
             RunError: the directory can't be changed.
         """
         try:
-            remove_strays(self.path, FOLDERS)
+            return remove_strays(self.path, FOLDERS)
         except OSError as error:
             raise RunError(f"{error.filename or self.path}: {error.strerror}") from None
 
@@ -179,33 +186,55 @@ def _not_writable(path: Path, error: OSError) -> ConfigError:
     )
 
 
-def _write_all(file: FileIO, content: bytes) -> None:
-    """Write all of it: an unbuffered file may take a part at a time."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[file.write(rest) :]
+def check_free(path: Path | None, *, force: bool) -> None:
+    """Refuse a path that can't be a directory, one in use, or one with files in it unless forced.
 
-
-def check_free(path: Path, *, force: bool) -> None:
-    """Refuse a path that is no directory, one in use, or one with files in it unless forced.
+    Args:
+        path: where; None: under runs/, by a name that is free.
+        force: whether an earlier run may be replaced.
 
     Raises:
         ConfigError, CheckpointError: as said.
     """
-    if path.exists() and not path.is_dir():
-        raise ConfigError(f"--run-dir: {path} is a file; expected a directory")
-    if not path.is_dir():
-        return
-    check_unlocked(path)
-    _refuse_files(path, force=force)
+    place = nearest_existing(path or RUNS)
+    if not place.is_dir():
+        raise ConfigError(f"--run-dir: {place} is a file; expected a directory")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ConfigError(f"--run-dir: {place} can't be written to; choose another directory")
+    if place == path:
+        check_unlocked(path)
+        _refuse_files(path, force=force)
+
+
+def nearest_existing(path: Path) -> Path:
+    """Return the path itself, or the nearest one above it that exists.
+
+    Raises:
+        ConfigError: no path can be like that.
+    """
+    try:
+        return next(place for place in (path, *path.absolute().parents) if place.exists())
+    except OSError as error:
+        raise _not_writable(path, error) from None
 
 
 def _refuse_files(path: Path, *, force: bool) -> None:
-    if not force and any(entry.name != LOCK for entry in path.iterdir()):
-        raise ConfigError(
-            f"--run-dir: {path} isn't empty; go on with --resume, replace the run in it with "
-            "--force, or choose another"
-        )
+    if force or all(_is_early(entry) for entry in path.iterdir()):
+        return
+    what = "go on with --resume, replace the run in it with --force"
+    if not (path / CONFIG).exists():
+        what = "it holds no run; write into it with --force"
+    raise ConfigError(f"--run-dir: {path} isn't empty; {what}, or choose another")
+
+
+def _is_early(entry: Path) -> bool:
+    """Whether it is what a run leaves that ended before its first checkpoint."""
+    if entry.name != ENVIRONMENT:
+        return entry.name == LOCK or is_stray(entry.name)
+    try:
+        return "seqtrain" in RunDirectory(entry.parent).environment()
+    except CheckpointError:
+        return False
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
@@ -215,7 +244,7 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
         CheckpointError: there is none.
     """
     if path is not None:
-        if not path.exists():
+        if not os.path.exists(path):
             raise CheckpointError(f"{path}: no such run (tried {path.absolute()})")
         return RunDirectory(path)
     pattern = "*" if name is None else f"{glob.escape(name)}-[0-9]*"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.readers.strict_json import parse_json as parse_strictly
-from seqtrain.errors import CheckpointError
+from seqtrain.errors import CheckpointError, reading_fault
 from seqtrain.runs.files import MANIFEST, complete_folder
 
 LARGEST_JSON = 2**28
@@ -22,6 +22,14 @@ READ_ATTEMPTS = 10
 """Times a folder is read, for a writer may be replacing it."""
 PAUSE = 0.01
 """Seconds that each further attempt waits longer."""
+SHOWN = 12
+"""Digits of a digest in a message."""
+FOREIGN = {
+    **{bytes([0x80, protocol]): "a pickle" for protocol in range(2, 6)},
+    b"PK\x03\x04": "a zip archive, as torch.save writes it",
+    b"\x1f\x8b": "a gzip archive",
+}
+"""What else weights are kept in, by its first bytes."""
 
 T = TypeVar("T")
 
@@ -56,13 +64,22 @@ class SavedFolder:
         Raises:
             CheckpointError: it or the manifest is missing, larger, or not what was written.
         """
-        digests = self._digests
-        content = _read(self.place / name, limit)
-        found = hashlib.sha256(content).hexdigest()
-        if found != digests.get(name):
+        digests, path = self._digests, self.place / name
+        content = _read(path, limit)
+        kind = _foreign_kind(content)
+        if kind:
             raise CheckpointError(
-                f"{self.place / name}: damaged: its SHA-256 is {found[:12]}…, "
-                f"the manifest says {str(digests.get(name))[:12]}…; restore it from a copy"
+                f"{path}: is {kind}; such files are never opened, for they can hold code; "
+                "restore it from a copy"
+            )
+        found, wanted = hashlib.sha256(content).hexdigest(), digests.get(name)
+        if not isinstance(wanted, str):
+            raise CheckpointError(f"{path}: no SHA-256 of it in {MANIFEST}; restore the folder")
+        if found != wanted:
+            is_, says = unlike(found, wanted)
+            raise CheckpointError(
+                f"{path}: damaged: its SHA-256 is {is_}, the manifest says {says}; "
+                "restore it from a copy"
             )
         return content
 
@@ -107,6 +124,29 @@ def parse_json(path: Path, content: bytes) -> Any:
         raise CheckpointError(f"{path}: not valid JSON ({error})") from None
 
 
+def unlike(first: str, second: str) -> tuple[str, str]:
+    """Shorten two digests to twelve digits in which they differ."""
+    pairs = enumerate(zip(first, second, strict=False))
+    start = next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
+    start = start // SHOWN * SHOWN
+    before = "…" if start else ""
+    return f"{before}{first[start:][:SHOWN]}…", f"{before}{second[start:][:SHOWN]}…"
+
+
+def _foreign_kind(content: bytes) -> str | None:
+    """Name a pickle or an archive by its first bytes.
+
+    A safetensors file begins with the length of its header; where that is below 16 MiB, with zeros
+    from the fourth byte on.
+    """
+    if content[3:8] == bytes(5):
+        return None
+    kinds = [kind for magic, kind in FOREIGN.items() if content.startswith(magic)]
+    if content[257:262] == b"ustar" and not content.startswith(b"{"):
+        kinds.append("a tar archive")
+    return kinds[0] if kinds else None
+
+
 def _read(path: Path, limit: int) -> bytes:
     """Read a regular file, without waiting on pipes and devices."""
     try:
@@ -120,7 +160,8 @@ def _read(path: Path, limit: int) -> bytes:
                 )
             return file.read(limit + 1)
     except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})") from None
+        wrong = CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})")
+        raise reading_fault(path, error) or wrong from None
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -99,7 +99,7 @@ def restore(
     Raises:
         ValueError: it isn't what `capture` returns for this optimizer.
     """
-    progress = _checked_progress(values)
+    progress = checked_progress(values)
     states: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
@@ -123,8 +123,12 @@ def restore(
     return progress
 
 
-def _checked_progress(values: dict[str, Any]) -> Progress:
-    """Counters that a run can have had: whole numbers from 0, finite sums, in proportion."""
+def checked_progress(values: dict[str, Any]) -> Progress:
+    """Return counters that a run can have had: whole numbers from 0, finite sums, in proportion.
+
+    Raises:
+        ValueError: a run can't have had these.
+    """
     wanted = asdict(Progress())
     if values.keys() != wanted.keys():
         raise ValueError(f"progress: expected {', '.join(wanted)}")

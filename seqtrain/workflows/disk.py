@@ -11,6 +11,7 @@ from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.runs.checkpoint import expected_size
 from seqtrain.runs.model_folder import Model
+from seqtrain.runs.run_directory import nearest_existing
 
 CHECKPOINTS = 5
 """Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""
@@ -28,11 +29,8 @@ def check_space(folder: Path, model: Model, learning: nn.Module, groups: Ints | 
     Raises:
         RunError: there is less; both are named in bytes.
     """
-    place = folder.absolute()
-    while not place.exists():
-        place = place.parent
     needed = CHECKPOINTS * expected_size(model, learning, groups)
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(nearest_existing(folder)).free
     if free < needed:
         raise RunError(
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "

@@ -45,6 +45,7 @@ class StartEvent:
         device, engine, engine_reason: what computes, and why.
         parameters: numbers that are learned.
         resumed_at: updates made before, where training or pretraining goes on.
+        nothing_left: why nothing is left to train; None where something is.
         pretraining: whether it begins or goes on before training.
         warnings: why going on may not be exact to the bit, a line each.
     """
@@ -56,8 +57,20 @@ class StartEvent:
     engine_reason: str
     parameters: int
     resumed_at: int
+    nothing_left: str | None
     pretraining: bool
     warnings: list[str]
+
+
+@dataclass(frozen=True)
+class WarningEvent:
+    """Something went wrong that doesn't stop the run.
+
+    Attributes:
+        line: what.
+    """
+
+    line: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +94,9 @@ class Run:
     test: Scores | None
 
 
-Event: TypeAlias = DataEvent | StartEvent | PretrainEpochEvent | StepEvent | EpochEvent | Run
+Event: TypeAlias = (
+    DataEvent | StartEvent | PretrainEpochEvent | StepEvent | EpochEvent | WarningEvent | Run
+)
 Listener: TypeAlias = Callable[[Event], None]
 
 RunLike: TypeAlias = Run | str | PathLike[str] | None

@@ -23,7 +23,7 @@ from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
-from seqtrain.workflows.resuming import check_config_unchanged
+from seqtrain.workflows.resuming import check_config_unchanged, read_standing
 from seqtrain.workflows.session import Session
 from seqtrain.workflows.stopping import StopSignals
 
@@ -71,9 +71,11 @@ def fit(
         run = _run_to_resume(directory, name, config, force=force) if resume else None
         if run is not None:
             held.enter_context(run.lock())
-        elif directory is not None:
+            standing = read_standing(run, config)
+        else:
             run_directory.check_free(directory, force=force)
-            _refuse_data_inside(directory, config)
+            if directory is not None:
+                _refuse_data_inside(directory, config)
         check_files(config, beside)
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)
@@ -83,7 +85,7 @@ def fit(
         session = Session(config, data, chosen, listener)
         with StopSignals() as signals:
             if run is not None:
-                session.resume(run)
+                session.resume(run, standing)
             else:
                 session.initialize()
                 place = directory or run_directory.RUNS

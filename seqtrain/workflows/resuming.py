@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.errors import CheckpointError
-from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
-from seqtrain.runs.model_folder import Model
-from seqtrain.runs.run_directory import CONFIG, RunDirectory
-from seqtrain.runs.saved_folder import read_folder
+from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
+from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
+from seqtrain.runs.saved_folder import read_folder, unlike
+from seqtrain.training.loop import Trainer
+from seqtrain.training.state import Progress, checked_progress
 
 MAY_CHANGE = (
     "training.max_epochs",
@@ -21,8 +24,94 @@ MAY_CHANGE = (
     "training.device",
 )
 """Keys that may differ from the run's config when it goes on."""
+ANEW = "start anew with --force"
 EXACT_ON = ("torch", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json on which the last bits of a result depend."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a run goes on from.
+
+    Attributes:
+        recorded: its environment.json.
+        folder: of the checkpoint.
+        checkpoint: the newest whole one.
+        warnings: a line for each damaged one that was skipped.
+    """
+
+    recorded: dict[str, Any]
+    folder: Path
+    checkpoint: Checkpoint
+    warnings: list[str]
+
+
+def read_standing(run: RunDirectory, config: Config) -> Standing:
+    """Read what a run goes on from, and refuse one that could not come to its end.
+
+    Args:
+        run: locked.
+        config: its own, but for what may change.
+
+    Raises:
+        ConfigError: more epochs are done than it allows.
+        CheckpointError: what going on needs is missing or damaged.
+    """
+    recorded = run.environment()
+    folder, checkpoint, skipped = newest_checkpoint(run)
+    try:
+        progress = checked_progress(checkpoint.progress)
+    except ValueError as error:
+        raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
+    run.check_metrics(checkpoint.metrics_length)
+    if not progress.pretraining:
+        _check_epochs(progress, config)
+        _check_best(progress, run)
+    return Standing(recorded, folder, checkpoint, skipped)
+
+
+def _check_epochs(progress: Progress, config: Config) -> None:
+    """Refuse to end a run before where it stands."""
+    begun, most = progress.epoch + bool(progress.batches_done), config.training.max_epochs
+    if begun > most:
+        done = f"epoch {begun} has begun" if progress.batches_done else f"{begun} epochs are done"
+        raise ConfigError(
+            f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
+        )
+
+
+def _check_best(progress: Progress, run: RunDirectory) -> None:
+    """Refuse to go on without the best model, unless the checkpoint holds it."""
+    if progress.best_epoch == 0 or is_best(progress):
+        return
+    try:
+        load_model(run.best)
+    except CheckpointError as error:
+        advice = f"restore it from a copy, or {ANEW}"
+        raise CheckpointError(
+            *error.problems, f"{run.best}: the run can't end without its best model; {advice}"
+        ) from None
+
+
+def is_best(progress: Progress) -> bool:
+    """Whether it stands at the end of the best epoch, so that its model is the best."""
+    return progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch
+
+
+def nothing_left(trainer: Trainer) -> str | None:
+    """Say why nothing is left to train, where it is so."""
+    settings = trainer.config.training
+    if trainer.progress.epoch >= settings.max_epochs:
+        return f"all {settings.max_epochs} epochs of training.max_epochs are done"
+    if trainer.out_of_patience:
+        since = f"no epoch was better since epoch {trainer.progress.best_epoch}"
+        return f"training.patience is {settings.patience}, and {since}"
+    return None
+
+
+def stays(path: Path) -> str:
+    """Say that something can't be removed."""
+    return f"{path}: can't be removed, so it stays; the next --resume tries again"
 
 
 def check_config_unchanged(config: Config, run: RunDirectory) -> None:
@@ -33,8 +122,7 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     """
     if not (run.path / CONFIG).is_file():
         raise CheckpointError(
-            f"{run.path}: no {CONFIG} in it, so no run to go on with; "
-            "name another, or fit anew with --force"
+            f"{run.path}: no {CONFIG} in it, so no run to go on with; name another, or {ANEW}"
         )
     before, now = _by_key(load_config(run.path / CONFIG)), _by_key(config)
     changed = [
@@ -61,14 +149,22 @@ def check_data_unchanged(
     Raises:
         CheckpointError: names each file that differs, with both digests.
     """
+    before = recorded["data"]
     changed = [
-        f"{file}: SHA-256 {found[:12]}…, but {run.path} began with "
-        f"{str(recorded['data'].get(file))[:12]}…; restore the file, or fit anew"
+        _changed_data(file, found, before.get(file), run)
         for file, found in digests.items()
-        if recorded["data"].get(file) != found
+        if before.get(file) != found
     ]
     if changed:
         raise CheckpointError(*changed)
+
+
+def _changed_data(file: str, found: str, recorded: Any, run: RunDirectory) -> str:
+    """Say how a data file differs from the one a run began with."""
+    if not isinstance(recorded, str):
+        return f"{file}: {run.path / ENVIRONMENT} has no SHA-256 of it; restore that, or {ANEW}"
+    now, then = unlike(found, recorded)
+    return f"{file}: SHA-256 {now}, but {run.path} began with {then}; restore the file, or {ANEW}"
 
 
 def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
@@ -79,17 +175,22 @@ def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
 
     Raises:
         CheckpointError: none is whole; says of each why.
+        RunError: none can be read, one of them because the machine failed to.
     """
     problems: list[str] = []
+    failed = False
     for folder in (run.last, run.previous):
         try:
             checkpoint = read_folder(folder, read_checkpoint)
-        except CheckpointError as error:
+        except (CheckpointError, RunError) as error:
             problems += error.problems
+            failed = failed or isinstance(error, RunError)
             continue
         step = checkpoint.progress.get("step")
         return folder, checkpoint, [f"{p}; going on from {folder} (step {step})" for p in problems]
-    raise CheckpointError(*problems)
+    if failed:
+        raise RunError(*problems)
+    raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to go on from; {ANEW}")
 
 
 def check_model_unchanged(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -28,13 +29,16 @@ from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
-from seqtrain.workflows.events import Listener, Run, StartEvent
+from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
 from seqtrain.workflows.pretraining import make_pretrainer, pretrain_line
 from seqtrain.workflows.resuming import (
+    Standing,
     check_data_unchanged,
     check_model_unchanged,
     inexact,
-    newest_checkpoint,
+    is_best,
+    nothing_left,
+    stays,
 )
 from seqtrain.workflows.stopping import StopSignals
 
@@ -89,19 +93,20 @@ class Session:
         self._save_last()
         run.write(CONFIG, render_config(self.config).encode())
 
-    def resume(self, run: RunDirectory) -> None:
-        """Take weights, optimizer, generators and position from the newest whole checkpoint.
+    def resume(self, run: RunDirectory, standing: Standing) -> None:
+        """Take weights, optimizer, generators and position from a checkpoint.
 
         Args:
             run: locked.
+            standing: what it goes on from.
 
         Raises:
-            CheckpointError: there is none, or config or data changed since.
+            CheckpointError: it doesn't fit, or the data changed since.
         """
-        recorded = run.environment()
-        check_data_unchanged(self.data.digests, recorded, run)
-        folder, checkpoint, self.warnings = newest_checkpoint(run)
-        self.warnings += inexact(recorded, environment(self.data, self.device))
+        folder, checkpoint = standing.folder, standing.checkpoint
+        check_data_unchanged(self.data.digests, standing.recorded, run)
+        self.warnings = standing.warnings
+        self.warnings += inexact(standing.recorded, environment(self.data, self.device))
         self.last_is_whole = folder == run.last
         check_model_unchanged(checkpoint.model, self.config, self.data.preprocessing, folder)
         pretraining = checkpoint.pretraining and self.data.unlabelled is not None
@@ -111,10 +116,11 @@ class Session:
         except ValueError as error:
             raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
         self.run, self.metrics_length = run, checkpoint.metrics_length
-        run.remove_strays()
+        self.warnings += map(stays, run.remove_strays())
         run.cut_metrics(self.metrics_length)
         self._save_best_if_due()
-        run.write(CONFIG, render_config(self.config).encode())
+        if not nothing_left(self.trainer):
+            run.write(CONFIG, render_config(self.config).encode())
 
     def train(self, stopped_by: int | None = None) -> Run:
         """Train to the end, save after every epoch, and score the test split.
@@ -135,6 +141,7 @@ class Session:
                 engine_reason=self.engine_reason,
                 parameters=sum(p.numel() for p in self.trainer.model.parameters()),
                 resumed_at=self.learner.progress.step,
+                nothing_left=nothing_left(self.trainer),
                 pretraining=self.learner.progress.pretraining,
                 warnings=self.warnings,
             )
@@ -144,7 +151,7 @@ class Session:
             answer = partial(self._answer, signals)
             self._learn(answer)
             if isinstance(self.learner, Pretrainer):
-                write_folder(self.run.pretrained, pretrained_files(self.model, self.learner.model))
+                self._write(self.run.pretrained, pretrained_files(self.model, self.learner.model))
                 self.learner = self.trainer
                 self._save_last()
                 self._learn(answer)
@@ -213,16 +220,21 @@ class Session:
 
     def _save_best_if_due(self) -> None:
         """Write the best model, right after the epoch that brought it was saved as the last."""
-        progress = self.trainer.progress
-        if progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch:
-            write_folder(self.run.best, model_files(self.model))
+        if is_best(self.trainer.progress):
+            self._write(self.run.best, model_files(self.model))
 
     def _save_last(self) -> None:
         """Write the model and all that going on from here needs."""
         checkpoint = Checkpoint(self.model, *self.learner.capture(), self.metrics_length)
         kept = self.run.previous if self.last_is_whole else None
-        write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
+        self._write(self.run.last, checkpoint_files(checkpoint), previous=kept)
         self.last_is_whole, self.saved_at = True, time.monotonic()
+
+    def _write(self, target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
+        """Write a folder, and say where the one it replaces can't be removed."""
+        left = write_folder(target, files, previous)
+        if left is not None:
+            self.listener(WarningEvent(stays(left)))
 
     def _finish(self, answer: Callable[[], None]) -> Run:
         """Score the test split at the best epoch, unless stopped meanwhile; close the metrics."""

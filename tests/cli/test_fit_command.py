@@ -99,7 +99,7 @@ BAD = {
     "not enough memory": (["--set", "model.hidden_size=65536"], ["hidden_size", "bytes"]),
     "missing data": (["--set", "data.train=none.tsv"], ["data.train", "none.tsv"]),
     "missing column": (["--set", "data.label=lable"], ["lable", "label"]),
-    "full directory": (["--run-dir", "full"], ["full", "--force", "--resume"]),
+    "full directory": (["--run-dir", "full"], ["full", "holds no run", "--force"]),
     "run directory is a file": (["--run-dir", "train.tsv"], ["train.tsv", "is a file"]),
     "nothing to resume": (["--resume", "--run-dir", "none"], ["none", "no such run"]),
     "no run to resume": (["--resume"], ["no run of c under"]),
@@ -179,6 +179,17 @@ def test_force_leaves_the_old_run_where_the_new_one_is_refused(project: Path, cl
     assert cli("fit", "c.yaml", "--run-dir", "r", "--force").code == 2
     after = listing(project)
     assert {**after, "train.tsv": before["train.tsv"]} == before
+
+
+@pytest.mark.parametrize("place", ["c.yaml/r", "c.yaml/deeper/r", "/dev/full/r", "x" * 300])
+def test_run_directory_that_cannot_be_is_refused_before_data_are_read(
+    project: Path, cli: Cli, place: str
+) -> None:
+    (project / "train.tsv").write_text("")
+    ended = cli("fit", "c.yaml", "--run-dir", place)
+    assert ended.code == 2
+    assert len(ended.problems) == 1
+    assert ended.err.startswith("seqtrain: --run-dir: ")
 
 
 def test_non_finite_loss_is_exit_3_and_names_rows(project: Path, cli: Cli) -> None:

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import pty
+import resource
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -289,6 +291,32 @@ def test_newest_run_is_the_default_and_is_named(project: Path, cli: Cli) -> None
     assert ended.code == 0
     assert "runs/a" in ended.err
     assert "runs/a" in cli("eval").err
+
+
+@pytest.mark.parametrize("limit", [10, 9001, 20002])
+def test_file_that_may_not_grow_ends_with_a_whole_row(
+    trained: Path, tmp_path: Path, cli: Cli, limit: int
+) -> None:
+    """A limit of a file's size stands in for a full disk."""
+    source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
+    source.write_text("rise\nfall the\n" * 1000)
+    arguments = ("predict", source, "--run", trained / "run", "--output", output, "--force")
+    assert cli(*arguments).code == 0
+    whole = output.read_bytes()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        ended = cli(*arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert ended.code == 3
+    assert f"{output}: File too large; it holds whole rows" in ended.err
+    held = output.read_bytes()
+    assert held == whole[: len(held)]
+    assert len(held) > limit - 9000
+    assert held[-1:] in (b"", b"\n")
 
 
 def test_device_must_be_present(trained: Path, cli: Cli) -> None:

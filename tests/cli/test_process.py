@@ -22,6 +22,7 @@ from test_resume import metrics
 from tiny import CONFIG, Cli
 
 from seqtrain.cli.main import ended_by_signals
+from seqtrain.cli.second_interrupt import ended_by_second_interrupt
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 15
@@ -68,7 +69,8 @@ import sys
 from seqtrain.cli.main import run
 import seqtrain
 for arguments in (["--help"], ["fit", "-h"], ["eval", "-h"], ["predict", "-h"], ["fit", "bad.yaml"],
-                  ["predict", "x", "--output", "."], ["config", "--schema"]):
+                  ["predict", "x", "--output", "."], ["fit", "bad.yaml", "--device", "foo"],
+                  ["eval", "--device", "gpu"], ["config", "--schema"]):
     try:
         run(arguments)
     except SystemExit as ended:
@@ -79,7 +81,7 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
         [sys.executable, "-X", "importtime", "-c", script], cwd=tmp_path, capture_output=True
     )
     codes = [line for line in ended.stdout.splitlines() if line.startswith(b"code")]
-    assert codes == [b"code 0"] * 4 + [b"code 2"] * 2 + [b"code 0"]
+    assert codes == [b"code 0"] * 4 + [b"code 2"] * 4 + [b"code 0"]
     assert ended.returncode == 0
 
 
@@ -186,6 +188,45 @@ def test_signal_while_training_saves_and_resume_is_exact(
     for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
         assert Path("whole", name).read_bytes() == Path("cut", name).read_bytes()
     assert metrics("whole") == metrics("cut")
+
+
+NATIVE = """
+import torch
+from seqtrain.cli.second_interrupt import ended_by_second_interrupt
+from seqtrain.workflows.stopping import StopSignals
+matrix = torch.zeros(2000, 2000)
+with ended_by_second_interrupt(), StopSignals():
+    print("ready", flush=True)
+    try:
+        torch.linalg.matrix_power(matrix, 2**62)  # a minute in one call
+    finally:
+        print("over", flush=True)
+"""
+
+
+def test_second_sigint_ends_a_long_native_call() -> None:
+    """Python could answer it only once the call is over, as the output would say."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", NATIVE], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with program:
+        assert program.stdout
+        assert program.stderr
+        assert program.stdout.readline() == b"ready\n"
+        while program.poll() is None:  # two that come together are one to the system
+            program.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        assert program.stdout.read() == b""
+        assert program.stderr.read() == b"seqtrain: interrupted\n"
+    assert program.returncode == 130
+
+
+def test_wakeup_of_signals_is_given_back() -> None:
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with ended_by_second_interrupt():
+        pass
+    assert signal.set_wakeup_fd(before) == before
 
 
 def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:

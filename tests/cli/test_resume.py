@@ -97,7 +97,87 @@ def test_two_damaged_checkpoints_are_refused(project: Path, cli: Cli) -> None:
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 2
     assert ["r/last/" in ended.problems[0], "r/previous/" in ended.problems[1]] == [True, True]
+    assert "start anew with --force" in ended.problems[-1]
     assert listing(project) == before
+
+
+def remove_best() -> None:
+    shutil.rmtree("r/best")
+
+
+def damage_best() -> None:
+    Path("r/best/model.safetensors").write_bytes(b"x" * 100)
+
+
+def damage_checkpoints() -> None:
+    for folder in ("last", "previous"):
+        Path("r", folder, "training_state.json").write_bytes(b"{}")
+
+
+def shorten_metrics() -> None:
+    Path("r/metrics.jsonl").write_text("")
+
+
+@pytest.mark.parametrize("harm", [remove_best, damage_best, damage_checkpoints, shorten_metrics])
+def test_run_that_cannot_end_is_refused_before_data_are_read(
+    project: Path, cli: Cli, harm: Callable[[], None]
+) -> None:
+    """The best epoch is the first; the last checkpoint stands after the second."""
+    epochs = ("--set", "training.max_epochs=2", "--set", "training.lr=1e-9")
+    cli("fit", "c.yaml", "--run-dir", "r", *epochs)
+    harm()
+    write_table(project / "train.tsv", [("broken", "")])
+    before = listing(project)
+    longer = ("--set", "training.max_epochs=4", "--set", "training.lr=1e-9")
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *longer)
+    assert ended.code == 2
+    assert "train.tsv" not in ended.err
+    assert ended.problems[-1].endswith("start anew with --force")
+    assert all(problem.startswith("seqtrain: ") for problem in ended.problems)
+    assert listing(project) == before
+
+
+def test_fewer_epochs_than_are_done_are_refused(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r")
+    before = listing(project)
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--set", "training.max_epochs=1")
+    assert ended.code == 2
+    assert ended.err == (
+        "seqtrain: training.max_epochs: found 1, but 2 epochs are done; expected 2 or more\n"
+    )
+    assert listing(project) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("training.max_epochs=2",), "all 2 epochs of training.max_epochs are done; raise it"),
+        (
+            ("training.max_epochs=9", "training.patience=1"),
+            "training.patience is 1, and no epoch was better since epoch 1; raise",
+        ),
+    ],
+)
+def test_run_with_nothing_left_says_why_and_keeps_its_config(
+    project: Path, cli: Cli, options: tuple[str, ...], why: str
+) -> None:
+    """So low a learning rate brings no better epoch than the first."""
+    slow = ("--set", "training.lr=1e-9")
+    cli("fit", "c.yaml", "--run-dir", "r", *slow)
+    before = Path("r/config.yaml").read_bytes()
+    sets = [word for option in options for word in ("--set", option)]
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *slow, *sets)
+    assert ended.code == 0
+    assert f"nothing is left to train: {why}" in ended.err
+    assert "going on" not in ended.err
+    assert Path("r/config.yaml").read_bytes() == before
+
+
+def test_newest_run_is_named_where_none_is_given(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "runs/c-1")
+    ended = cli("fit", "c.yaml", "--resume")
+    assert ended.code == 0
+    assert ended.problems[0] == "going on with the newest run of c: runs/c-1"
 
 
 def test_best_lost_between_two_saves_is_written_again(project: Path, cli: Cli) -> None:
@@ -139,6 +219,35 @@ def test_run_without_a_config_cannot_be_resumed(project: Path, cli: Cli) -> None
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume")
     assert ended.code == 2
     assert "--force" in ended.err
+
+
+EARLY = {".lock": "7\n", ".last-7-0/model.json": "{", ".environment.json-7-0": "{"}
+"""What a fit leaves that is killed before its first checkpoint."""
+OURS = '{"seqtrain": "0.1.0", "data": {}}'
+
+
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+
+def test_what_ended_before_its_first_checkpoint_needs_no_force(project: Path, cli: Cli) -> None:
+    write_files(Path("r"), {**EARLY, "environment.json": OURS})
+    assert cli("fit", "c.yaml", "--run-dir", "r").code == 0
+    assert not [path.name for path in Path("r").iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    "others", [{"environment.json": '{"data": {}}'}, {"environment.json": ""}, {"last/x": ""}]
+)
+def test_what_may_be_mine_needs_force(project: Path, cli: Cli, others: dict[str, str]) -> None:
+    write_files(Path("r"), {**EARLY, **others})
+    before = listing(Path("r"))
+    ended = cli("fit", "c.yaml", "--run-dir", "r")
+    assert ended.code == 2
+    assert "isn't empty; it holds no run; write into it with --force" in ended.err
+    assert listing(Path("r")).keys() >= before.keys() - {".lock"}
 
 
 HOLDER = """

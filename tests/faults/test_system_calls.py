@@ -84,6 +84,27 @@ def test_without_exchange_a_kill_at_every_call_loses_nothing(template: Path, str
         assert whole[0][0] in (OLD, NEW)
 
 
+def test_what_cannot_be_removed_stays_and_goes_later(
+    template: Path, strace: str, project: Path
+) -> None:
+    """As where one of its files is immutable."""
+    refuse = ("-e", "inject=unlinkat:error=EPERM")
+    run = copied(template, "run")
+    code, _ = trace(strace, run, save_new, *refuse)
+    assert code == 0
+    assert sum(path.name.startswith(".") for path in run.iterdir()) == 2
+    check_recovery(run, {NEW}, least=2)
+    code, _ = trace(strace, project, begin_short_run, *refuse)
+    assert code == 0
+    (told,) = project.glob("err-*")
+    warnings = [line for line in told.read_text().splitlines() if "can't be removed" in line]
+    left = {path.name for path in (project / "r").iterdir() if path.name.startswith(".")}
+    assert len(warnings) == len(left) == 1
+    assert left.pop() in warnings[0]
+    assert "can't be removed" not in fit(project, "r", *SHORT).err
+    assert not [path for path in (project / "r").iterdir() if path.name.startswith(".")]
+
+
 def begin_short_run(folder: Path) -> None:
     """The program itself: three saves and more, in a second or so under strace.
 
@@ -91,6 +112,68 @@ def begin_short_run(folder: Path) -> None:
     """
     arguments = fit_arguments(folder, str(folder / "r"), *SHORT, "--no-cache")
     run_program(str(folder), arguments, None)
+
+
+def predict(folder: Path) -> None:
+    run_program(str(folder), ["predict", "test.tsv", "--run", "r"], None)
+
+
+def begin_uncached(folder: Path) -> None:
+    run_program(str(folder), ["fit", "c.yaml", "--run-dir", "new", "--no-cache"], None)
+
+
+def go_on(folder: Path) -> None:
+    run_program(str(folder), fit_arguments(folder, "r"), None)
+
+
+@pytest.mark.parametrize("fault", ["read:error=EIO", "openat:error=EMFILE", "openat:error=ENFILE"])
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("c.yaml", begin_uncached),
+        ("train.tsv", begin_uncached),
+        ("test.tsv", predict),
+        ("r/best/model.safetensors", predict),
+        ("r/best/manifest.json", go_on),
+        ("r/environment.json", go_on),
+    ],
+)
+def test_machine_that_fails_to_read_is_exit_3(
+    project: Path, strace: str, name: str, task: Callable[[Path], None], fault: str
+) -> None:
+    fit(project, "r")
+    before = fingerprint(project / "r")
+    call = fault.split(":")[0]
+    options = (
+        "-P",
+        name,
+        "-P",
+        str(project / name),
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={fault}",
+    )
+    code, lines = trace(strace, project, task, *options)
+    assert "(INJECTED)" in "".join(lines)
+    (told,) = project.glob("err-*")
+    problems = [x for x in told.read_text().splitlines() if x.startswith("seqtrain: ")]
+    assert (code, len(problems)) == (3, 1), problems
+    assert name in problems[0]
+    assert "the machine failed to read it" in problems[0]
+    assert fingerprint(project / "r") == before
+
+
+def test_checkpoint_that_the_machine_fails_to_read_is_skipped(project: Path, strace: str) -> None:
+    fit(project, "r")
+    whole = fingerprint(project / "r")
+    refuse = ("-e", "trace=openat", "-e", "inject=openat:error=EIO:when=1")
+    code, _ = trace(strace, project, go_on, "-P", "r/last/model.json", *refuse)
+    assert code == 0
+    (told,) = project.glob("err-*")
+    assert "going on from r/previous" in told.read_text()
+    told.unlink()
+    assert fingerprint(project / "r") == whole
 
 
 @pytest.mark.slow

@@ -148,11 +148,16 @@ def file_size_limit(size: int) -> Iterator[None]:
 def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path: Path) -> None:
     write_atomically(tmp_path / "file", b"old")
     write_folder(tmp_path / "best", OLD)
+    kept = r" \(1,0\d\d bytes were to be written\); the previous one is untouched$"
     with file_size_limit(100):
-        with pytest.raises(RunError, match="file"):
+        with pytest.raises(RunError, match=f"file: .*{kept}"):
             write_atomically(tmp_path / "file", b"x" * 1000)
-        with pytest.raises(RunError, match="best"):
+        with pytest.raises(RunError, match=f"best: .*{kept}"):
             write_folder(tmp_path / "best", {"a": b"x", "b": b"x" * 1000})
+        with pytest.raises(RunError, match=r"new: .*written\)$"):
+            write_atomically(tmp_path / "new", b"x" * 1000)
+        with pytest.raises(RunError, match=r"last: .*written\)$"):
+            write_folder(tmp_path / "last", {"a": b"x" * 1000})
     assert (tmp_path / "file").read_bytes() == b"old"
     assert read_folder(tmp_path / "best", content) == OLD
     assert {path.name for path in tmp_path.iterdir()} == {"file", "best"}

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, SeqtrainError, reading_fault
 
 GZIP_MAGIC = b"\x1f\x8b"
-GZIP_BUFFER = 1 << 18
+BUFFER = 1 << 18
 BOMB_RATIO = 1000
 BOMB_FREE_BYTES = 100_000_000
 
@@ -27,9 +27,12 @@ def display_name(path: str) -> str:
     return path if path and path.isprintable() else ascii(path)[1:-1] or "''"
 
 
-def file_problem(path: str, error: OSError | ValueError) -> DataError:
-    """Word the operating system's refusal of a path."""
+def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
+    """Word the operating system's refusal of a path, or the machine's failure to read it."""
     name = display_name(path)
+    fault = reading_fault(name, error)
+    if fault is not None:
+        return fault
     if isinstance(error, FileNotFoundError):
         return DataError(f"{name}: no such file (looked for {display_name(os.path.abspath(path))})")
     return DataError(f"{name}: {getattr(error, 'strerror', None) or error}")
@@ -63,7 +66,7 @@ def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
         if stream.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
             raise DataError(f"{display_name(path)}: named .gz, but the data are not gzip")
         stream.seek(0)
-        yield io.BufferedReader(_Inflated(stream), GZIP_BUFFER)
+        yield io.BufferedReader(_Inflated(stream), BUFFER)
 
 
 def open_file(path: str, *, pipes: bool) -> BinaryIO:
@@ -71,16 +74,33 @@ def open_file(path: str, *, pipes: bool) -> BinaryIO:
 
     Raises:
         DataError: for what is missing, unreadable, or no file.
+        RunError: the machine failed to open it, or, later, to read it.
     """
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
-            return open(path, "rb")
+            return io.BufferedReader(_File(path), BUFFER)
     except (OSError, ValueError) as error:
         raise file_problem(path, error) from None
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
     kind = kinds.get(stat.S_IFMT(mode), "a device or socket")
     raise DataError(f"{display_name(path)}: is {kind}; expected a regular file")
+
+
+class _File(io.FileIO):
+    """A file whose readers needn't tell damage in it from a fault of the machine."""
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise file_problem(str(self.name), error) from None
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise file_problem(str(self.name), error) from None
 
 
 class _Inflated(io.RawIOBase):
