@@ -26,7 +26,6 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure how fast and how good each way to run CONFIG's model is here; recommend one."""
-    import json
     from dataclasses import asdict
     from pathlib import Path
 
@@ -40,6 +39,7 @@ def compare(
     check_chart(chart, force=force)
     note(f"measuring for {seconds} s, in turns")
 
+    from seqtrain.cli.json_line import json_line
     from seqtrain.cli.progress import Progress
     from seqtrain.runs.files import write_atomically
     from seqtrain.workflows.compare import compare as run_comparison
@@ -58,7 +58,7 @@ def compare(
     if chart:
         write_atomically(Path(chart), draw_chart(result, title=Path(config).stem).encode())
     if as_json:
-        print(json.dumps(asdict(result), allow_nan=False))
+        print(json_line(asdict(result)))
     else:
         from seqtrain.cli.compare_screen import show_comparison
 

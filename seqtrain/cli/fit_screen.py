@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Literal
 
 from rich.table import Table
@@ -13,8 +12,9 @@ from tqdm import tqdm
 from seqtrain.cli.console import note, small_table, stderr_console, warn
 from seqtrain.cli.eval_screen import score_tables
 from seqtrain.data.summary import SplitSummary, unknown_share
-from seqtrain.training.loop import EpochEvent, StepEvent
+from seqtrain.training.loop import EpochEvent
 from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent, perplexity
+from seqtrain.training.steps import StepEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
 LOSS_SMOOTHING = 0.98
@@ -38,12 +38,7 @@ class FitScreen:
     def __enter__(self) -> FitScreen:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close_bar()
 
     def __call__(self, event: Event) -> None:

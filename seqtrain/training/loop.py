@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,30 +24,9 @@ from seqtrain.training.metrics import Scores
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
 from seqtrain.training.state import Progress, capture, restore
+from seqtrain.training.steps import StepEvent, learn_batches
 
 SHOWN_LINES = 10
-
-
-@dataclass(frozen=True)
-class StepEvent:
-    """One update was made.
-
-    Attributes:
-        epoch: its number, from 1.
-        step: updates made, this one included.
-        batch, num_batches: batches done in this epoch, and how many it has.
-        loss: mean over the batch's examples, in nats.
-        lr: learning rate of this update.
-        tokens: steps of the batch's sequences, padding left out.
-    """
-
-    epoch: int
-    step: int
-    batch: int
-    num_batches: int
-    loss: float
-    lr: float
-    tokens: int
 
 
 @dataclass(frozen=True)
@@ -140,20 +118,7 @@ class Trainer:
         self.model.train()
         while progress.epoch < settings.max_epochs and not self.out_of_patience:
             plan = self.plan(progress.epoch)
-            for rows in plan[progress.batches_done :]:
-                began = time.perf_counter()
-                lr = self._lr_after(progress.step)
-                loss, tokens = self.update(rows, lr)
-                progress.seconds += time.perf_counter() - began
-                yield StepEvent(
-                    epoch=progress.epoch + 1,
-                    step=progress.step,
-                    batch=progress.batches_done,
-                    num_batches=len(plan),
-                    loss=loss,
-                    lr=lr,
-                    tokens=tokens,
-                )
+            yield from learn_batches(plan, progress, self.update, self._lr_after, StepEvent)
             yield self._finish_epoch(plan, before_scoring)
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

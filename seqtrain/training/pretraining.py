@@ -7,7 +7,6 @@ epochs of the section pretraining.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +22,11 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.training.inference import EVALUATION_BATCHING
-from seqtrain.training.loop import StepEvent
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
 from seqtrain.training.state import Progress, capture, check_tensor, restore
+from seqtrain.training.steps import StepEvent, learn_batches
 
 OWN = "pretraining."
 """Before the name of a captured tensor of the model that isn't the classifier's."""
@@ -118,20 +117,7 @@ class Pretrainer:
         while progress.epoch < self.settings.max_epochs:
             self.model.train()
             plan = self._plan(progress.epoch)
-            for rows in plan[progress.batches_done :]:
-                began = time.perf_counter()
-                lr = lr_at(progress.step, self.total_steps, self.settings)
-                loss, tokens = self.update(rows, lr)
-                progress.seconds += time.perf_counter() - began
-                yield PretrainStepEvent(
-                    epoch=progress.epoch + 1,
-                    step=progress.step,
-                    batch=progress.batches_done,
-                    num_batches=len(plan),
-                    loss=loss,
-                    lr=lr,
-                    tokens=tokens,
-                )
+            yield from learn_batches(plan, progress, self.update, self._lr_after, PretrainStepEvent)
             yield self._finish_epoch(before_scoring)
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -191,7 +177,7 @@ class Pretrainer:
     def _finish_epoch(self, before_scoring: Callable[[], None]) -> PretrainEpochEvent:
         """Score validation, and move on to the next epoch."""
         progress = self.progress
-        lr = lr_at(progress.step - 1, self.total_steps, self.settings)
+        lr = self._lr_after(progress.step - 1)
         catch_up_tokens(self.optimizer, self.model.embedding, None, lr=lr)
         validation_loss = None
         if self.validation is not None:
@@ -224,6 +210,9 @@ class Pretrainer:
                 losses = self.model(collate(store.__getitems__(rows)).to(self.device).packed)
             total, count = total + float(losses.sum()), count + len(losses)
         return total / count
+
+    def _lr_after(self, step: int) -> float:
+        return lr_at(step, self.total_steps, self.settings)
 
     def _plan(self, epoch: int) -> list[Ints]:
         return plan_epoch(

@@ -14,6 +14,7 @@ from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
+from seqtrain.runs.saved_folder import unlike
 from seqtrain.training.metrics import Scores
 from seqtrain.training.prefixes import score_prefixes
 from seqtrain.workflows.classifier import Classifier, load
@@ -120,7 +121,8 @@ def _check_unchanged(path: Path, files: list[str]) -> None:
     for file in files:
         found, then = digest(file), str(recorded.get(file))
         if found != then:
+            is_, was = unlike(found, then)
             raise DataError(
-                f"{file}: changed since the run: SHA-256 {found[:12]}…, then {then[:12]}…; "
+                f"{file}: changed since the run: SHA-256 {is_}, then {was}; "
                 "the held-out rows can't be found again; give a labelled file with --data"
             )

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import recv_handle
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,12 +82,7 @@ class Nursery:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.end()
 
     def start(self, names: Iterable[str], task: Task) -> dict[str, Contender]:

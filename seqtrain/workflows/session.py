@@ -24,9 +24,10 @@ from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
-from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
+from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
+from seqtrain.training.steps import StepEvent
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent

@@ -18,7 +18,8 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
 from seqtrain.training.inference import predict_logits
-from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
+from seqtrain.training.loop import EpochEvent, Trainer
+from seqtrain.training.steps import StepEvent
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]

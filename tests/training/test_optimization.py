@@ -18,9 +18,10 @@ from seqtrain.data.store import StoreBuilder
 from seqtrain.model import native
 from seqtrain.model.native import why_not
 from seqtrain.training import sparse
-from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
+from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.optimization import lr_at
 from seqtrain.training.sparse import clip_gradients
+from seqtrain.training.steps import StepEvent
 
 MakeTrainer = Callable[..., Trainer]
 SCHEDULES = ["constant", "linear", "cosine", "plateau"]

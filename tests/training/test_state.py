@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.store import SequenceStore
-from seqtrain.training.loop import EpochEvent, StepEvent, Trainer
+from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.state import capture, restore
+from seqtrain.training.steps import StepEvent
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]

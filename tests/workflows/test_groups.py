@@ -13,7 +13,7 @@ import pytest
 
 import seqtrain
 from seqtrain.errors import DataError, Interrupted
-from seqtrain.training.loop import StepEvent
+from seqtrain.training.steps import StepEvent
 from seqtrain.workflows import classifier as classifier_module
 from seqtrain.workflows import steps as steps_module
 
