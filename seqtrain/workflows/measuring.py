@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import RunError
-from seqtrain.workflows.stopping import StopSignals
+from seqtrain.workflows.stopping import STOPPING, StopSignals
 from seqtrain.workflows.task import Task
 
 TURN = 0.15
@@ -68,6 +68,9 @@ class Nursery:
         if not hasattr(os, "fork"):
             raise RunError("this system can't fork processes; compare runs on Linux and macOS")
         descriptor = self._theirs.fileno()
+        # Until it has a group of its own, the new process would note our signals, and tell of them
+        # where ours are told; it never answers any itself.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
             with _signals_wait():
                 self._process = subprocess.Popen(
@@ -77,7 +80,9 @@ class Nursery:
                     start_new_session=True,
                 )
                 self._theirs.close()
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         except BaseException:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self.end()
             raise
         return self
