@@ -14,7 +14,7 @@ from typing import Annotated, TextIO
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli import check, compare, config, evaluate, fit, init, predict, reconstruct
 from seqtrain.cli.second_interrupt import INTERRUPTED, ended_by_second_interrupt
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, SeqtrainError, one_line, printable
@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("init")(init.init)
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)

@@ -26,7 +26,7 @@ KNOWN_KEYS: tuple[Keys, ...] = (
 
 FOREIGN_NAMES: dict[Keys, tuple[str, ...]] = {
     ("data", "validation"): ("val", "dev"),
-    ("data", "format"): ("delimiter", "sep"),
+    ("data", "delimiter"): ("sep", "separator"),
     ("data", "sequence"): ("text", "text_column", "input"),
     ("data", "label"): ("label_column", "target", "y"),
     ("data", "min_count"): ("min_freq",),

@@ -62,6 +62,8 @@ class DataConfig(Section):
     """csv, tsv: whether the first row names the columns; auto: true where a column is named."""
     quoting: Literal["auto", "standard", "none"] = "auto"
     """csv, tsv: standard reads "…" as one field; auto: standard for csv, none for tsv."""
+    delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
+    """csv, tsv: what separates fields; auto: tab in tsv, found from the first lines in csv."""
     kind: Literal["text", "tokens", "features"] = "text"
     """text; tokens (symbols, already split); features (one vector of floats a step)."""
     sequence: Column | Columns | None = None

@@ -118,6 +118,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
         kind=data.kind,
         header=data.header,
         quoting=data.quoting,
+        delimiter=data.delimiter,
         sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
         label=data.label,
         group=data.group,

@@ -17,6 +17,12 @@ from seqtrain.errors import DataError
 Lines: TypeAlias = Iterator[tuple[int, str]]
 Record: TypeAlias = tuple[int, list[str]]
 
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+"""Names of the delimiters in the config, most usual first."""
+EXCEL_HINT = re.compile(r"sep=(.)")
+"""First line by which Excel says what separates the fields."""
+SNIFFED_LINES = 20
+
 _INSIDE_QUOTES = re.compile(r'(?:[^"]+|"")*')
 
 
@@ -36,7 +42,7 @@ def read_delimited(
     """
     columns = options.sequence_columns()
     label_column = options.label_column(labelled)
-    records = _read_records(stream, options, problems)
+    records = read_records(stream, options, problems)
     first = next(records, None)
     if first is None:
         return
@@ -66,21 +72,55 @@ def read_delimited(
     yield from parse_rows(_even_rows(records, width, problems), parse, problems)
 
 
-def _read_records(
-    stream: BinaryIO, options: ReadOptions, problems: RowProblems
-) -> Iterator[Record]:
+def read_records(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> Iterator[Record]:
     """Yield the fields of each row and the line where it begins."""
-    delimiter = "\t" if options.format == "tsv" else ","
-    quoting = options.quoting
-    if quoting == "auto":
-        quoting = "standard" if options.format == "csv" else "none"
-    if quoting == "standard":
-        yield from _quoted_records(
-            read_lines(stream, problems, keep_ends=True), delimiter, problems
-        )
+    quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
+    delimiter = delimiter_of(stream, options)
+    lines = read_lines(stream, problems, keep_ends=True)
+    if options.format == "csv":
+        lines = _without_hint(lines)
+    if quoted:
+        yield from _quoted_records(lines, delimiter, problems)
     else:
-        for line, text in read_lines(stream, problems):
-            yield line, text.split(delimiter)
+        for line, text in lines:
+            yield line, without_end(text).split(delimiter)
+
+
+def delimiter_of(stream: BinaryIO, options: ReadOptions) -> str:
+    """Tell what separates the fields of a file, which stays where it is.
+
+    Args:
+        stream: buffered bytes, at their start.
+        options: delimiter and format.
+
+    Returns:
+        The character: of the config; a tab in tsv; of Excel's first line `sep=;`; else the first of
+        comma, semicolon, tab and pipe that stands equally often, at least once, in each of the
+        first lines outside quotes; a comma where none does.
+    """
+    if options.delimiter != "auto":
+        return DELIMITERS[options.delimiter]
+    if options.format == "tsv":
+        return DELIMITERS["tab"]
+    peek = getattr(stream, "peek", lambda: b"")
+    *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
+    lines = [line.removesuffix("\r") for line in (whole or [rest])[:SNIFFED_LINES]]
+    hint = EXCEL_HINT.fullmatch(lines[0])
+    if hint:
+        return hint[1]
+    bare = [line for line in re.sub(r'"(?:[^"]|"")*"', "", "\n".join(lines)).split("\n") if line]
+    for delimiter in DELIMITERS.values():
+        counts = {line.count(delimiter) for line in bare}
+        if len(counts) == 1 and counts != {0}:
+            return delimiter
+    return DELIMITERS["comma"]
+
+
+def _without_hint(lines: Lines) -> Lines:
+    """Drop Excel's line `sep=;` where it comes first."""
+    for line, text in lines:
+        if line > 1 or not EXCEL_HINT.fullmatch(without_end(text)):
+            yield line, text
 
 
 def _quoted_records(lines: Lines, delimiter: str, problems: RowProblems) -> Iterator[Record]:

@@ -43,7 +43,7 @@ def read_jsonl(
             raise BadRow(f"expected a JSON object, found {json_type(row)}")
         parts = [_sequence(row, name, options.kind) for name in names]
         label = None
-        if label_name is not None and (labelled or label_name in row):
+        if label_name is not None and (labelled or label_name.partition(".")[0] in row):
             label = _label(_field(row, label_name), label_name, labelled)
         group = None
         if group_name is not None:
@@ -61,11 +61,15 @@ def _field_name(key: str, column: Column) -> str:
     return column
 
 
-def _field(row: dict[str, object], name: str) -> object:
-    """Return a field that must be there."""
-    if name not in row:
-        raise BadRow(missing_name("field", name, row))
-    return row[name]
+def _field(row: dict[str, object], name: str, outer: str = "") -> object:
+    """Return a field that must be there; `a.b` is the field b of the object a."""
+    if name in row:
+        return row[name]
+    first, dot, rest = name.partition(".")
+    nested = row.get(first)
+    if not dot or not isinstance(nested, dict):
+        raise BadRow(missing_name("field", outer + name, [outer + each for each in row]))
+    return _field(nested, rest, f"{outer}{first}.")
 
 
 def _sequence(row: dict[str, object], name: str, kind: str) -> Sequence:

@@ -23,6 +23,7 @@ class ReadOptions:
         kind: text, tokens or features.
         header: csv, tsv: whether the first row names the columns; auto: where one is named.
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
+        delimiter: csv, tsv: comma, semicolon, tab, pipe, or auto (found from the first lines).
         sequence: column of the sequence, a name or an index from 0; several are joined.
         label: column of the label.
         group: column of the group that a row belongs to.
@@ -34,6 +35,7 @@ class ReadOptions:
     kind: str = "text"
     header: Literal["auto"] | bool = "auto"
     quoting: str = "auto"
+    delimiter: str = "auto"
     sequence: Column | list[Column] | None = None
     label: Column | None = None
     group: Column | None = None

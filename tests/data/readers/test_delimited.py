@@ -206,3 +206,33 @@ def test_quotes_inside_an_unquoted_field_are_data(read: Read) -> None:
     assert read('text,label\n5" pipe,x\n', "a", **CSV)[0].sequence == '5" pipe'
     assert read('text,label\n"a",x\n', "a", **CSV, quoting="none")[0].sequence == '"a"'
     assert read('text\tlabel\n"a\tx\n', "a", **TSV)[0].sequence == '"a'
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_csv_by_another_mark(read: Read, mark: str) -> None:
+    content = f'text{mark}label\na, b{mark}x\n"c{mark} d"{mark}y\n'
+    assert seen(read(content, "a.csv", **CSV)) == [("a, b", "x", 2), (f"c{mark} d", "y", 3)]
+
+
+def test_a_comma_goes_first_and_is_the_last_resort(read: Read) -> None:
+    assert seen(read("text,label\na;b,x\nc;d,y\n", "a.csv", **CSV)) == [
+        ("a;b", "x", 2),
+        ("c;d", "y", 3),
+    ]
+    one = {"format": "csv", "sequence": "text"}
+    assert seen(read("text\na; b\nc\n", "a.csv", labelled=False, **one)) == [
+        ("a; b", None, 2),
+        ("c", None, 3),
+    ]
+
+
+def test_excel_names_the_mark_in_a_line_of_its_own(read: Read) -> None:
+    assert seen(read("\ufeffsep=;\r\ntext;label\r\na,b;x\r\n", "a.csv", **CSV)) == [("a,b", "x", 3)]
+
+
+def test_the_mark_that_is_set_counts(read: Read) -> None:
+    content = "text,label;more\na,x;y\n"
+    rows = read(content, "a.csv", **{**CSV, "label": "label;more"}, delimiter="comma")
+    assert seen(rows) == [("a", "x;y", 2)]
+    rows = read("text|label\na\tb|x\n", "a.tsv", **TSV, delimiter="pipe")
+    assert seen(rows) == [("a\tb", "x", 2)]

@@ -172,3 +172,15 @@ def test_features(read: Read) -> None:
 def test_features_that_are_refused(refuse: Refuse, text: str, problem: str) -> None:
     content = f'{{"text": [[1, 2]], "label": 1}}\n{{"text": {text}, "label": 1}}\n'
     assert refuse(content, "a", **OPTIONS, kind="features") == (f"a:2: {problem}",)
+
+
+def test_a_field_of_an_object_within(read: Read, refuse: Refuse) -> None:
+    names = {"format": "jsonl", "sequence": "doc.text", "label": "meta.gold.label"}
+    line = json.dumps({"doc": {"text": "a b"}, "meta": {"gold": {"label": "x"}}}) + "\n"
+    assert [(each.sequence, each.label) for each in read(line, "a.jsonl", **names)] == [
+        ("a b", "x")
+    ]
+    plain = json.dumps({"doc.text": "whole", "meta": {"gold": {"label": "x"}}}) + "\n"
+    assert read(plain, "a.jsonl", **names)[0].sequence == "whole"
+    (problem,) = refuse(line, "a.jsonl", **{**names, "sequence": "doc.txet"})
+    assert problem == ("a.jsonl:1: no field 'doc.txet'; found 'doc.text'; did you mean 'doc.text'?")

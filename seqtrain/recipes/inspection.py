@@ -1,0 +1,375 @@
+"""What a file of labelled sequences looks like: format, columns, kind, sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from os.path import isdir
+from typing import Any
+
+import numpy as np
+
+from seqtrain.config.formats import ENDINGS, resolve_format
+from seqtrain.data.examples import RowProblems, shorten
+from seqtrain.data.readers import Column, ReadOptions, read_examples
+from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
+from seqtrain.data.readers.files import display_name, open_input
+from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.readers.rows import is_blank_line
+from seqtrain.data.readers.strict_json import parse_json
+from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.errors import DataError
+from seqtrain.recipes.columns import (
+    choose_label,
+    choose_sequence,
+    find_group,
+    flattened,
+    gather,
+    has_header,
+)
+from seqtrain.recipes.texts import TextFacts, inspect_texts
+
+SAMPLE = 4096
+"""Rows that texts are judged from, at most, evenly spread over the file."""
+FEW_SYMBOLS = 1000
+"""Distinct integers of an npz file that still count as symbols."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user says of a data file, each None where it is to be found.
+
+    Attributes:
+        label, sequence, group: columns.
+        header: whether the first row names the columns.
+        kind: text, tokens or features.
+    """
+
+    label: Column | None = None
+    sequence: list[Column] | None = None
+    group: Column | None = None
+    header: bool | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a data file.
+
+    Attributes:
+        reading: how its rows are read.
+        header: what data.header has to say; None: auto is right.
+        rows: how many.
+        classes: rows per label.
+        lengths: shortest, median, 95 % and longest, in time steps of the chosen split.
+        text: of texts, how they are split.
+        channels: of features.
+        scales: of features, how many times the largest deviation of a series is the smallest.
+        symbols: distinct tokens of the sample.
+        delimiter: name of what separates columns, where it is not the format's own.
+        group: a column that looks like a session's name.
+    """
+
+    reading: ReadOptions
+    header: bool | None
+    rows: int
+    classes: Counter[str]
+    lengths: tuple[int, int, int, int]
+    text: TextFacts | None = None
+    channels: int = 0
+    scales: float = 1.0
+    symbols: int = 0
+    delimiter: str | None = None
+    group: Column | None = None
+
+
+@dataclass
+class _Table:
+    """Columns as found, and how they are read."""
+
+    reading: ReadOptions
+    header: bool | None = None
+    delimiter: str | None = None
+    group: Column | None = None
+
+
+def inspect(path: str, wishes: Wishes) -> Facts:
+    """Read a data file once for its columns and once for its rows.
+
+    Args:
+        path: a file, or a folder of text files.
+        wishes: what the user says of it.
+
+    Raises:
+        DataError: it can't be read, or what is needed can't be told from it.
+    """
+    format = _format(path)
+    if format in ("csv", "tsv"):
+        table = _delimited_table(path, format, wishes)
+    elif format == "jsonl":
+        table = _json_table(path, wishes)
+    else:
+        _refuse_columns(wishes, format)
+        table = _Table(ReadOptions(format, kind=wishes.kind or _fixed_kind(path, format)))
+    return _facts(path, table)
+
+
+def count_rows(path: str, reading: ReadOptions, labels: Iterable[str]) -> int:
+    """Return the rows of a further file, read as train is.
+
+    Raises:
+        DataError: it can't be read so, or has a label that train lacks.
+    """
+    known, rows = set(labels), 0
+    for example in read_examples(path, reading.for_file(path)):
+        rows += 1
+        if example.label not in known:
+            raise DataError(
+                f"{display_name(example.file or path)}:{example.line}: label "
+                f"{shorten(str(example.label))}; train has none such"
+            )
+    return rows
+
+
+def _format(path: str) -> str:
+    format = resolve_format(path, "auto")
+    if format is None:
+        raise DataError(
+            f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}"
+        )
+    if format == "txt" and not isdir(path):
+        with open_input(path, pipes=False) as stream:
+            first = next(read_lines(stream, RowProblems(display_name(path))), (1, ""))[1]
+        if first.startswith("__label__"):
+            return "fasttext"
+    return format
+
+
+def _refuse_columns(wishes: Wishes, format: str) -> None:
+    """Refuse columns of a format that has none."""
+    named = {"--label": wishes.label, "--sequence": wishes.sequence, "--group": wishes.group}
+    for flag, value in named.items():
+        if value is not None:
+            raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
+
+
+def _fixed_kind(path: str, format: str) -> str:
+    """Tell what a format without columns holds."""
+    if format == "ts":
+        return "features"
+    if format != "npz":
+        return "text"
+    distinct: set[float] = set()
+    for example in read_examples(path, ReadOptions("npz", kind="features")):
+        values = np.asarray(example.sequence)
+        if values.shape[1:] != (1,) or not np.array_equal(values, np.rint(values)):
+            return "features"
+        distinct.update(np.unique(values).tolist())
+        if len(distinct) > FEW_SYMBOLS:
+            return "features"
+    return "tokens"
+
+
+def _delimited_table(path: str, format: str, wishes: Wishes) -> _Table:
+    """Find header, label and sequence of a csv or tsv file."""
+    options = ReadOptions(format)
+    name = display_name(path)
+
+    def rows() -> Iterator[list[str]]:
+        problems = RowProblems(name)
+        with open_input(path, pipes=False) as stream:
+            for _, fields in read_records(stream, options, problems):
+                yield fields
+        problems.raise_if_any()
+
+    first = next(rows(), None)
+    if first is None or first == [""]:
+        raise DataError(f"{name}: no rows; expected one labelled sequence per row")
+    width = len(first)
+    if width < 2:
+        raise DataError(
+            f"{name}: one column, {shorten(first[0])}; expected a label and a sequence per row, "
+            "separated by a comma, semicolon, tab or |"
+        )
+
+    def body() -> Iterator[list[tuple[Column, object]]]:
+        others = rows()
+        next(others)
+        for fields in others:
+            if len(fields) == width:
+                yield list(enumerate(fields))
+
+    columns = list(gather(body()).values())
+    if not columns:
+        raise DataError(f"{name}: one row; expected a labelled sequence per row")
+    header = wishes.header if wishes.header is not None else has_header(first, columns)
+    if header is None:
+        raise DataError(
+            f"{name}: can't tell whether {shorten(', '.join(first[:4]))} are the columns' names; "
+            "give --header or --no-header"
+        )
+    for column, title in zip(columns, first, strict=True):
+        if header:
+            column.column = title
+        else:
+            column.add(title)
+    named = [name for name in first if header]
+    label = _column(wishes.label, named, width, "--label")
+    label = choose_label(columns).column if label is None else label
+    sequence = (
+        choose_sequence(columns, label)
+        if wishes.sequence is None
+        else [_known(_column(c, named, width, "--sequence")) for c in wishes.sequence]
+    )
+    kind = wishes.kind or "text"
+    used = sequence[0] if len(sequence) == 1 else sequence
+    header_key = header if header != any(isinstance(c, str) for c in [label, *sequence]) else None
+    reading = ReadOptions(
+        format, kind=kind, header="auto" if header_key is None else header_key,
+        sequence=used, label=label, group=wishes.group,
+    )  # fmt: skip
+    group = find_group(columns, [label, *sequence])
+    return _Table(reading, header_key, _delimiter(path, format), group)
+
+
+def _delimiter(path: str, format: str) -> str | None:
+    """Return the name of a delimiter that isn't the format's own."""
+    if format != "csv":
+        return None
+    with open_input(path, pipes=False) as stream:
+        found = delimiter_of(stream, ReadOptions(format))
+    name = next((name for name, mark in DELIMITERS.items() if mark == found), repr(found))
+    return None if name == "comma" else name
+
+
+def _known(column: Column | None) -> Column:
+    assert column is not None
+    return column
+
+
+def _column(wanted: Column | None, names: list[str], width: int, flag: str) -> Column | None:
+    """Return a column that the user named, as the config names it.
+
+    Raises:
+        DataError: the file has no such column.
+    """
+    if wanted is None or wanted in names:
+        return wanted
+    index = int(wanted) if str(wanted).isascii() and str(wanted).isdigit() else width
+    if index < width:
+        return names[index] if names else index
+    found = ", ".join(names) if names else f"{width} columns, counted from 0, without names"
+    raise DataError(f"{flag}: no column {shorten(str(wanted))}; found {shorten(found)}")
+
+
+def _json_table(path: str, wishes: Wishes) -> _Table:
+    """Find label and sequence of a jsonl file."""
+    name = display_name(path)
+
+    def rows() -> Iterator[Iterable[tuple[Column, object]]]:
+        problems = RowProblems(name)
+        with open_input(path, pipes=False) as stream:
+            for line, text in read_lines(stream, problems):
+                if is_blank_line(text):
+                    continue
+                try:
+                    row = parse_json(text)
+                except ValueError as bad:
+                    problems.fail(line, str(bad))
+                if not isinstance(row, dict):
+                    problems.fail(line, "expected a JSON object")
+                yield flattened(row)
+
+    columns = list(gather(rows()).values())
+    if not columns:
+        raise DataError(f"{name}: no rows; expected one JSON object per line")
+    names = [str(column.column) for column in columns]
+    label = _column(wishes.label, names, 0, "--label")
+    label = choose_label(columns).column if label is None else label
+    sequence = (
+        choose_sequence(columns, label)
+        if wishes.sequence is None
+        else [_known(_column(c, names, 0, "--sequence")) for c in wishes.sequence]
+    )
+    facts = next(column for column in columns if column.column == sequence[0])
+    kind = "features" if facts.vectors else "tokens" if facts.symbols else "text"
+    used = sequence[0] if len(sequence) == 1 else sequence
+    reading = ReadOptions(
+        "jsonl", kind=wishes.kind or kind, sequence=used, label=label, group=wishes.group
+    )
+    return _Table(reading, group=find_group(columns, [label, *sequence]))
+
+
+@dataclass
+class _Sample:
+    """Rows evenly spread over a file of unknown length."""
+
+    stride: int = 1
+    seen: int = 0
+    rows: list[tuple[Any, str]] = field(default_factory=list)
+
+    def add(self, sequence: Any, label: str) -> None:
+        if self.seen % self.stride == 0:
+            self.rows.append((sequence, label))
+            if len(self.rows) > SAMPLE:
+                self.rows, self.stride = self.rows[::2], 2 * self.stride
+        self.seen += 1
+
+
+def _facts(path: str, table: _Table) -> Facts:
+    """Read all rows and judge a sample of them."""
+    classes: Counter[str] = Counter()
+    sample = _Sample()
+    for example in read_examples(path, table.reading):
+        classes[str(example.label)] += 1
+        sample.add(example.sequence, str(example.label))
+    if len(classes) < 2:
+        raise DataError(
+            f"{display_name(path)}: one label, {shorten(next(iter(classes)))}; expected two or more"
+        )
+    facts = Facts(
+        reading=table.reading,
+        header=table.header,
+        rows=sample.seen,
+        classes=classes,
+        lengths=(0, 0, 0, 0),
+        delimiter=table.delimiter,
+        group=table.group,
+    )
+    sequences, labels = zip(*sample.rows, strict=True)
+    if table.reading.kind == "features":
+        return _with_features(facts, sequences)
+    return _with_tokens(facts, sequences, labels)
+
+
+def _with_features(facts: Facts, sequences: tuple[Any, ...]) -> Facts:
+    deviations = [np.nanstd(s, axis=0).max() for s in sequences if len(s) > 1 and s.shape[1]]
+    spread = [d for d in deviations if np.isfinite(d) and d > 0] or [1.0]
+    return replace(
+        facts,
+        lengths=_quantiles([len(s) for s in sequences]),
+        channels=max(s.shape[1] for s in sequences),
+        scales=float(max(spread) / min(spread)),
+    )
+
+
+def _with_tokens(facts: Facts, sequences: tuple[Any, ...], labels: tuple[str, ...]) -> Facts:
+    text = None
+    if facts.reading.kind == "text":
+        text = inspect_texts(sequences, labels)
+        if text.split == "symbols":
+            facts = replace(facts, reading=replace(facts.reading, kind="tokens"))
+            sequences = tuple(s.split() for s in sequences)
+        else:
+            name = "word" if text.split == "words" else "char"
+            split = make_tokenizer(name, lowercase=text.lowercase)
+            sequences = tuple(split(s) for s in sequences)
+    distinct = len({token for sequence in sequences for token in sequence})
+    lengths = _quantiles([len(sequence) for sequence in sequences])
+    return replace(facts, text=text, symbols=distinct, lengths=lengths)
+
+
+def _quantiles(lengths: list[int]) -> tuple[int, int, int, int]:
+    shortest, median, most, longest = np.quantile(lengths, (0, 0.5, 0.95, 1), method="nearest")
+    return int(shortest), int(median), int(most), int(longest)

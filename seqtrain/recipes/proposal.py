@@ -1,0 +1,142 @@
+"""The config that `seqtrain init` writes: short, commented, and accepted by `fit`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from seqtrain.config import parse_config
+from seqtrain.config.render import flow
+from seqtrain.data.examples import shorten
+from seqtrain.errors import DataError
+from seqtrain.recipes.inspection import Facts, Wishes, count_rows, inspect
+from seqtrain.recipes.rules import Choice, choices
+
+ROLES = {
+    "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
+    "test": re.compile(r"(^|[^a-z])test([^a-z]|$)"),
+    "train": re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)"),
+}
+"""What the names of files say of their part, looked for in this order."""
+COMMENT_COLUMN = 44
+SHOWN_LABELS = 6
+
+
+def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) -> str:
+    """Look at data files and write a config for them.
+
+    Args:
+        files: train first, or told apart by names such as `train.csv`, `dev.csv`, `test.csv`.
+        wishes: what the user says of them.
+        test: the file to score once at the end.
+
+    Returns:
+        YAML text that `fit` takes as it is, with the reason for each choice.
+
+    Raises:
+        DataError: a file can't be read, or something can't be told and a flag has to say it.
+    """
+    parts = _parts(files, test)
+    facts = inspect(parts["train"], wishes)
+    sizes = {
+        name: count_rows(path, facts.reading, facts.classes)
+        for name, path in parts.items()
+        if name != "train"
+    }
+    found = [*_files(parts, sizes, facts), *_columns(facts), *choices(facts)]
+    text = "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
+    parse_config(text, "the proposed config")
+    return text
+
+
+def _parts(files: Sequence[str], test: str | None) -> dict[str, str]:
+    """Tell which file is train, validation and test."""
+    parts = {} if test is None else {"test": test}
+    if len(files) == 1:
+        return {"train": files[0], **parts}
+    for path in files:
+        stem = os.path.basename(path).lower()
+        role = next((name for name, pattern in ROLES.items() if pattern.search(stem)), "train")
+        if role in parts:
+            raise DataError(
+                f"{role}: {shorten(parts[role])} and {shorten(path)} can both be it; give the file "
+                "to train on, name the others …validation… and …test…, or give --test FILE"
+            )
+        parts[role] = path
+    if "train" not in parts:
+        raise DataError("train: no file is it; give the file to train on first, alone")
+    return parts
+
+
+def _files(parts: dict[str, str], sizes: dict[str, int], facts: Facts) -> Iterator[Choice]:
+    classes = f"{facts.rows:,} rows, {len(facts.classes)} classes"
+    yield Choice("data.train", parts["train"], classes)
+    if "validation" in parts:
+        why = f"{sizes['validation']:,} rows choose the best epoch"
+        yield Choice("data.validation", parts["validation"], why)
+    else:
+        share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
+        why = f"held out of train: {round(share * facts.rows):,} rows choose the best epoch"
+        yield Choice("data.validation", share, why)
+    if "test" in parts:
+        yield Choice("data.test", parts["test"], f"{sizes['test']:,} rows, scored once at the end")
+
+
+def _columns(facts: Facts) -> Iterator[Choice]:
+    reading = facts.reading
+    if reading.format == "fasttext":
+        yield Choice("data.format", "fasttext", "each line begins with __label__")
+    if facts.delimiter:
+        yield Choice("data.delimiter", facts.delimiter, "separates the columns")
+    if facts.header is not None:
+        why = "the first row names the columns" if facts.header else "the first row is data"
+        yield Choice("data.header", facts.header, why)
+    if reading.sequence is not None:
+        why = "columns joined" if isinstance(reading.sequence, list) else "column of the sequence"
+        yield Choice("data.sequence", reading.sequence, why)
+    if reading.label is not None:
+        yield Choice("data.label", reading.label, f"column of the class: {_labels(facts)}")
+    if reading.kind != "text":
+        words = {"tokens": "symbols, already split", "features": "numbers per time step"}
+        yield Choice("data.kind", reading.kind, words[reading.kind])
+
+
+def _labels(facts: Facts) -> str:
+    names = [shorten(name)[1:-1] for name, _ in facts.classes.most_common(SHOWN_LABELS)]
+    more = len(facts.classes) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+def _head(parts: dict[str, str], facts: Facts) -> Iterator[str]:
+    _, median, most, longest = facts.lengths
+    largest, smallest = max(facts.classes.values()), min(facts.classes.values())
+    yield f"# Written by: seqtrain init {shorten(parts['train'])[1:-1]}"
+    yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
+    yield f"# rows per class: {smallest:,} to {largest:,}"
+
+
+def _lines(found: Sequence[Choice]) -> Iterator[str]:
+    section = ""
+    for choice in found:
+        name, key = choice.key.split(".")
+        if name != section:
+            yield f"{name}:"
+            section = name
+        yield f"{f'  {key}: {flow(choice.value)}':<{COMMENT_COLUMN}} # {choice.why}"
+
+
+def _notes(facts: Facts) -> Iterator[str]:
+    """Say what isn't sure, or what the user may want to know."""
+    if facts.group is not None:
+        yield (
+            f"# Column {shorten(str(facts.group))} looks like a session: where rows of a session "
+            "continue one another,"
+        )
+        yield "# give a validation file, set data.group to it and model.initial_state: carried."
+    rare = [name for name, count in facts.classes.items() if count < 5]
+    if rare:
+        yield f"# {len(rare)} classes have fewer than 5 rows, such as {shorten(rare[0])[1:-1]}."
+
+
+__all__ = ["Wishes", "propose"]
