@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from seqtrain.data.examples import shorten
 from seqtrain.data.readers.options import Column
 from seqtrain.errors import DataError
+from seqtrain.text import quote
 
 LABEL_NAMES = (
     *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
@@ -114,7 +114,7 @@ class ColumnFacts:
 
     def describe(self) -> str:
         """Name the column and what it holds, for a message."""
-        named = shorten(str(self.column)) if isinstance(self.column, str) else str(self.column)
+        named = quote(str(self.column)) if isinstance(self.column, str) else str(self.column)
         if self.is_sequence:
             return f"{named} (lists)"
         if self.too_many or len(self.values) > self.rows / 2:

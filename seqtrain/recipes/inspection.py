@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config.formats import ENDINGS, resolve_format
-from seqtrain.data.examples import RowProblems, shorten
+from seqtrain.data.examples import RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
-from seqtrain.data.readers.files import display_name, open_input
+from seqtrain.data.readers.files import open_input
 from seqtrain.data.readers.lines import read_lines
 from seqtrain.data.readers.rows import is_blank_line
 from seqtrain.data.readers.strict_json import parse_json
@@ -29,6 +29,7 @@ from seqtrain.recipes.columns import (
     has_header,
 )
 from seqtrain.recipes.texts import TextFacts, inspect_texts
+from seqtrain.text import display_name, quote
 
 SAMPLE = 4096
 """Rows that texts are judged from, at most, evenly spread over the file."""
@@ -127,7 +128,7 @@ def count_rows(path: str, reading: ReadOptions, labels: Iterable[str]) -> int:
         if example.label not in known:
             raise DataError(
                 f"{display_name(example.file or path)}:{example.line}: label "
-                f"{shorten(str(example.label))}; train has none such"
+                f"{quote(str(example.label))}; train has none such"
             )
     return rows
 
@@ -189,7 +190,7 @@ def _delimited_table(path: str, format: str, wishes: Wishes) -> _Table:
     width = len(first)
     if width < 2:
         raise DataError(
-            f"{name}: one column, {shorten(first[0])}; expected a label and a sequence per row, "
+            f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |"
         )
 
@@ -206,7 +207,7 @@ def _delimited_table(path: str, format: str, wishes: Wishes) -> _Table:
     header = wishes.header if wishes.header is not None else has_header(first, columns)
     if header is None:
         raise DataError(
-            f"{name}: can't tell whether {shorten(', '.join(first[:4]))} are the columns' names; "
+            f"{name}: can't tell whether {quote(', '.join(first[:4]))} are the columns' names; "
             "give --header or --no-header"
         )
     for column, title in zip(columns, first, strict=True):
@@ -260,7 +261,7 @@ def _column(wanted: Column | None, names: list[str], width: int, flag: str) -> C
     if index < width:
         return names[index] if names else index
     found = ", ".join(names) if names else f"{width} columns, counted from 0, without names"
-    raise DataError(f"{flag}: no column {shorten(str(wanted))}; found {shorten(found)}")
+    raise DataError(f"{flag}: no column {quote(str(wanted))}; found {quote(found)}")
 
 
 def _json_table(path: str, wishes: Wishes) -> _Table:
@@ -326,7 +327,7 @@ def _facts(path: str, table: _Table) -> Facts:
         sample.add(example.sequence, str(example.label))
     if len(classes) < 2:
         raise DataError(
-            f"{display_name(path)}: one label, {shorten(next(iter(classes)))}; expected two or more"
+            f"{display_name(path)}: one label, {quote(next(iter(classes)))}; expected two or more"
         )
     facts = Facts(
         reading=table.reading,

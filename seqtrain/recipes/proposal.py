@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from seqtrain.config import parse_config
 from seqtrain.config.render import flow
-from seqtrain.data.examples import shorten
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Wishes, count_rows, inspect
 from seqtrain.recipes.rules import Choice, choices
+from seqtrain.text import quote, shorten
 
 ROLES = {
     "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
@@ -60,7 +60,7 @@ def _parts(files: Sequence[str], test: str | None) -> dict[str, str]:
         role = next((name for name, pattern in ROLES.items() if pattern.search(stem)), "train")
         if role in parts:
             raise DataError(
-                f"{role}: {shorten(parts[role])} and {shorten(path)} can both be it; give the file "
+                f"{role}: {quote(parts[role])} and {quote(path)} can both be it; give the file "
                 "to train on, name the others …validation… and …test…, or give --test FILE"
             )
         parts[role] = path
@@ -103,7 +103,7 @@ def _columns(facts: Facts) -> Iterator[Choice]:
 
 
 def _labels(facts: Facts) -> str:
-    names = [shorten(name)[1:-1] for name, _ in facts.classes.most_common(SHOWN_LABELS)]
+    names = [shorten(name, 80) for name, _ in facts.classes.most_common(SHOWN_LABELS)]
     more = len(facts.classes) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")
 
@@ -111,7 +111,7 @@ def _labels(facts: Facts) -> str:
 def _head(parts: dict[str, str], facts: Facts) -> Iterator[str]:
     _, median, most, longest = facts.lengths
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
-    yield f"# Written by: seqtrain init {shorten(parts['train'])[1:-1]}"
+    yield f"# Written by: seqtrain init {shorten(parts['train'], 80)}"
     yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
     yield f"# rows per class: {smallest:,} to {largest:,}"
 
@@ -130,13 +130,13 @@ def _notes(facts: Facts) -> Iterator[str]:
     """Say what isn't sure, or what the user may want to know."""
     if facts.group is not None:
         yield (
-            f"# Column {shorten(str(facts.group))} looks like a session: where rows of a session "
+            f"# Column {quote(str(facts.group))} looks like a session: where rows of a session "
             "continue one another,"
         )
         yield "# give a validation file, set data.group to it and model.initial_state: carried."
     rare = [name for name, count in facts.classes.items() if count < 5]
     if rare:
-        yield f"# {len(rare)} classes have fewer than 5 rows, such as {shorten(rare[0])[1:-1]}."
+        yield f"# {len(rare)} classes have fewer than 5 rows, such as {shorten(rare[0], 80)}."
 
 
 __all__ = ["Wishes", "propose"]
