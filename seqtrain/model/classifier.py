@@ -16,8 +16,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
+from seqtrain.model.engines.native import Projected, project, serves
 from seqtrain.model.initialization import initialize
-from seqtrain.model.native import Projected, project, serves
 from seqtrain.model.pieces import both_directions, last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
 

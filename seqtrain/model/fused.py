@@ -22,7 +22,7 @@ from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
 
 if TYPE_CHECKING:
-    from seqtrain.model.native import Projected
+    from seqtrain.model.engines.native import Projected
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 

@@ -24,7 +24,7 @@ from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import Projected, why_not
+from seqtrain.model.engines.native import Projected, why_not
 from seqtrain.runs.run_directory import CONFIG, find
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches

@@ -10,8 +10,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import choose_engine
-from seqtrain.model.native import why_not
-from seqtrain.model.native.library import find_library
+from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import find_library
 
 
 def build(**keys: object) -> SequenceClassifier:

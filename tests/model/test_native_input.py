@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.engines.native import native_gru, serves, why_not
+from seqtrain.model.engines.native.build import LIBRARY, compile_library
+from seqtrain.model.engines.native.library import VARIABLE, find_library
 from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native import native_gru, serves, why_not
-from seqtrain.model.native.build import LIBRARY, compile_library
-from seqtrain.model.native.library import VARIABLE, find_library
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 

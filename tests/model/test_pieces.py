@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from seqtrain.data.collate import Batch
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import why_not
+from seqtrain.model.engines.native import why_not
 from seqtrain.model.pieces import cut
 
 MakeModel = Callable[..., SequenceClassifier]

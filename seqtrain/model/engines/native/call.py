@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.native.library import GruCall
+from seqtrain.model.engines.native.library import GruCall
 
 
 @dataclass(frozen=True, eq=False)

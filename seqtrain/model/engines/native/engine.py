@@ -15,11 +15,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.engines.native.call import Projected, Reading, allows_bfloat16, layer_parameters
+from seqtrain.model.engines.native.checks import (
+    check_parameters,
+    check_start,
+    check_tokens,
+    check_vectors,
+)
+from seqtrain.model.engines.native.layer import run_layer
+from seqtrain.model.engines.native.library import load_library, why_not
 from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native.call import Projected, Reading, allows_bfloat16, layer_parameters
-from seqtrain.model.native.checks import check_parameters, check_start, check_tokens, check_vectors
-from seqtrain.model.native.layer import run_layer
-from seqtrain.model.native.library import load_library, why_not
 
 
 def serves(encoder: nn.Module) -> TypeGuard[nn.GRU]:

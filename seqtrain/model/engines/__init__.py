@@ -1,0 +1,1 @@
+"""The engines: ways to compute a recurrence over packed sequences."""
