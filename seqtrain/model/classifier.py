@@ -18,8 +18,8 @@ from seqtrain.data.vocabulary import PAD
 from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
 from seqtrain.model.engines.native import Projected, project, serves
 from seqtrain.model.initialization import initialize
-from seqtrain.model.pieces import both_directions, last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
+from seqtrain.model.truncation import both_directions, last_states, pooled_states
 
 PREDICTION_STEPS = 16384
 """Steps of a piece where no gradients are wanted: memory stays flat however long a sequence is."""

@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import CELLS, choose_engine, embed, encode
-from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.engines.fused.engine import DistinctInputs
 from seqtrain.model.packing import rows_and_steps
 
 END = PAD

@@ -11,10 +11,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
+from seqtrain.model.engines.fused.engine import DistinctInputs, fused_gru
 from seqtrain.model.engines.native import Projected, native_gru, serves, vector_path, why_not
 from seqtrain.model.engines.native import distinct as native_distinct
-from seqtrain.model.fused import DistinctInputs, fused_gru
-from seqtrain.model.unroll import unroll
+from seqtrain.model.engines.unrolls import unroll
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 

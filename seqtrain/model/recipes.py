@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.unrolls import over_padded
 from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
-from seqtrain.model.unroll import over_padded
 
 
 def recipe_logits(

@@ -7,7 +7,7 @@ import time
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.matmul import product
+from seqtrain.model.engines.fused.matmul import product
 
 SIDES = (512, 1024)
 """Sizes of the square products tried: one of them suits the machine's caches best."""

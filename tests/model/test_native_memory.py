@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from native_cases import Case
 from torch import Tensor, nn
 
+from seqtrain.model.engines.fused.engine import DistinctInputs
 from seqtrain.model.engines.native import native_gru, project
 from seqtrain.model.engines.native.build import compile_library
-from seqtrain.model.fused import DistinctInputs
 
 FUZZ = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

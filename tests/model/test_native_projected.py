@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from native_cases import Case, needs_library
 from torch import nn
 
+from seqtrain.model.engines.fused.engine import DistinctInputs, fused_gru
 from seqtrain.model.engines.native import Projected, native_gru, project
-from seqtrain.model.fused import DistinctInputs, fused_gru
 
 
 def projected(case: Case, table: Projected) -> DistinctInputs:

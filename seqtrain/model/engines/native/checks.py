@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqtrain.model.engines.fused.engine import PARAMETERS
 from seqtrain.model.engines.native.call import Projected
-from seqtrain.model.fused import PARAMETERS
 
 
 def check_parameters(gru: nn.GRU) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.engines.fused.engine import DistinctInputs
 from seqtrain.model.engines.native.call import Projected, Reading, allows_bfloat16, layer_parameters
 from seqtrain.model.engines.native.checks import (
     check_parameters,
@@ -24,7 +25,6 @@ from seqtrain.model.engines.native.checks import (
 )
 from seqtrain.model.engines.native.layer import run_layer
 from seqtrain.model.engines.native.library import load_library, why_not
-from seqtrain.model.fused import DistinctInputs
 
 
 def serves(encoder: nn.Module) -> TypeGuard[nn.GRU]:

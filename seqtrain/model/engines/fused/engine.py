@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.engines.fused.recurrence import Block, Recurrence, cut_into_blocks
 from seqtrain.model.packing import rows_and_steps
-from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
 
 if TYPE_CHECKING:
     from seqtrain.model.engines.native import Projected

@@ -17,7 +17,7 @@ from seqtrain.data.collate import Batch
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
-from seqtrain.model.pieces import cut
+from seqtrain.model.truncation import cut
 
 MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.fused import PARAMETERS
+from seqtrain.model.engines.fused.engine import PARAMETERS
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import last_by_gather
 
