@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.engines.fused.engine import DistinctInputs
+from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import native_gru, why_not
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())

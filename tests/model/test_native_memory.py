@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from native_cases import Case
 from torch import Tensor, nn
 
-from seqtrain.model.engines.fused.engine import DistinctInputs
+from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import native_gru, project
 from seqtrain.model.engines.native.build import compile_library
 

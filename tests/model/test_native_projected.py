@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from native_cases import Case, needs_library
 from torch import nn
 
-from seqtrain.model.engines.fused.engine import DistinctInputs, fused_gru
+from seqtrain.model.engines.fused.engine import fused_gru
+from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import Projected, native_gru, project
 
 

@@ -1,7 +1,7 @@
 """The native engine: a GRU in C++, compiled when seqtrain is installed, called through ctypes."""
 
 from seqtrain.model.engines.native.call import Projected
-from seqtrain.model.engines.native.engine import native_gru, serves
+from seqtrain.model.engines.native.engine import native_gru
 from seqtrain.model.engines.native.library import vector_path, why_not
 from seqtrain.model.engines.native.projected import project
 from seqtrain.model.engines.native.rows import adam_idle, adam_rows, distinct
@@ -13,7 +13,6 @@ __all__ = [
     "distinct",
     "native_gru",
     "project",
-    "serves",
     "vector_path",
     "why_not",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.engines.fused.engine import PARAMETERS
+from seqtrain.model.cells import PARAMETERS
 from seqtrain.model.engines.native.call import Projected
 
 
