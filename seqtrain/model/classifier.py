@@ -25,7 +25,7 @@ from seqtrain.model.pooling import StepPooling, join_directions, last_valid_stat
 from seqtrain.model.truncation import both_directions, last_states, pooled_states
 
 PREDICTION_STEPS = 16384
-"""Steps of a piece where no gradients are wanted: memory stays flat however long a sequence is."""
+"""Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
 
 
 class SequenceClassifier(nn.Module):
@@ -248,7 +248,7 @@ class SequenceClassifier(nn.Module):
 
     @property
     def _prediction_steps(self) -> int | None:
-        """Steps of a piece without gradients; None where the whole must be seen at once."""
+        """Time steps of a segment without gradients; None where the whole must be seen at once."""
         stacked = self.config.bidirectional and self.config.num_layers > 1
         whole = stacked or self.config.unroll == "padded"
         return None if whole else PREDICTION_STEPS
