@@ -83,11 +83,13 @@ def predict(
             lines=shown_as_lines(output, chosen, top_k),
         )
     else:
+        written = chosen or format_of(output)
+        ranks = top_k if written == "jsonl" else top_k or 1
         unknown = write_predictions(
-            run_prediction(source, classifier=classifier, report=report),
+            run_prediction(source, classifier=classifier, report=report, ranks=ranks),
             open_file,
             labels=classifier.labels,
-            format=chosen or format_of(output),
+            format=written,
             top_k=top_k,
         )
     for line in report.notices("input"):
