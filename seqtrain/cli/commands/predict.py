@@ -44,15 +44,15 @@ def predict(
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import (
-        check_output,
         format_of,
         open_output,
         write_predictions,
     )
     from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
 
-    check_output(output, source, force=force)
+    check_new_file("--output", output, force=force, source=None if source == "-" else source)
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
