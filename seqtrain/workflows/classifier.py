@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +169,17 @@ class Classifier:
             raise DataError(f"sequence {number}: {bad}") from None
 
 
+@cache
+def _one_thread_after_fork() -> None:
+    """Let a forked process predict: OpenMP's threads stay behind, and waiting for them hangs."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
+
+
 def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run.
+
+    A process forked later computes with one thread; spawned ones with as many as torch chooses.
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
@@ -180,4 +191,5 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """
     chosen = select_device(device)
     path = find(path_of(run)).path
+    _one_thread_after_fork()
     return Classifier(load_model(model_folder(path)), chosen, path)
