@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqtrain.comparison.compare import compare
     from seqtrain.config import Config, load_config
     from seqtrain.workflows.check import check
     from seqtrain.workflows.classifier import Classifier, Prediction, load
-    from seqtrain.workflows.compare import compare
     from seqtrain.workflows.evaluate import evaluate
     from seqtrain.workflows.events import Run
     from seqtrain.workflows.fit import fit
@@ -35,7 +35,7 @@ _HOMES = {
     "Classifier": "seqtrain.workflows.classifier",
     "Prediction": "seqtrain.workflows.classifier",
     "load": "seqtrain.workflows.classifier",
-    "compare": "seqtrain.workflows.compare",
+    "compare": "seqtrain.comparison.compare",
     "evaluate": "seqtrain.workflows.evaluate",
     "Run": "seqtrain.workflows.events",
     "fit": "seqtrain.workflows.fit",

@@ -1,4 +1,4 @@
-"""The rooms' order: errors < config < data < model < training < runs < workflows < cli."""
+"""The rooms' order: each imports only those before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOMS = ("errors", "config", "data", "model", "training", "runs", "workflows", "cli")
+ROOMS = ("errors", "config", "data", "model", "training", "runs", "workflows", "comparison", "cli")
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = ("errors", "config", "data/readers", "__init__")

@@ -28,7 +28,7 @@ def check(
 
     from seqtrain.cli.check_screen import show_check, show_sampled
     from seqtrain.cli.json_line import json_line
-    from seqtrain.cli.progress import Progress
+    from seqtrain.cli.output.progress import Progress
     from seqtrain.errors import RunError
     from seqtrain.workflows.check import check as run_check
 

@@ -14,7 +14,8 @@ from typing import Annotated, TextIO
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli import check, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import compare
 from seqtrain.cli.second_interrupt import INTERRUPTED, ended_by_second_interrupt
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, SeqtrainError, one_line, printable
