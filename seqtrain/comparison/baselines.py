@@ -22,9 +22,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import Task
 from seqtrain.data.store import Ints
+from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.unrolls import over_padded
 from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
-from seqtrain.model.unroll import over_padded
 from seqtrain.training.memory import memory_errors
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
@@ -102,7 +103,7 @@ def plain_logits(
         inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
         outputs, state = model.encoder(inputs)
         if how == "last":
-            h_n = state[0] if model.config.rnn == "lstm" else state
+            h_n = as_one_tensor(state)[0]
             last = last_valid_state(h_n, bidirectional=bidirectional)
     else:
         if bidirectional:

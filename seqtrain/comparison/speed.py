@@ -9,11 +9,11 @@ from typing import NamedTuple
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.matmul import product
+from seqtrain.model.cells import CELLS
+from seqtrain.model.engines.fused.matmul import product
 
 SIDES = (512, 1024)
 """Sizes of the square products tried: one of them suits the machine's caches best."""
-GATES = {"gru": 3, "lstm": 4, "rnn": 1}
 
 
 class Turn(NamedTuple):
@@ -53,9 +53,9 @@ def flops_per_token(model: ModelConfig) -> dict[str, int]:
     equal ones once; embedding, gates, pooling, head and optimizer count as nothing.
     """
     directions = 2 if model.bidirectional else 1
-    size = model.hidden_size
-    inputs = model.embedding_dim + (model.num_layers - 1) * directions * size
-    forward = 2 * GATES[model.rnn] * size * directions * (inputs + model.num_layers * size)
+    size, cell = model.hidden_size, CELLS[model.rnn]
+    above = (model.num_layers - 1) * cell.products(directions * size, size)
+    forward = 2 * directions * (cell.products(model.embedding_dim, size) + above)
     return {"training": 3 * forward, "prediction": forward}
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 
-from seqtrain.config.rules import joint_faults, model_faults
-from seqtrain.config.schema import Config
+from seqtrain.config import Config, config_from_mapping
 from seqtrain.errors import ConfigError
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 
 AUTO = {"engine": "auto", "unroll": "packed"}
 COLLATE, RANDOM = {"sort": "collate"}, {"bucketing": False}
@@ -90,7 +89,7 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
 
 def usual_engine(config: Config, device: torch.device) -> str:
     """Return the engine that model.engine: auto takes for a config's cell, packed."""
-    return choose_engine(config.model.model_copy(update=AUTO), device)[0]
+    return choose_engine(config.model.model_copy(update=AUTO), device).name
 
 
 def _why_not(variant: Variant, config: Config, device: torch.device) -> str:
@@ -99,11 +98,8 @@ def _why_not(variant: Variant, config: Config, device: torch.device) -> str:
     if variant.kind == "wrong" and config.model.initial_state == "carried":
         return "with model.initial_state: carried, the next row would start from the padding"
     changed = variant.config(config)
-    for _, problem in model_faults(changed.model.model_dump()):
-        return problem
-    for section, key, problem in joint_faults(changed.model_dump()):
-        return f"{section}.{key}: {problem}"
     try:
+        config_from_mapping(changed.model_dump())
         choose_engine(changed.model, device)
     except ConfigError as error:
         return str(error)
