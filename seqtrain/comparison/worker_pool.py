@@ -19,7 +19,7 @@ from typing import Any
 from seqtrain.comparison.speed import Turn, measured, rate
 from seqtrain.comparison.task import Task
 from seqtrain.errors import RunError
-from seqtrain.workflows.stopping import STOPPING, StopSignals
+from seqtrain.signals import STOPPING, answered_later
 
 END = 2.0
 """Seconds to wait until all processes have ended, once the system was told to end them."""
@@ -46,7 +46,7 @@ def worker_pool() -> Iterator[WorkerPool]:
     control, theirs = Pipe()
     process: subprocess.Popen[bytes] | None = None
     try:
-        with _signals_answered_later():
+        with answered_later():
             # Until it has a session of its own, the new process would get the terminal's signals.
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
             try:
@@ -61,7 +61,7 @@ def worker_pool() -> Iterator[WorkerPool]:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         yield WorkerPool(process, control)
     finally:
-        with _signals_answered_later(), control:
+        with answered_later(), control:
             if process is not None:
                 _end(process, control)
 
@@ -139,20 +139,3 @@ class Worker:
         """Return its answer, or None: after so many seconds it is ended, and `failure` says so."""
         answer, self.failure = self._pool.ask(self.name, (mode, *amount), limit)
         return answer
-
-
-@contextmanager
-def _signals_answered_later() -> Iterator[None]:
-    """Let signals that end the program wait until the block has ended.
-
-    A signal noted is given to its handler, not raised again: a Ctrl-C would count as two, and the
-    second ends the program without any cleaning up.
-    """
-    with StopSignals() as signals:
-        yield
-    if signals.received is not None:
-        handler = signal.getsignal(signals.received)
-        if callable(handler):
-            handler(signals.received, None)
-        else:
-            signal.raise_signal(signals.received)

@@ -26,7 +26,7 @@ HEADINGS = [
     "engines (model.engine)",
     "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
     "plain torch scripts, nn.GRU (sorted: by like length; mask: finds the last step)",
-    "mistakes (!): padding read as data; *-valid: the same pooling done right",
+    "mistakes: padding is read as data; -valid: the same pooling done right",
 ]
 WIDTH = 80
 PRESENT = ALL[1:] if why_not() else ALL
@@ -138,7 +138,7 @@ def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.Monkey
     assert [name for name in ALL if names[name] == "!"] == WRONG
     (recommended,) = (name for name in ALL if names[name] == "*")
     assert recommended not in WRONG
-    assert lines[-1] == "*: recommended, ·: not measured, slowest-fastest: of the turns"
+    assert lines[-1] == "*: recommended, !: wrong, ·: not measured, slowest-fastest: turns"
     rest = " ".join(rest.split())
     assert "1 thread;" in rest
     assert "accuracy: after " in rest  # a share of the time is left, however long the start took

@@ -1,1 +1,1 @@
-"""The commands of the program, a file each."""
+"""The commands, one per file: their options, and one call of `workflows`."""

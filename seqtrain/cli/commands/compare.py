@@ -33,17 +33,17 @@ def compare(
 
     settings = load_config(config, overrides or [])
 
-    from seqtrain.cli.console import note, warn
     from seqtrain.cli.output.compare_chart import check_chart, draw_chart
+    from seqtrain.cli.output.console import note, warn
 
     check_chart(chart, force=force)
     note(f"measuring for {seconds} s, in turns")
 
-    from seqtrain.cli.json_line import json_line
     from seqtrain.cli.output.compare_table import show_comparison
     from seqtrain.cli.output.progress import Progress
     from seqtrain.comparison.compare import compare as run_comparison
     from seqtrain.runs.files import write_atomically
+    from seqtrain.text import json_line
 
     with Progress() as progress:
         result = run_comparison(

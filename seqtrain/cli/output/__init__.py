@@ -1,1 +1,1 @@
-"""What the commands show: tables, charts and bars."""
+"""What the commands show and write: tables, bars and rows."""

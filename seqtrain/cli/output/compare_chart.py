@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from seqtrain.errors import ConfigError, printable
+from seqtrain.errors import ConfigError
+from seqtrain.text import shorten
 
 if TYPE_CHECKING:
     from seqtrain.comparison.results import Comparison, Row
@@ -48,9 +49,9 @@ def draw_chart(comparison: Comparison, title: str) -> str:
     rows = [row for row in comparison.candidates if row.training or row.prediction]
     fastest = [speed.fastest for row in rows for speed in (row.training, row.prediction) if speed]
     scale = (WIDTH - NAMES - FIGURES) / max(fastest, default=1.0)
-    name = printable(title)
-    name = name if len(name) <= TITLE else name[: TITLE - 1] + "…"
-    lines = [_text(16, 26, f"{name}: thousand tokens/s, padding not counted", size=15)]
+    lines = [
+        _text(16, 26, f"{shorten(title, TITLE)}: thousand tokens/s, padding not counted", size=15)
+    ]
     for place, (mode, colour) in enumerate(COLOURS.items()):
         x = NAMES + 110 * place
         lines += [_bar(x, 38, BAR, colour), _text(x + 18, 48, mode)]

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from seqtrain.cli.console import stdout_console
+from seqtrain.cli.output.console import stdout_console
 from seqtrain.comparison.results import Comparison, Row, Speed, spread, thousands
+from seqtrain.text import counted
 
 NOTHING = "·"
 CELLS = {"gru": "nn.GRU", "lstm": "nn.LSTM", "rnn": "nn.RNN"}
@@ -19,7 +20,7 @@ HEADINGS = {
     (
         "wrong",
         "pooling",
-    ): "mistakes (!): padding read as data; *-valid: the same pooling done right",
+    ): "mistakes: padding is read as data; -valid: the same pooling done right",
 }
 """Of the rows of some kinds."""
 
@@ -116,20 +117,22 @@ def _table(comparison: Comparison, width: int) -> list[Text]:
             texts = [below[rows.index(row)] for below in cells]
             lines.append(Text(line(mark, row.name, texts), style="bold" if best else ""))
     legend = ["*: recommended"] if comparison.recommended else []
+    if any(row.kind == "wrong" for row in rows):
+        legend.append("!: wrong")
     if any(NOTHING in cells[place] for place in shown):
         legend.append(f"{NOTHING}: not measured")
-    legend.append("slowest-fastest: of the turns")
+    legend.append("slowest-fastest: turns")
     return [*lines, Text("\n" + ", ".join(legend))]
 
 
 def _measured(comparison: Comparison) -> str:
     """Return the line that says what speeds are of."""
     turns = sorted(row.training.turns for row in comparison.candidates if row.training) or [0]
-    threads = "1 thread" if comparison.threads == 1 else f"{comparison.threads} threads"
     counts = f"{turns[0]} to {turns[-1]}" if turns[0] < turns[-1] else str(turns[0])
     return (
         f"real tokens, no padding; {comparison.rows:,} sequences of {comparison.tokens:,} tokens "
-        f"of train; {comparison.device}, {threads}; turns of training: {counts}"
+        f"of train; {comparison.device}, {counted(comparison.threads, 'thread')}; "
+        f"turns of training: {counts}"
     )
 
 
