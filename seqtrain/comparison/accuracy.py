@@ -73,7 +73,7 @@ def learn_equally(
         for group, worker in learners.items():
             if not worker.failure:
                 before(worker)
-                limit = deadline - time.monotonic() + PATIENCE
+                limit = max(0.0, deadline - time.monotonic()) + PATIENCE
                 accuracy = worker.ask("accuracy", examples, repeat, limit=limit)
                 found[group] += [] if accuracy is None else [accuracy]
         if (time.monotonic() - began) * MARGIN * (repeat + 2) / (repeat + 1) > deadline - began:

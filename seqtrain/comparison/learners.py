@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,17 +23,7 @@ from seqtrain.training.optimization import lr_at
 from seqtrain.training.sparse import catch_up_tokens
 
 
-class Learner(Protocol):
-    """What can be measured."""
-
-    def learn(self, rows: Ints) -> None:
-        """Make one update on a batch."""
-
-    def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Classify the rows of some batches; return logits (B, C), on the CPU, row by row."""
-
-
-def make_learner(name: str, task: Task) -> Learner:
+def make_learner(name: str, task: Task) -> SeqtrainLearner | Baseline:
     """Build what runs the variant of this name; all begin with the same weights."""
     variant = VARIANTS[name]
     if variant.kind == "recipe":

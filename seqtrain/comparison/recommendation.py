@@ -4,51 +4,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from seqtrain.comparison.results import Row, spread, thousands
+from seqtrain.comparison.results import FEW, Row, Speed, thousands
+from seqtrain.text import listed
 
 SAME = 1e-3
 """Largest difference of logits that float32's rounding may make, over thousands of time steps."""
 AS_FAST = 1.25
 """What takes another setting must be so much faster than an engine to be recommended."""
-FEW = 3
-"""Turns that it takes to tell two speeds apart."""
+
+
+class _Right(NamedTuple):
+    """A variant with the right logits that was measured in training."""
+
+    name: str
+    kind: str
+    speed: Speed
 
 
 def recommend(rows: Sequence[Row], auto: str) -> tuple[str | None, str]:
-    """Return the name of the variant to take, and why.
+    """Return the name of the variant to take, and why, in a few sentences.
 
     That is the engine that `auto` takes, unless another variant with the right logits is faster in
     training beyond noise: another engine, or a setting or recipe that is also AS_FAST times as
-    fast. Beyond noise: even its slowest turn was faster than the other's fastest.
+    fast.
 
     Args:
         rows: of all variants.
         auto: engine that model.engine: auto takes.
     """
-    right = [row for row in rows if row.rate and _is_right(row)]
-    right.sort(key=lambda row: row.rate, reverse=True)
+    right = [
+        _Right(row.name, row.kind, row.training)
+        for row in rows
+        if row.training
+        and row.kind not in ("wrong", "pooling")
+        and row.largest_difference is not None
+        and row.largest_difference <= SAME
+    ]
+    right.sort(key=_rate, reverse=True)
     if not right:
         return None, "nothing could be measured in training; allow more seconds"
-    engines = [row for row in right if row.kind == "engine"]
-    usual = next((row for row in engines if row.name == auto), (engines or right)[0])
-    engine = next((row for row in engines if _beyond_noise(row, usual)), usual)
-    best = next(
-        (
-            row
-            for row in right
-            if row.kind != "engine"
-            and row.rate >= AS_FAST * engine.rate
-            and _beyond_noise(row, engine)
-        ),
-        engine,
-    )
-    claim = "what model.engine: auto takes; no other engine is faster beyond noise"
+    engines = [one for one in right if one.kind == "engine"]
+    others = [one for one in right if one.kind != "engine"]
+    usual = next((one for one in engines if one.name == auto), (engines or right)[0])
+    engine = next((one for one in engines if one.speed.beyond_noise(usual.speed)), usual)
+    faster = (one for one in others if _rate(one) >= AS_FAST * _rate(engine))
+    best = next((one for one in faster if one.speed.beyond_noise(engine.speed)), engine)
+    beaten = [best.speed.beyond_noise(one.speed) for one in engines if one is not best]
+    claim = "It is what model.engine: auto takes; no other engine is faster beyond noise."
     if best.kind != "engine":
-        claim = "the fastest variant in training here, beyond noise"
-    elif best is not usual or all(_beyond_noise(best, row) for row in engines if row is not best):
-        claim = "the fastest engine in training here, beyond noise"
-    return best.name, f"{claim}: {_figures(best, right)}.{''.join(_doubts(best, right))}"
+        claim = "It is the fastest variant in training here, beyond noise."
+    elif best is not usual or all(beaten):
+        claim = "It is the fastest engine in training here, beyond noise."
+    return best.name, " ".join([claim, _figures(best, right), *_doubts(best, right)])
 
 
 def better_pooling(rows: Sequence[Row], held_out: int) -> str | None:
@@ -72,49 +81,33 @@ def better_pooling(rows: Sequence[Row], held_out: int) -> str | None:
     return others[best].removesuffix("-valid") if best - usual > 2 * error else None
 
 
-def _figures(best: Row, right: Sequence[Row]) -> str:
+def _figures(best: _Right, right: Sequence[_Right]) -> str:
     """Return the best one's speed, beside the fastest recipe's, or engine's where it is one."""
-    kind = "engine" if best.kind == "recipe" else "recipe"
-    what = f"the fastest {'engine' if best.kind == 'recipe' else 'plain torch script'}"
-    own = f"{thousands(best.rate)} thousand tokens/s ({_turns_of(best)})"
-    other = next((row for row in right if row.kind == kind), None)
+    kind, what = "recipe", "plain torch script"
+    if best.kind == "recipe":
+        kind, what = "engine", "engine of seqtrain"
+    own = f"{thousands(_rate(best))} thousand tokens/s ({best.speed.spread})"
+    other = next((one for one in right if one.kind == kind), None)
     if other is None:
-        return own
-    times, speed = best.rate / other.rate, thousands(other.rate)
-    return f"{own}, {times:.1f} times the {speed} ({_turns_of(other)}) of {other.name}, {what}"
+        return f"{own}."
+    return (
+        f"{own}: {_rate(best) / _rate(other):.1f} times as fast as {other.name}, the fastest "
+        f"{what} ({thousands(_rate(other))}; {other.speed.spread})."
+    )
 
 
-def _doubts(best: Row, right: Sequence[Row]) -> Iterator[str]:
+def _doubts(best: _Right, right: Sequence[_Right]) -> Iterator[str]:
     """Yield why a variant whose figure is larger isn't taken, a sentence each."""
-    larger = [row for row in right if row.rate > best.rate]
-    few = [row for row in [best, *larger] if _turns(row) < FEW]
-    noise = [row.name for row in larger if row not in few and not _beyond_noise(row, best)]
-    small = [row.name for row in larger if _beyond_noise(row, best)]
-    if few:
-        yield " More seconds would show better which is faster."
+    larger = right[: right.index(best)]
+    noise = [one.name for one in larger if not one.speed.beyond_noise(best.speed)]
+    small = [one.name for one in larger if one.speed.beyond_noise(best.speed)]
+    if any(one.speed.turns < FEW for one in [best, *larger]):
+        yield "More seconds would show better which is faster."
     elif noise:
-        yield f" Larger, but within noise: {', '.join(noise)}."
+        yield f"Larger, but within noise: {listed(noise)}."
     if small:
-        yield f" Faster, but by less than {AS_FAST - 1:.0%}: {', '.join(small)}."
+        yield f"Faster, but by less than {AS_FAST - 1:.0%}: {listed(small)}."
 
 
-def _turns_of(row: Row) -> str:
-    assert row.training is not None, "only measured rows are compared"
-    turns = spread(row.training)
-    return turns if _turns(row) == 1 else f"turns {turns}"
-
-
-def _is_right(row: Row) -> bool:
-    same = row.largest_difference is not None and row.largest_difference <= SAME
-    return same and row.kind not in ("wrong", "pooling")
-
-
-def _beyond_noise(row: Row, other: Row) -> bool:
-    """Return whether even a row's slowest turn was faster than another's fastest, of enough."""
-    if row.training is None or other.training is None or min(_turns(row), _turns(other)) < FEW:
-        return False
-    return row.training.slowest > other.training.fastest
-
-
-def _turns(row: Row) -> int:
-    return 0 if row.training is None else row.training.turns
+def _rate(one: _Right) -> float:
+    return one.speed.tokens_per_second

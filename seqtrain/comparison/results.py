@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FEW = 3
+"""Turns that it takes to tell two speeds apart."""
+
 
 @dataclass(frozen=True)
 class Speed:
@@ -25,6 +28,17 @@ class Speed:
     fastest: float
     share_of_peak: float
     peak_memory_bytes: int | None
+
+    @property
+    def spread(self) -> str:
+        """The slowest and the fastest turn, in thousands."""
+        if self.turns == 1:
+            return "1 turn"
+        return f"turns {thousands(self.slowest)}-{thousands(self.fastest)}"
+
+    def beyond_noise(self, other: Speed) -> bool:
+        """Return whether even its slowest turn was faster than the other's fastest, of enough."""
+        return min(self.turns, other.turns) >= FEW and self.slowest > other.fastest
 
 
 @dataclass(frozen=True)
@@ -51,11 +65,6 @@ class Row:
     largest_difference: float | None
     accuracy: float | None
     problem: str
-
-    @property
-    def rate(self) -> float:
-        """Tokens per second in training; 0 where nothing was measured."""
-        return 0.0 if self.training is None else self.training.tokens_per_second
 
 
 @dataclass(frozen=True)
@@ -101,8 +110,3 @@ def thousands(tokens_per_second: float) -> str:
     """Return a speed in thousands, with as many digits as it is worth."""
     value = tokens_per_second / 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-
-
-def spread(speed: Speed) -> str:
-    """Return the slowest and the fastest turn of a speed, in thousands."""
-    return f"{thousands(speed.slowest)}-{thousands(speed.fastest)}" if speed.turns > 1 else "1 turn"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rich.text import Text
 
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.comparison.results import Comparison, Row, Speed, spread, thousands
+from seqtrain.comparison.results import Comparison, Row, Speed, thousands
 from seqtrain.text import counted
 
 NOTHING = "·"
+Value = TypeVar("Value")
 CELLS = {"gru": "nn.GRU", "lstm": "nn.LSTM", "rnn": "nn.RNN"}
 HEADINGS = {
     ("engine",): "engines (model.engine)",
@@ -56,36 +57,31 @@ def show_comparison(comparison: Comparison) -> None:
         console.print(text, soft_wrap=not console.is_terminal, markup=False)
 
 
-def _rate(speed: Speed | None) -> str:
-    return NOTHING if speed is None else thousands(speed.tokens_per_second)
+def _shown(value: Value | None, how: Callable[[Value], str]) -> str:
+    return NOTHING if value is None else how(value)
 
 
-def _spread(speed: Speed | None) -> str:
-    return NOTHING if speed is None else spread(speed)
+def _rate(speed: Speed) -> str:
+    return thousands(speed.tokens_per_second)
 
 
-def _memory(row: Row) -> str:
-    memory = None if row.training is None else row.training.peak_memory_bytes
-    return NOTHING if memory is None else f"{memory / 1e6:,.0f}"
+def _spread(speed: Speed) -> str:
+    return speed.spread.removeprefix("turns ")
 
 
-def _difference(row: Row) -> str:
-    return NOTHING if row.largest_difference is None else f"{row.largest_difference:.0e}"
-
-
-def _accuracy(row: Row) -> str:
-    return NOTHING if row.accuracy is None else f"{row.accuracy:.1%}"
+def _memory(speed: Speed) -> str:
+    return _shown(speed.peak_memory_bytes, lambda size: f"{size / 1e6:,.0f}")
 
 
 COLUMNS = [
-    Column(("training", "k tokens/s"), lambda row: _rate(row.training)),
-    Column(("slowest-", "fastest"), lambda row: _spread(row.training), drop=2),
-    Column(("prediction", "k tokens/s"), lambda row: _rate(row.prediction), drop=1),
-    Column(("slowest-", "fastest"), lambda row: _spread(row.prediction), drop=5),
-    Column(("memory", "MB"), _memory, drop=4),
+    Column(("training", "k tokens/s"), lambda row: _shown(row.training, _rate)),
+    Column(("slowest-", "fastest"), lambda row: _shown(row.training, _spread), drop=2),
+    Column(("prediction", "k tokens/s"), lambda row: _shown(row.prediction, _rate), drop=1),
+    Column(("slowest-", "fastest"), lambda row: _shown(row.prediction, _spread), drop=5),
+    Column(("memory", "MB"), lambda row: _shown(row.training, _memory), drop=4),
     Column(("", "padding"), lambda row: f"{row.padding:.0%}", drop=3),
-    Column(("logits", "differ"), _difference),
-    Column(("", "accuracy"), _accuracy),
+    Column(("logits", "differ"), lambda row: _shown(row.largest_difference, "{:.0e}".format)),
+    Column(("", "accuracy"), lambda row: _shown(row.accuracy, "{:.1%}".format)),
 ]
 
 
@@ -174,7 +170,7 @@ def recommendation(comparison: Comparison) -> str:
         return comparison.reason
     script = f"a plain torch script as in {row.name}"
     setting = row.setting or (script if row.kind == "recipe" else "the config as it is")
-    return f"recommended: {setting}, {comparison.reason}"
+    return f"recommended: {setting}. {comparison.reason}"
 
 
 def _recommended_row(comparison: Comparison) -> Row | None:
