@@ -55,7 +55,7 @@ def recommend(rows: Sequence[Row], auto: str) -> tuple[str | None, str]:
     claim = "It is what model.engine: auto takes; no other engine is faster beyond noise."
     if best.kind != "engine":
         claim = "It is the fastest variant in training here, beyond noise."
-    elif best is not usual or all(beaten):
+    elif best is not usual or (beaten and all(beaten)):
         claim = "It is the fastest engine in training here, beyond noise."
     return best.name, " ".join([claim, _figures(best, right), *_doubts(best, right)])
 

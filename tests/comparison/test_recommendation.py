@@ -25,7 +25,7 @@ def row(
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
     rows = [row("native", "engine", 9e5), row("fused", "engine", 2e6, difference=0.3)]
-    rows += [row("packed", "recipe", 1e4), row("padded", "recipe", 1e5)]
+    rows += [row("torch", "engine", 1e4), row("padded", "recipe", 1e5)]
     name, reason = recommend(rows, "native")
     assert name == "native"
     assert reason == (
@@ -34,6 +34,7 @@ def test_recommended_is_the_fastest_with_the_right_logits() -> None:
         "95.0-105)."
     )
     assert recommend(rows[1:], "native")[0] == "padded"
+    assert recommend(rows[:1], "native")[1].startswith("It is what model.engine: auto takes")
     assert recommend([], "native")[0] is None
 
 
