@@ -10,8 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import compare
-from seqtrain.cli.commands import check, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import check, compare, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
