@@ -1,4 +1,4 @@
-"""The rooms' order: errors < config < data < model < training < runs < workflows < cli."""
+"""The rooms' order: errors < files < config < data < model < training < runs < workflows < cli."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-ROOMS = ("errors", "config", "data", "model", "training", "runs", "workflows", "cli")
+ROOMS = ("errors", "files", "config", "data", "model", "training", "runs", "workflows", "cli")
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
-TORCH_FREE = ("errors", "config", "data/readers", "__init__")
+TORCH_FREE = ("errors", "files", "config", "data/readers", "__init__")
 TORCH_FREE_FILES = [
     path for path in FILES if str(path.relative_to(PACKAGE).with_suffix("")).startswith(TORCH_FREE)
 ]

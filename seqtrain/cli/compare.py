@@ -41,7 +41,7 @@ def compare(
 
     from seqtrain.cli.json_line import json_line
     from seqtrain.cli.progress import Progress
-    from seqtrain.runs.files import write_atomically
+    from seqtrain.files.atomic import write_atomically
     from seqtrain.workflows.compare import compare as run_comparison
 
     with Progress() as progress:

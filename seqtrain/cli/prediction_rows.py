@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from seqtrain.cli.json_line import json_line
 from seqtrain.errors import ConfigError, RunError, printable
-from seqtrain.runs.files import write_all
+from seqtrain.files.atomic import write_all
 
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import VerifiedFolder
+from seqtrain.files.strict_json import to_json
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.shapes import shapes_alone
-from seqtrain.runs.files import to_json
 from seqtrain.runs.model_folder import (
     Model,
     check_version,
@@ -20,7 +21,6 @@ from seqtrain.runs.model_folder import (
     read_model,
     read_tensors,
 )
-from seqtrain.runs.saved_folder import SavedFolder
 
 FORMAT_VERSION = 2
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
@@ -85,7 +85,7 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
     return size + (int(groups.max(initial=-1)) + 1) * number_and_state
 
 
-def read_checkpoint(saved: SavedFolder) -> Checkpoint:
+def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     """Return the checkpoint in a saved folder.
 
     Raises:

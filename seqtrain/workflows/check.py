@@ -7,6 +7,7 @@ at a time in torch's own module, where there is neither padding nor a batch-mate
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +18,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.config import load_config
 from seqtrain.data.batching import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.readers import read_examples
@@ -25,7 +25,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.native import Projected, why_not
-from seqtrain.runs.run_directory import CONFIG, find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.workflows.classifier import Classifier, load
@@ -282,7 +282,8 @@ def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
 def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
     """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
     if data is None:
-        named = load_config(path / CONFIG).data if (path / CONFIG).is_file() else None
+        is_run = os.path.lexists(path / CONFIG)
+        named = RunDirectory(path).config().data if is_run else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
         source, store, _ = read_split(path, classifier, split)
         return source, store

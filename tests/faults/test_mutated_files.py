@@ -18,9 +18,8 @@ from watched import watch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
-from seqtrain.runs.files import MANIFEST, write_folder
-from seqtrain.runs.saved_folder import read_folder
 from seqtrain.training.optimization import make_optimizer
 from seqtrain.training.state import restore
 
