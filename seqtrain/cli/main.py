@@ -115,6 +115,9 @@ def _exit_code(arguments: list[str]) -> int:
             _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
             return RUN_FAULT
+        if isinstance(error, FileNotFoundError) and not _current_directory_exists():
+            _complain("the current directory was removed; change into one that is there")
+            return BAD_USAGE
         if "--debug" in arguments:
             raise
         _complain(
@@ -153,6 +156,14 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _current_directory_exists() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _abandon(stream: TextIO) -> None:

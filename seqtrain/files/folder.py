@@ -174,10 +174,6 @@ class VerifiedFolder:
             raise CheckpointError(f"{path}: no digests in it; expected a seqtrain manifest")
         return digests
 
-    def has(self, name: str) -> bool:
-        """Whether anything stands under this name; `read` says whether it is sound."""
-        return self.directory.status_of(name) is not None
-
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
         """Return the content of a file.
 

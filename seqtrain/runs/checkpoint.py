@@ -28,6 +28,8 @@ MOMENTS = 2
 """Tensors of a weight's size that an optimizer keeps for it."""
 GENERATORS = 2**20
 """Bytes that random generators and counters take at most."""
+LONGEST_METRICS = 2**62
+"""Bytes of metrics.jsonl at most that are believed."""
 CARRIED = 2**30
 """Bytes that the states carried on for groups take at most."""
 
@@ -95,7 +97,11 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     path = saved.place / STATE
     values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)
     length, progress = values.get("metrics_length"), values.get("progress")
-    if type(length) is not int or length < 0 or not isinstance(progress, dict):
+    if (
+        type(length) is not int
+        or not 0 <= length <= LONGEST_METRICS
+        or not isinstance(progress, dict)
+    ):
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
     largest = _largest_state(model, pretraining=progress.get("pretraining") is True)
     tensors = read_tensors(saved, STATE_TENSORS, largest)

@@ -26,7 +26,7 @@ from seqtrain.training.state import restore
 MEMORY = 256 * 2**20
 WEIRD = [
     None, True, -1, 0, 2**31, 10**30, 1e308, "", "../../etc/passwd", "os.system", [], {}, [[]],
-    {"a": 1}, "\x00", "é" * 99, [None], 0.5, "nan",
+    {"a": 1}, "\x00", "é" * 99, [None], 0.5, "nan", 10**400, -(10**400), -(2**63), -0.5,
 ]  # fmt: skip
 Mutation = Callable[[bytes, random.Random], bytes]
 
