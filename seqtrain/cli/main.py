@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Annotated, TextIO
 
@@ -168,7 +168,8 @@ def _current_directory_exists() -> bool:
 
 def _abandon(stream: TextIO) -> None:
     """Let what can't be written go elsewhere: Python would complain again while closing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(OSError):  # no descriptor may be left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(*problems: str) -> None:

@@ -105,14 +105,25 @@ def check_files(config: Config, beside: Path | None) -> None:
     """
     problems = []
     for key, path in data_files(config):
-        if os.path.lexists(path):
+        if not _is_missing(path):
             continue
         problem = f"{key}: no file {shorten(path)} (tried {Path(path).absolute()})"
-        if beside is not None and (beside / path).exists():
+        if beside is not None and os.path.exists(beside / path):
             problem += f"; paths are relative to the current directory: write {beside / path}"
         problems.append(problem)
     if problems:
         raise DataError(*problems)
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing stands there; what may not be looked at is told when it is read."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def read_options(data: DataConfig, path: str) -> ReadOptions:

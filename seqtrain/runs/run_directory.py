@@ -146,6 +146,21 @@ class RunDirectory:
                 "restore it from a copy, or start anew with --force"
             )
 
+    def holds(self, name: str) -> bool:
+        """Whether anything stands under a name in it.
+
+        Raises:
+            CheckpointError: the directory may not be read.
+        """
+        return self._status_of(name) is not None
+
+    def _status_of(self, name: str) -> os.stat_result | None:
+        try:
+            with Directory(self.path) as here:
+                return here.status_of(name)
+        except OSError as error:
+            raise unreadable(self.path, error) from None
+
     def config(self) -> Config:
         """Return the config that the run was trained with.
 
@@ -154,11 +169,7 @@ class RunDirectory:
             ConfigError: it is damaged.
         """
         path = self.path / CONFIG
-        try:
-            with Directory(self.path) as here:
-                found = here.status_of(CONFIG)
-        except OSError as error:
-            raise unreadable(self.path, error) from None
+        found = self._status_of(CONFIG)
         if found is None:
             raise CheckpointError(
                 f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
@@ -223,9 +234,11 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
 
 
 def _not_writable(path: Path, error: OSError) -> ConfigError | RunError:
-    place = path
-    if error.filename:  # a name in the directory, or a whole path
-        place = path / os.fsdecode(error.filename)
+    place, name = path, os.fsdecode(error.filename or "")
+    if os.sep in name:
+        place = Path(name)
+    elif name not in ("", path.name):  # of an entry of the directory
+        place = path / name
     if error.errno in MACHINE_FAULTS:
         return RunError(f"{place}: {error.strerror}")
     return ConfigError(f"--run-dir: {place}: {error.strerror}; choose another directory")

@@ -7,7 +7,6 @@ at a time in torch's own module, where there is neither padding nor a batch-mate
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -282,8 +281,8 @@ def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
 def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
     """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
     if data is None:
-        is_run = os.path.lexists(path / CONFIG)
-        named = RunDirectory(path).config().data if is_run else None
+        run = RunDirectory(path)
+        named = run.config().data if run.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
         source, store, _ = read_split(path, classifier, split)
         return source, store

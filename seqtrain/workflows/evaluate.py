@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,11 +93,12 @@ def read_split(
     path: Path, classifier: Classifier, split: str
 ) -> tuple[str, SequenceStore, list[str]]:
     """Return a split of the run's config: its source, its sequences, and warnings."""
-    if not os.path.lexists(path / CONFIG):
+    run = RunDirectory(path)
+    if not run.holds(CONFIG):
         raise CheckpointError(
             f"{path}: a model folder names no splits; give a labelled file with --data"
         )
-    config = RunDirectory(path).config()
+    config = run.config()
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +121,7 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     Raises:
         CheckpointError: names each key that differs.
     """
-    if not os.path.lexists(run.path / CONFIG):
+    if not run.holds(CONFIG):
         raise CheckpointError(
             f"{run.path}: no {CONFIG} in it, so no run to go on with; name another, or {ANEW}"
         )
