@@ -6,10 +6,11 @@ import hashlib
 import os
 from dataclasses import dataclass
 
-from seqtrain.data.readers.files import display_name, file_problem, open_file
+from seqtrain.data.readers.files import file_problem, open_file
 from seqtrain.data.readers.txt import list_folder
 from seqtrain.errors import DataError
 from seqtrain.files.digests import Version
+from seqtrain.text import display_name
 
 
 @dataclass(frozen=True)

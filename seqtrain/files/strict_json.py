@@ -6,9 +6,7 @@ import json
 from collections import Counter
 from typing import Any, NoReturn
 
-from seqtrain.errors import printable
-
-SHOWN_KEY = 78
+from seqtrain.text import quote
 
 
 class NotJSONError(ValueError):
@@ -49,7 +47,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise NotJSONError(f"JSON with the key '{printable(twice[:SHOWN_KEY])}' twice")
+        raise NotJSONError(f"JSON with the key {quote(twice)} twice")
     return value
 
 

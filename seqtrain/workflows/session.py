@@ -19,11 +19,12 @@ from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError, Interrupted
 from seqtrain.files.folder import write_folder
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import STATE, Checkpoint, checkpoint_files
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
+from seqtrain.signals import StopSignals
 from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
@@ -41,7 +42,6 @@ from seqtrain.workflows.resuming import (
     nothing_left,
     stays,
 )
-from seqtrain.workflows.stopping import StopSignals
 
 STEPS_A_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""
@@ -68,7 +68,8 @@ class Session:
         self.model: Model
         self.trainer: Trainer
         self.learner: Trainer | Pretrainer
-        self.engine, self.engine_reason = choose_engine(config.model, device)
+        engine = choose_engine(config.model, device)
+        self.engine, self.engine_reason = engine.name, engine.reason
         self.metrics_length = 0
         self.saved_at = 0.0
         self.last_is_whole = True
