@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, TextIO
 
 import typer
@@ -143,7 +144,8 @@ def _refusal(error: Exception) -> str | None:
 
 def _abandon(stream: TextIO) -> None:
     """Let what can't be written go elsewhere: Python would complain again while closing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(OSError):  # no descriptor may be left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(*problems: str) -> None:

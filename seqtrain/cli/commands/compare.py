@@ -42,7 +42,7 @@ def compare(
     from seqtrain.cli.output.compare_table import show_comparison
     from seqtrain.cli.output.progress import Progress
     from seqtrain.comparison.compare import compare as run_comparison
-    from seqtrain.runs.files import write_atomically
+    from seqtrain.files.atomic import write_atomically
     from seqtrain.text import json_line
 
     with Progress() as progress:

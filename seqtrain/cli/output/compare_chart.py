@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
@@ -31,9 +32,12 @@ def check_chart(path: str | None, *, force: bool) -> None:
         return
     if Path(path).suffix.lower() != ".svg":
         raise ConfigError(f"--chart: found {path}; expected a name that ends in .svg")
-    if not Path(path).parent.is_dir():
-        raise ConfigError(f"--chart: no folder {Path(path).parent.absolute()}")
-    if Path(path).exists() and (Path(path).is_dir() or not force):
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise ConfigError(f"--chart: no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"--chart: {folder} can't be written to; choose another folder")
+    if os.path.exists(path) and (os.path.isdir(path) or not force):
         raise ConfigError(f"--chart: {path} exists; give another name, or --force for a file")
 
 
