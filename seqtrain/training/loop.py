@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.batching import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import score_store
+from seqtrain.inference.metrics import Scores
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import score_store
 from seqtrain.training.loss import class_weights, example_losses
-from seqtrain.training.memory import memory_errors
-from seqtrain.training.metrics import Scores
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
 from seqtrain.training.state import Progress, capture, restore

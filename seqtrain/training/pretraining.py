@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.batching import plan_epoch, plan_in_order_of_length
 from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
+from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.training.inference import EVALUATION_BATCHING
-from seqtrain.training.memory import memory_errors
 from seqtrain.training.optimization import lr_at, make_optimizer
 from seqtrain.training.sparse import catch_up_tokens, clip_gradients, update
 from seqtrain.training.state import Progress, capture, check_tensor, restore

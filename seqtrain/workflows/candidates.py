@@ -14,14 +14,14 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.config.schema import Config
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.batching import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.recipes import recipe_logits
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches, predict_logits
 from seqtrain.training.loop import Trainer
-from seqtrain.training.memory import memory_errors
 from seqtrain.training.optimization import lr_at
 from seqtrain.training.sparse import catch_up_tokens
 from seqtrain.workflows.task import Task

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.summary import SplitSummary
+from seqtrain.inference.metrics import Scores
 from seqtrain.training.loop import EpochEvent
-from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent
 from seqtrain.training.steps import StepEvent
 

@@ -15,10 +15,10 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
+from seqtrain.inference.devices import select_device
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.training.devices import select_device
 from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run

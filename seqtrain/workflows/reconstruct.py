@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.collate import collate
 from seqtrain.data.readers import read_examples
 from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import Ints
+from seqtrain.inference.devices import select_device
+from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.runs.pretrained_folder import load_autoencoder
 from seqtrain.runs.run_directory import find
-from seqtrain.training.devices import select_device
-from seqtrain.training.inference import EVALUATION_BATCHING
-from seqtrain.training.memory import memory_errors
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
 

@@ -18,6 +18,7 @@ from seqtrain.config import render_config
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError, Interrupted
+from seqtrain.inference.metrics import Scores
 from seqtrain.model.encoder import choose_engine
 from seqtrain.runs.checkpoint import STATE, Checkpoint, checkpoint_files
 from seqtrain.runs.files import write_folder
@@ -25,7 +26,6 @@ from seqtrain.runs.model_folder import Model, load_model, model_files, new_netwo
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.loop import EpochEvent, Trainer
-from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
 from seqtrain.training.steps import StepEvent
 from seqtrain.workflows.classifier import Classifier

@@ -14,8 +14,8 @@ from torch import Tensor
 from seqtrain.data.batching import plan_epoch_of_groups
 from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import predict_logits
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import predict_logits
 from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.state import capture, restore
 

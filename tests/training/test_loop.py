@@ -17,7 +17,7 @@ from seqtrain.data.batching import plan_epoch
 from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
-from seqtrain.training.inference import predict_logits
+from seqtrain.inference.logits import predict_logits
 from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.steps import StepEvent
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seqtrain.training.metrics import Scores, score
+from seqtrain.inference.metrics import Scores, score
 
 NAMES = ["a", "b", "c", "d"]
 ROWS = st.lists(

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import collate
 from seqtrain.data.store import SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, predict_logits
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, predict_logits
-from seqtrain.training.memory import memory_errors
 
 SHARES = 10
 """Shares of each sequence after which `score_prefixes` scores: tenths."""

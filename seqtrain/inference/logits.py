@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.metrics import Scores, score
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.native import Projected
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.memory import memory_errors
-from seqtrain.training.metrics import Scores, score
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 TOKENS_A_ROW = 4
