@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
+from seqtrain.data.batch import collate
 from seqtrain.data.batches import memory_errors
-from seqtrain.data.batching import padding_fraction, plan_epoch, plan_epoch_of_groups
-from seqtrain.data.collate import collate
+from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.inference.carried import CarriedStates
@@ -173,9 +173,7 @@ class Trainer:
             self.train.lengths[rows], f"batching.{size}, data.max_length or model.hidden_size"
         ):
             batch = collate(self.train.__getitems__(rows), batching.sort).to(self.device)
-            groups = None
-            if self.groups is not None:
-                groups = self.groups[rows[batch.sorted_indices.cpu().numpy()]]
+            groups = None if self.groups is None else batch.groups
             start = self.carried.starts(groups, self.model)
             catch_up_tokens(self.optimizer, self.model.embedding, batch.packed.data, lr=lr)
             with torch.autocast(
@@ -195,7 +193,7 @@ class Trainer:
             loss, norm_value, num_correct = figures.tolist()
             if not (math.isfinite(loss) and math.isfinite(norm_value)):
                 what = "gradient" if math.isfinite(loss) else "loss"
-                raise self._not_finite(what, rows, losses[batch.unsorted_indices])
+                raise self._not_finite(what, rows, batch.restore(losses))
             update(self.optimizer, lr=lr)
             self.carried.keep(groups, states)
         tokens = int(batch.lengths.sum())

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
+from seqtrain.data.batch import collate
 from seqtrain.data.batches import memory_errors
-from seqtrain.data.batching import plan_epoch, plan_in_order_of_length
-from seqtrain.data.collate import collate
+from seqtrain.data.plan import plan_epoch, plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.inference.logits import EVALUATION_BATCHING

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batches import memory_errors
-from seqtrain.data.batching import plan_epoch
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits

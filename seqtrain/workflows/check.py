@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import load_config
-from seqtrain.data.batching import plan_in_order_of_length, rows_in_groups
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.data.batching import plan_epoch_of_groups
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
+from seqtrain.data.plan import plan_epoch_of_groups
 from seqtrain.data.store import SequenceStore
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.logits import predict_logits

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.batching import plan_epoch
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
 from seqtrain.inference.logits import predict_logits

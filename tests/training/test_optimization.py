@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.data.batching import plan_epoch
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import StoreBuilder
 from seqtrain.model import native
 from seqtrain.model.native import why_not

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
