@@ -18,7 +18,7 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.runs.model_folder import new_network
-from seqtrain.training.loop import Trainer
+from seqtrain.training.trainer import Trainer
 
 REFERENCE = "torch"
 
