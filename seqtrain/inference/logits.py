@@ -16,7 +16,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import Projected
+from seqtrain.model.engines.interface import ProjectedTable
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 TOKENS_A_ROW = 4
@@ -29,7 +29,7 @@ def classify(
     batch: Batch,
     carried: CarriedStates | None = None,
     *,
-    vocabulary: Projected | None = None,
+    vocabulary: ProjectedTable | None = None,
     bptt: int | None = None,
 ) -> Tensor:
     """Return the logits of a batch, each sequence from the state that its group ended in.
@@ -101,7 +101,7 @@ def logits_of_batches(
     store: SequenceStore,
     plan: Iterable[Ints],
     device: torch.device,
-    vocabulary: Projected | None = None,
+    vocabulary: ProjectedTable | None = None,
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,

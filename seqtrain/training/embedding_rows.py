@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.model import native
+from seqtrain.model.engines import native
 
 ALIKE = 1e-6
 """Factors of a geometric series nearer than this count as equal."""

@@ -8,10 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.data.examples import shorten
+from seqtrain.text import shorten
 
 LARGEST = 2**53
 """Largest number that a counter or a sum may have: further ones a float doesn't hold."""
+SHOWN = 40
+"""Characters of a wrong value that a message shows."""
 
 
 @dataclass
@@ -117,12 +119,12 @@ def checked_progress(values: dict[str, Any]) -> Progress:
         whole = isinstance(wanted[name], int)
         if name == "pretraining" or (name == "best_value" and value is None):
             continue
-        if type(value) not in ((int,) if whole else (int, float)) or not abs(value) <= LARGEST:
-            raise ValueError(f"progress.{name}: found {shorten(repr(value))}; expected a number")
+        kinds = (int,) if whole else (int, float)
+        if type(value) not in kinds or not abs(value) <= LARGEST:
+            found = shorten(repr(value), SHOWN)
+            raise ValueError(f"progress.{name}: found {found}; expected a number")
         if value < 0 and name not in ("best_value", "loss_sum"):
-            raise ValueError(
-                f"progress.{name}: found {shorten(repr(value))}; expected a number from 0"
-            )
+            raise ValueError(f"progress.{name}: found {value!r}; expected a number from 0")
     progress = Progress(**values)
     sums = progress.examples, progress.time_steps, progress.seconds
     if not (

@@ -20,6 +20,7 @@ from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
+from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.objectives import Objective
 from seqtrain.training.optimizer import Optimizer
@@ -225,9 +226,8 @@ class Trainer:
         """Say what isn't finite, and where the examples stand that may be why."""
         where = hint = ""
         if lines is not None:
-            shown = ", ".join(map(str, lines[:SHOWN_LINES].tolist()))
-            more = f" and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
-            where = f" for train lines {shown}{more} (of a folder: rows through its files)"
+            shown = listed([str(line) for line in lines.tolist()], SHOWN_LINES)
+            where = f" for train lines {shown} (of a folder: rows through its files)"
             hint = ", or look at these rows"
         return RunError(
             f"{self._phase}step {self.progress.updates + 1}: the {what} isn't finite{where}; "

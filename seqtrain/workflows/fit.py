@@ -17,10 +17,11 @@ from seqtrain.data.preparation import PreparedData, check_files, data_files, pre
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
 from seqtrain.inference.devices import select_device
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.signals import StopSignals
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows import run_state
 from seqtrain.workflows.classifier import Classifier
@@ -31,7 +32,6 @@ from seqtrain.workflows.memory import check_longest, check_model
 from seqtrain.workflows.recorder import Recorder
 from seqtrain.workflows.resume_point import check_config_unchanged, read_resume_point
 from seqtrain.workflows.run_state import RunState
-from seqtrain.workflows.stopping import StopSignals
 
 SMALLEST_INPUT = 2
 """Rows of the smallest embedding: what a model needs at least, known before any data is read."""

@@ -11,12 +11,12 @@ from seqtrain.data.batches import map_batches
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_examples
-from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import Ints
 from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.runs.pretrained_folder import load_autoencoder
 from seqtrain.runs.run_directory import find
+from seqtrain.text import display_name
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
 

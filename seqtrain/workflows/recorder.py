@@ -16,18 +16,18 @@ from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import model_files
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
+from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
 from seqtrain.workflows.resume_point import is_best, stays
 from seqtrain.workflows.run_state import RunState
-from seqtrain.workflows.stopping import StopSignals
 
 UPDATES_PER_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""
@@ -50,8 +50,8 @@ class Recorder:
         self.run = run
         self.state = state
         self.listener = listener
-        engine, reason = choose_engine(state.config.model, state.device)
-        self.engine = {"engine": engine, "engine_reason": reason}
+        engine = choose_engine(state.config.model, state.device)
+        self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self.saved_at = time.monotonic()
 
     def begin(self, *, force: bool) -> None:

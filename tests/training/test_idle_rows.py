@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqtrain.data.store import SequenceStore, StoreBuilder
-from seqtrain.model import native
+from seqtrain.model.engines import native
 from seqtrain.training import embedding_rows
 from seqtrain.training.events import UpdateEvent
 from seqtrain.training.trainer import Trainer

@@ -14,8 +14,8 @@ from torch.nn import functional
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.data.batch import collate
 from seqtrain.data.store import StoreBuilder
-from seqtrain.model import native
-from seqtrain.model.native import why_not
+from seqtrain.model.engines import native
+from seqtrain.model.engines.native import why_not
 from seqtrain.training import embedding_rows
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.optimizer import clip_gradients
