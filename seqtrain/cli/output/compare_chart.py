@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from seqtrain.errors import ConfigError
-from seqtrain.text import shorten
+from seqtrain.text import printable, shorten
 
 if TYPE_CHECKING:
     from seqtrain.comparison.results import Comparison, Row
@@ -114,5 +114,6 @@ def _line(left: float, right: float, y: float) -> str:
 
 def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y}" font-size="{size}" text-anchor="{anchor}">'
+        f"{escape(printable(text))}</text>"
     )
