@@ -20,9 +20,9 @@ from seqtrain.comparison.turns import take_turns
 from seqtrain.comparison.variants import VARIANTS, usual_engine, variants_for
 from seqtrain.comparison.worker_pool import Worker, worker_pool
 from seqtrain.config import Config
-from seqtrain.data.batching import padding_fraction
+from seqtrain.data.plan import padding_fraction
 from seqtrain.errors import ConfigError
-from seqtrain.training.devices import select_device
+from seqtrain.inference.devices import select_device
 from seqtrain.workflows.fit import resolved_config
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
