@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from seqtrain.cli.output.new_file import check_new_file
 from seqtrain.errors import ConfigError
 from seqtrain.text import printable, shorten
 
@@ -25,16 +26,11 @@ def check_chart(path: str | None, *, force: bool) -> None:
     """Refuse a chart that can't be written, before anything is measured.
 
     Raises:
-        ConfigError: the file exists, isn't named .svg, or has no folder.
+        ConfigError: it isn't named .svg, or as `check_new_file` says.
     """
-    if path is None:
-        return
-    if Path(path).suffix.lower() != ".svg":
+    if path is not None and Path(path).suffix.lower() != ".svg":
         raise ConfigError(f"--chart: found {path}; expected a name that ends in .svg")
-    if not Path(path).parent.is_dir():
-        raise ConfigError(f"--chart: no folder {Path(path).parent.absolute()}")
-    if Path(path).exists() and (Path(path).is_dir() or not force):
-        raise ConfigError(f"--chart: {path} exists; give another name, or --force for a file")
+    check_new_file("--chart", path, force=force)
 
 
 def draw_chart(comparison: Comparison, title: str) -> str:
