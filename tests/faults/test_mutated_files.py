@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from program import fit
-from watched import watch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
@@ -23,6 +21,8 @@ from seqtrain.runs.files import MANIFEST, write_folder
 from seqtrain.runs.saved_folder import read_folder
 from seqtrain.training.optimization import make_optimizer
 from seqtrain.training.state import restore
+from tests.helpers.program import fit
+from tests.helpers.watched import watch
 
 MEMORY = 256 * 2**20
 WEIRD = [
