@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 from tests.helpers.program import CONFIG, fit
 from tests.helpers.watched import watch
 
