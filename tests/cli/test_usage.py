@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import Cli
 
 from seqtrain import __version__
 from seqtrain.config import load_config
+from tests.helpers.tiny import Cli
 
 
 @pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["predict"], ["compare"], ["config"]])

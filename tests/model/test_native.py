@@ -6,8 +6,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_cases import Case, assert_close, needs_library
 from torch import nn
+
+from tests.helpers.native_cases import Case, assert_close, needs_library
 
 SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
 LENGTHS = st.one_of(

@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_cases import Case, needs_library
 from torch import nn
 
 from seqtrain.model.engines.fused.engine import fused_gru
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import Projected, native_gru, project
+from tests.helpers.native_cases import Case, needs_library
 
 
 def projected(case: Case, table: Projected) -> DistinctInputs:
