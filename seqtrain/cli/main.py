@@ -11,7 +11,7 @@ import typer
 
 from seqtrain import __version__
 from seqtrain.cli import compare
-from seqtrain.cli.commands import check, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import check, config, evaluate, export, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, SeqtrainError
 from seqtrain.signals import (
@@ -33,6 +33,7 @@ app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("reconstruct")(reconstruct.reconstruct)
+app.command("export")(export.export)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)
