@@ -36,13 +36,52 @@ HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
 ALPHABET = {byte: chr(byte) for byte in SHOWN} | {b: chr(256 + n) for n, b in enumerate(HIDDEN)}
 
 
+class Splitter:
+    """Splits texts as preprocessing.json says."""
+
+    def __init__(self, rules: dict[str, Any]) -> None:
+        self.rules = rules
+        self.ranks = {tuple(pair): rank for rank, pair in enumerate(rules["merges"] or [])}
+
+    def __call__(self, sequence: Any) -> Iterable[str]:
+        """Return the tokens of a text; symbols are tokens already."""
+        if self.rules["kind"] == "tokens":
+            return list(sequence)
+        text: str = sequence.lower() if self.rules["lowercase"] else sequence
+        tokenizer = self.rules["tokenizer"]
+        if tokenizer == "word":
+            return WORD.findall(text)
+        if tokenizer == "whitespace":
+            return text.split()
+        if tokenizer == "byte":
+            return text.encode("utf-8", "surrogatepass").decode("latin-1")
+        return text if tokenizer == "char" else chain.from_iterable(self.merged(text.strip()))
+
+    def merged(self, text: str) -> Iterator[list[str]]:
+        """Join the bytes of each piece of a text, pair by pair in the order they were learned."""
+        for match in PIECE.finditer("".join(map(as_ascii, text))):
+            parts = [ALPHABET[byte] for byte in text[match.start() : match.end()].encode()]
+            while len(parts) > 1:
+                best = min(pairwise(parts), key=lambda pair: self.ranks.get(pair, len(self.ranks)))
+                if best not in self.ranks:
+                    break
+                joined: list[str] = []
+                for part in parts:
+                    if joined and (joined[-1], part) == best:
+                        joined[-1] += part
+                    else:
+                        joined.append(part)
+                parts = joined
+            yield parts
+
+
 class Model:
     """The exported model: the contents of model.onnx, preprocessing.json and vocabulary.json."""
 
     def __init__(self, onnx: bytes, rules: dict[str, Any], tokens: list[str] | None) -> None:
         self.rules, self.labels = rules, rules["labels"]
         self.ids = {token: i for i, token in enumerate(tokens or []) if i != PAD}
-        self.ranks = {tuple(pair): rank for rank, pair in enumerate(rules["merges"] or [])}
+        self.split = Splitter(rules)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(
@@ -54,7 +93,7 @@ class Model:
         rules, features = self.rules, self.rules["kind"] == "features"
         if features:
             self.check(sequence)
-        steps = sequence if features else [self.ids.get(t, UNK) for t in self.tokens(sequence)]
+        steps = sequence if features else [self.ids.get(t, UNK) for t in self.split(sequence)]
         limit, length = rules["max_length"] or len(steps), len(steps)
         if length > limit:
             if rules["overlong"] == "error":
@@ -86,37 +125,6 @@ class Model:
         scaled[absent] = 0
         masked = self.rules["missing"] == "mask"
         return np.concatenate((scaled, absent), axis=1, dtype=np.float32) if masked else scaled
-
-    def tokens(self, sequence: Any) -> Iterable[str]:
-        """Split a text; symbols are tokens already."""
-        if self.rules["kind"] == "tokens":
-            return list(sequence)
-        text: str = sequence.lower() if self.rules["lowercase"] else sequence
-        tokenizer = self.rules["tokenizer"]
-        if tokenizer == "word":
-            return WORD.findall(text)
-        if tokenizer == "whitespace":
-            return text.split()
-        if tokenizer == "byte":
-            return text.encode("utf-8", "surrogatepass").decode("latin-1")
-        return text if tokenizer == "char" else chain.from_iterable(self.merged(text.strip()))
-
-    def merged(self, text: str) -> Iterator[list[str]]:
-        """Join the bytes of each piece of a text, pair by pair in the order they were learned."""
-        for match in PIECE.finditer("".join(map(as_ascii, text))):
-            parts = [ALPHABET[byte] for byte in text[match.start() : match.end()].encode()]
-            while len(parts) > 1:
-                best = min(pairwise(parts), key=lambda pair: self.ranks.get(pair, len(self.ranks)))
-                if best not in self.ranks:
-                    break
-                joined: list[str] = []
-                for part in parts:
-                    if joined and (joined[-1], part) == best:
-                        joined[-1] += part
-                    else:
-                        joined.append(part)
-                parts = joined
-            yield parts
 
     def probabilities(self, encoded: list[Any]) -> Any:
         """Return the probabilities (B, C) of encoded sequences; like lengths go together."""
@@ -244,9 +252,11 @@ def as_ascii(character: str) -> str:
     return "\t" if character in BLANKS else {"L": "a", "N": "0"}.get(kind, ".")
 
 
-def cell(label: str) -> str:
+def cell(label: str, terminal: bool) -> str:
     """Return a label as tsv has it: quoted only where it would break the row."""
-    return '"' + label.replace('"', '""') + '"' if re.search(r"[\t\r\n]", label) else label
+    text = '"' + label.replace('"', '""') + '"' if re.search(r"[\t\r\n]", label) else label
+    escape = terminal and not text.isprintable()  # what could steer the terminal
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text) if escape else text
 
 
 def load(folder: str) -> Model:
@@ -287,7 +297,8 @@ def main() -> None:
         for chunk in chunks(rows, model):
             for answer in model.probabilities(chunk) if chunk else ():
                 best = int(answer.argmax())
-                print(f"{cell(model.labels[best])}\t{answer[best]:.6f}")
+                label = cell(model.labels[best], output.isatty())
+                print(f"{label}\t{answer[best]:.6f}")
     except (OSError, EOFError, LookupError, TypeError, ValueError, csv.Error) as error:
         output.flush()
         print(f"{rows.path}:{rows.line}: {error}", file=sys.stderr)
