@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,8 @@ from seqtrain.export.classifier import check_exportable, to_onnx
 from seqtrain.export.golden import GoldenRow, golden_rows
 from seqtrain.export.packages import import_onnx
 from seqtrain.export.preprocessing import exported_preprocessing
-from seqtrain.runs.files import MANIFEST, to_json, write_folder
+from seqtrain.files.folder import MANIFEST, write_folder
+from seqtrain.files.strict_json import to_json
 from seqtrain.runs.model_folder import Model
 from seqtrain.text import json_line, quote
 
@@ -97,7 +99,7 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{folder.parent}: {error.strerror}; choose another folder") from None
-    write_folder(folder, contents)
+    write_folder(Path(os.path.abspath(folder)), contents)
     sizes = {name: len(content) for name, content in contents.items()}
     return Exported(folder, sizes, len(rows), difference)
 

@@ -125,7 +125,8 @@ class Trainer:
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the weights: named tensors, and JSON values."""
         tensors, progress = capture(self.optimizer, self.progress, self.device)
-        return tensors | self.carried.tensors(), progress
+        carried = {} if self.groups is None else self.carried.tensors(self.model)
+        return tensors | carried, progress
 
     def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
         """Put back what `capture` returned.
@@ -136,7 +137,8 @@ class Trainer:
         self.progress = restore(self.optimizer, self.device, tensors, progress)
         if self.progress.pretraining:
             raise ValueError("progress.pretraining: found true; this run has no pretraining")
-        self.carried.load(tensors, self.model)
+        if self.groups is not None:
+            self.carried.load(tensors, self.model)
 
     @property
     def out_of_patience(self) -> bool:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+MOST_COUNTED = 2**62
+"""Largest count that is believed."""
+MOST_SUMMED = 1e300
+"""Largest sum that is believed."""
+TENSOR = re.compile(
+    r"generator\.(cpu|cuda)|optimizer\.[0-9]{1,9}\.[a-z_]+|carried\.(groups|states)|pretraining\..+"
+)
+"""Names of the tensors of a saved state."""
 
 
 @dataclass
@@ -100,6 +109,9 @@ def restore(
         ValueError: it isn't what `capture` returns for this optimizer.
     """
     progress = checked_progress(values)
+    for key in tensors:
+        if not TENSOR.fullmatch(key):
+            raise ValueError(f"{key[:80]}: no tensor of a state")
     states: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
@@ -138,10 +150,13 @@ def checked_progress(values: dict[str, Any]) -> Progress:
         whole = isinstance(wanted[name], int)
         if name == "pretraining" or (name == "best_value" and value is None):
             continue
-        if type(value) not in ((int,) if whole else (int, float)) or not math.isfinite(value):
-            raise ValueError(f"progress.{name}: found {value!r}; expected a number")
-        if value < 0 and name not in ("best_value", "loss_sum"):
-            raise ValueError(f"progress.{name}: found {value!r}; expected a number from 0")
+        most = MOST_COUNTED if whole else MOST_SUMMED
+        least = -most if name in ("best_value", "loss_sum") else 0
+        if type(value) not in ((int,) if whole else (int, float)) or not least <= value <= most:
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(
+                f"progress.{name}: found {shown(value)}; expected {kind} from {least:g} to {most:g}"
+            )
     progress = Progress(**values)
     sums = progress.examples, progress.tokens, progress.seconds
     if not (
@@ -154,6 +169,11 @@ def checked_progress(values: dict[str, Any]) -> Progress:
     ):
         raise ValueError("progress: the counters contradict each other")
     return progress
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, of a long one the beginning."""
+    return f"{value!r:.40}"
 
 
 def _check_states(

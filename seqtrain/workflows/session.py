@@ -18,9 +18,9 @@ from seqtrain.config import render_config
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError, Interrupted
+from seqtrain.files.folder import write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import STATE, Checkpoint, checkpoint_files
-from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory

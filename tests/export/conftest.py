@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.export.folder import export_model
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 
 

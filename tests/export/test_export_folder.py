@@ -19,7 +19,7 @@ from seqtrain.data.encoding import LengthPolicy
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.export import predict
 from seqtrain.export.folder import export_model
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 
 FILES = {

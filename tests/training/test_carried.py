@@ -133,7 +133,7 @@ def test_going_on_in_the_middle_of_groups_gives_equal_bits(
         next(steps)
     tensors, values = capture(stopped.optimizer, stopped.progress, CPU)
     tensors = {name: value.clone() for name, value in tensors.items()}
-    tensors |= stopped.carried.tensors()
+    tensors |= stopped.carried.tensors(stopped.model)
     resumed.model.load_state_dict(stopped.model.state_dict())
     resumed.progress = restore(resumed.optimizer, CPU, tensors, values)
     resumed.carried.load(tensors, resumed.model)
@@ -146,15 +146,21 @@ def test_states_that_do_not_fit_are_refused(
 ) -> None:
     trainer = carrying(make_trainer, grouped)
     next(trainer.events())
-    good = trainer.carried.tensors()
+    good = trainer.carried.tensors(trainer.model)
     assert good["carried.states"].shape[1:] == (1, 2, 8)
     for bad in (
+        {},
         {"carried.groups": good["carried.groups"]},
+        {**good, "carried.groups": good["carried.groups"] * 0},
+        {**good, "carried.groups": good["carried.groups"] - 99},
         {**good, "carried.groups": good["carried.groups"][:-1]},
         {**good, "carried.states": good["carried.states"] * torch.nan},
         {**good, "carried.states": good["carried.states"].double()},
     ):
-        with pytest.raises(ValueError, match=r"^carried: expected groups"):
+        with pytest.raises(ValueError, match=r"^carried: "):
             trainer.carried.load(bad, trainer.model)
-    trainer.carried.load({}, trainer.model)
-    assert trainer.carried.tensors() == {}
+    trainer.carried.load(good, trainer.model)
+    trainer.carried.forget()
+    none = trainer.carried.tensors(trainer.model)
+    assert [len(tensor) for tensor in none.values()] == [0, 0]
+    trainer.carried.load(none, trainer.model)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.runs.files import write_all
+from seqtrain.files.atomic import write_all
 from seqtrain.text import json_line, printable
 
 if TYPE_CHECKING:
@@ -31,33 +31,6 @@ def format_of(path: str | None) -> str:
     """Return the format that an output file's ending names; tsv without one."""
     ending = Path(path or "").suffix.lstrip(".").lower()
     return ending if ending in ("csv", "jsonl") else "tsv"
-
-
-def check_output(path: str | None, source: str, *, force: bool) -> None:
-    """Refuse a file that would be lost, before anything else is done.
-
-    Args:
-        path: the file to write to; None: standard output.
-        source: the input's path, or "-".
-        force: whether an existing file may be replaced.
-
-    Raises:
-        ConfigError: it is the input itself, exists and isn't forced, or is a folder.
-    """
-    if path is None:
-        return
-    target = Path(path)
-    try:
-        if target.is_dir():
-            raise ConfigError(f"--output: {target} is a folder; expected a file")
-        if source != "-" and Path(source).exists() and target.exists() and target.samefile(source):
-            raise ConfigError(f"--output: {path} is the input; choose another file")
-        if target.is_file() and not force:
-            raise ConfigError(f"--output: {path} exists; replace it with --force")
-        if not target.absolute().parent.is_dir():
-            raise ConfigError(f"--output: no folder {target.absolute().parent}; make it first")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--output: {path}: {getattr(error, 'strerror', error)}") from None
 
 
 class _WholeRows(io.FileIO):
