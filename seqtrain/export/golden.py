@@ -18,8 +18,8 @@ import torch
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import DataError
+from seqtrain.inference.logits import predict_logits
 from seqtrain.runs.model_folder import Model
-from seqtrain.training.inference import predict_logits
 
 SEED = 0
 LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144)
