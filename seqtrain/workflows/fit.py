@@ -18,6 +18,7 @@ from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
+from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.devices import select_device
@@ -74,7 +75,7 @@ def fit(
             held.enter_context(run.lock())
             standing = read_standing(run, config)
         else:
-            run_directory.check_free(directory, force=force)
+            check_free(directory, force=force)
             if directory is not None:
                 _refuse_data_inside(directory, config)
         check_files(config, beside)
