@@ -11,10 +11,9 @@ from typing import Annotated, TextIO
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import compare
-from seqtrain.cli.commands import check, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import check, compare, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import MACHINE_FAULTS, SeqtrainError
+from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
     INTERRUPTED,
     code_of_signal,
@@ -118,8 +117,9 @@ def _exit_code(arguments: list[str]) -> int:
             _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
             return RUN_FAULT
-        if isinstance(error, FileNotFoundError) and not _current_directory_exists():
-            _complain("the current directory was removed; change into one that is there")
+        refusal = _refusal(error)
+        if refusal:
+            _complain(one_line(refusal))
             return BAD_USAGE
         if "--debug" in arguments:
             raise
@@ -130,12 +130,16 @@ def _exit_code(arguments: list[str]) -> int:
         return BUG
 
 
-def _current_directory_exists() -> bool:
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return False
-    return True
+def _refusal(error: Exception) -> str | None:
+    """Word the system's refusal of a path that was given; None where it is another error."""
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return "the current directory was deleted; change to one that exists"
+    if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return None
 
 
 def _abandon(stream: TextIO) -> None:

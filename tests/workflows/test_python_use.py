@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -106,6 +107,33 @@ def test_order_of_input_changes_nothing(run: seqtrain.Run) -> None:
 def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) -> None:
     with pytest.raises(DataError, match=r"sequences?.*2"):
         seqtrain.load(run).predict(["fine", sequence])
+
+
+FORK = """
+import os, sys, time, torch, seqtrain
+torch.set_num_threads(2)
+classifier = seqtrain.load(sys.argv[1])
+texts = [f"the rise of n{i} " * 30 for i in range(300)]
+before = classifier.predict(texts)
+child = os.fork()
+if child == 0:
+    after = classifier.predict(texts)
+    os._exit([p.label for p in after] != [p.label for p in before])
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.05)
+os.kill(child, 9)
+sys.exit("the child hangs")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_predicts(run: seqtrain.Run) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(run.path)]
+    assert subprocess.run(command).returncode == 0
 
 
 def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
