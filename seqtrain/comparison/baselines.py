@@ -21,12 +21,12 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import Task
+from seqtrain.data.batches import memory_errors
 from seqtrain.data.store import Ints
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.unrolls import over_padded
 from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
-from seqtrain.training.memory import memory_errors
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 

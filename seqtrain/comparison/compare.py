@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from seqtrain.comparison.accuracy import learn_equally
+from seqtrain.comparison.accuracy import EqualTraining, learn_equally
 from seqtrain.comparison.learners import one_by_one, typical_first
 from seqtrain.comparison.recommendation import SAME, better_pooling, recommend
 from seqtrain.comparison.results import Comparison, Row, Speed
@@ -20,9 +20,9 @@ from seqtrain.comparison.turns import take_turns
 from seqtrain.comparison.variants import VARIANTS, usual_engine, variants_for
 from seqtrain.comparison.worker_pool import Worker, worker_pool
 from seqtrain.config import Config
-from seqtrain.data.batching import padding_fraction
+from seqtrain.data.plan import padding_fraction
 from seqtrain.errors import ConfigError
-from seqtrain.training.devices import select_device
+from seqtrain.inference.devices import select_device
 from seqtrain.workflows.fit import resolved_config
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
@@ -64,43 +64,15 @@ def compare(
     where = select_device(config.training.device)
     problems = variants_for(config, where)
     names = [name for name, problem in problems.items() if not problem]
-    peak = 0.0
     listener("reading the data", 0.0)
     with worker_pool() as pool:  # it loads torch meanwhile
         task = prepare_task(config, where, beside)
         listener(f"starting {len(names)} processes", 0.0)
         workers = pool.start(names, task)
-        differences = _differences(workers, task)
-        alike = [name for name, difference in differences.items() if difference <= SAME]
-        started = time.monotonic()
-
-        def before(doing: str, worker: Worker) -> None:
-            nonlocal peak
-            listener(f"{doing}: {worker.name}", min(1.0, (time.monotonic() - started) / seconds))
-            if doing == "training" and not worker.turns[doing]:
-                peak = max(peak, matrix_flops(where))
-
-        for mode, share in SPEED_SHARES.items():
-            deadline = time.monotonic() + share * seconds
-            take_turns(workers.values(), mode, deadline, partial(before, mode))
-        deadline = time.monotonic() + (1 - sum(SPEED_SHARES.values())) * seconds
-        learned = learn_equally(workers, alike, task, deadline, partial(before, "accuracy"))
-    for name, worker in workers.items():
-        problems[name] = worker.failure
-    flops = flops_per_token(config.model)
+        found = _measure(workers, task, seconds, listener)
+    problems |= {name: worker.failure for name, worker in workers.items()}
     rows = [
-        Row(
-            name=name,
-            kind=VARIANTS[name].kind,
-            setting=VARIANTS[name].setting(config),
-            training=_speed(workers.get(name), "training", flops, peak),
-            prediction=_speed(workers.get(name), "prediction", flops, peak),
-            padding=_padding(name, task),
-            largest_difference=differences.get(name),
-            accuracy=learned.accuracies.get(name),
-            problem=problem,
-        )
-        for name, problem in problems.items()
+        _row(name, problem, workers.get(name), task, found) for name, problem in problems.items()
     ]
     recommended, reason = recommend(rows, usual_engine(config, where))
     return Comparison(
@@ -110,17 +82,46 @@ def compare(
         rows=len(task.train),
         tokens=int(task.train.lengths.sum()),
         warnings=task.warnings,
-        peak_flops=peak,
-        flops_a_token=flops,
+        peak_flops=found.peak,
+        flops_a_token=flops_per_token(config.model),
         candidates=rows,
-        passes=learned.examples / len(task.train),
-        seeds=learned.seeds,
+        passes=found.learned.examples / len(task.train),
+        seeds=found.learned.seeds,
         held_out=len(task.held_out),
         better_pooling=better_pooling(rows, len(task.held_out)),
         recommended=recommended,
         reason=reason,
         seconds=time.monotonic() - began,
     )
+
+
+class _Found(NamedTuple):
+    """What was found beside turns: differences of logits, accuracies, and the machine's peak."""
+
+    differences: dict[str, float]
+    learned: EqualTraining
+    peak: float
+
+
+def _measure(
+    workers: Mapping[str, Worker], task: Task, seconds: float, listener: Listener
+) -> _Found:
+    """Let all variants classify the probe, predict and train in turns, and learn equally."""
+    differences = _differences(workers, task)
+    alike = [name for name, difference in differences.items() if difference <= SAME]
+    started, peaks = time.monotonic(), [0.0]
+
+    def before(doing: str, worker: Worker) -> None:
+        listener(f"{doing}: {worker.name}", min(1.0, (time.monotonic() - started) / seconds))
+        if doing == "training" and not worker.turns[doing]:
+            peaks.append(matrix_flops(task.device))
+
+    for mode, share in SPEED_SHARES.items():
+        deadline = time.monotonic() + share * seconds
+        take_turns(workers.values(), mode, deadline, partial(before, mode))
+    deadline = time.monotonic() + (1 - sum(SPEED_SHARES.values())) * seconds
+    learned = learn_equally(workers, alike, task, deadline, partial(before, "accuracy"))
+    return _Found(differences, learned, max(peaks))
 
 
 def _differences(workers: Mapping[str, Worker], task: Task) -> dict[str, float]:
@@ -135,15 +136,24 @@ def _differences(workers: Mapping[str, Worker], task: Task) -> dict[str, float]:
     }
 
 
-def _padding(name: str, task: Task) -> float:
-    """Return the share of padding of what a variant computes in training, in [0, 1)."""
-    if not VARIANTS[name].pads:
-        return 0.0
-    lengths = task.train.lengths
-    return padding_fraction(typical_first(lengths, VARIANTS[name].config(task.config)), lengths)
+def _row(name: str, problem: str, worker: Worker | None, task: Task, found: _Found) -> Row:
+    """Return what was found of one variant."""
+    variant, lengths = VARIANTS[name], task.train.lengths
+    plan = typical_first(lengths, variant.config(task.config)) if variant.pads else []
+    return Row(
+        name=name,
+        kind=variant.kind,
+        setting=variant.setting(task.config),
+        training=_speed(worker, "training", task, found.peak),
+        prediction=_speed(worker, "prediction", task, found.peak),
+        padding=padding_fraction(plan, lengths),
+        largest_difference=found.differences.get(name),
+        accuracy=found.learned.accuracies.get(name),
+        problem=problem,
+    )
 
 
-def _speed(worker: Worker | None, mode: str, flops: Mapping[str, int], peak: float) -> Speed | None:
+def _speed(worker: Worker | None, mode: str, task: Task, peak: float) -> Speed | None:
     if worker is None or not worker.turns[mode]:
         return None
     turns = measured(worker.turns[mode])
@@ -154,6 +164,6 @@ def _speed(worker: Worker | None, mode: str, flops: Mapping[str, int], peak: flo
         turns=len(turns),
         slowest=min(rates),
         fastest=max(rates),
-        share_of_peak=rate(turns) * flops[mode] / peak,
+        share_of_peak=rate(turns) * flops_per_token(task.config.model)[mode] / peak,
         peak_memory_bytes=turns[-1].memory,
     )

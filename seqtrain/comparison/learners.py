@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from seqtrain.comparison.baselines import Baseline
 from seqtrain.comparison.task import Task
 from seqtrain.comparison.variants import VARIANTS
 from seqtrain.config.schema import Config
-from seqtrain.data.batching import plan_epoch
+from seqtrain.data.batch import collate
+from seqtrain.data.batches import map_batches
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches, predict_logits
-from seqtrain.training.loop import Trainer
-from seqtrain.training.optimization import lr_at
-from seqtrain.training.sparse import catch_up_tokens
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
+from seqtrain.training.objectives import Classification
+from seqtrain.training.schedule import lr_at
+from seqtrain.training.trainer import Trainer
 
 
 def make_learner(name: str, task: Task) -> SeqtrainLearner | Baseline:
@@ -46,7 +48,7 @@ class SeqtrainLearner:
         self.task = task
         self.config = config
         self.padding = padding
-        self.trainer = self._new_trainer(config)
+        self._begin(config)
 
     def learn(self, rows: Ints) -> None:
         """Make one update."""
@@ -64,7 +66,7 @@ class SeqtrainLearner:
             seed: added to the config's, of weights, batches and dropout.
         """
         config = self.config.model_copy(update={"seed": self.config.seed + seed})
-        self.trainer = self._new_trainer(config)
+        self._begin(config)
         done, lr = 0, 0.0
         for rows in self._endless_rows():
             if done >= examples:
@@ -72,42 +74,43 @@ class SeqtrainLearner:
             lr = lr_at(done, examples, config.training)
             self._update(rows, lr)
             done += len(rows)
-        catch_up_tokens(self.trainer.optimizer, self.trainer.model.embedding, None, lr=lr)
+        self.trainer.optimizer.settle(lr=lr)
         held_out = self.task.held_out
         batches = [np.arange(len(held_out))]
-        if self.trainer.groups is None:  # else rows are carried on in their order
+        if self.objective.groups is None:  # else rows are carried on in their order
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = self._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
 
+    def _begin(self, config: Config) -> None:
+        task = self.task
+        self.model = task.new_model(config).train()
+        self.objective = Classification(
+            self.model, task.train, None, task.labels, config, task.device
+        )
+        if self.padding:
+            self.objective.collate = lambda rows: collate(padded(rows))
+        self.trainer = Trainer(self.objective)
+
     def _endless_rows(self) -> Iterator[Ints]:
         for epoch in count():
-            self.trainer.carried.forget()
+            self.objective.begin_epoch()
             yield from self.trainer.plan(epoch)
 
     def _update(self, rows: Ints, lr: float) -> None:
-        if not self.padding:
-            self.trainer.update(rows, lr)
-            return
-        whole, self.trainer.train = self.trainer.train, padded(self.task.train.__getitems__(rows))
-        self.trainer.update(np.arange(len(rows)), lr)
-        self.trainer.train = whole
+        update = partial(self.trainer.update, lr=lr)
+        store, objective = self.task.train, self.objective
+        device, lower = objective.device, objective.lower
+        next(map_batches(update, store, [rows], device, collate=objective.collate, lower=lower))
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
-        model, device = self.trainer.model, self.task.device
-        if self.padding:
-            parts = [padded(store.__getitems__(rows)) for rows in batches]
-            return torch.cat(
-                [logits_of_batches(model, part, [np.arange(len(part))], device) for part in parts]
-            )
-        rows = store.__getitems__(np.concatenate(batches))
+        rows, device = store.__getitems__(np.concatenate(batches)), self.task.device
+        if self.padding:  # in these batches: an answer depends on its batch
+            plan = np.split(np.arange(len(rows)), np.cumsum([len(each) for each in batches])[:-1])
+            together = self.objective.collate
+            return logits_of_batches(self.model, rows, plan, device, collate=together)
         batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
-        return predict_logits(model, rows, device, batching)
-
-    def _new_trainer(self, config: Config) -> Trainer:
-        task = self.task
-        model = task.new_model(config).train()
-        return Trainer(model, task.train, None, task.labels, config, task.device)
+        return predict_logits(self.model, rows, device, batching)
 
 
 def padded(rows: SequenceStore) -> SequenceStore:

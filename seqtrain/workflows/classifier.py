@@ -20,12 +20,12 @@ from seqtrain.data.given import given_sequence
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.devices import select_device
+from seqtrain.inference.logits import predict_logits, score_store
+from seqtrain.inference.metrics import Scores
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.devices import select_device
-from seqtrain.training.inference import predict_logits, score_store
-from seqtrain.training.metrics import Scores
 from seqtrain.workflows.events import RunLike, path_of
 
 

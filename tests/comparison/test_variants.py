@@ -51,7 +51,7 @@ def test_wrong_variants_are_what_torch_makes_of_padding_without_lengths(
 ) -> None:
     learner = make_learner(name, task)
     assert isinstance(learner, SeqtrainLearner)
-    model = learner.trainer.model
+    model = learner.model
     rows = [torch.tensor(task.train[row][0]).long() for row in task.probe.tolist()]
     with torch.no_grad():
         states = model.encoder(model.embedding(pad_sequence(rows, batch_first=True)))[0]

@@ -20,8 +20,8 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
-from seqtrain.training.optimization import make_optimizer
-from seqtrain.training.state import restore
+from seqtrain.training.optimizer import Optimizer
+from seqtrain.training.state import checked_progress, restore_generators
 
 MEMORY = 256 * 2**20
 WEIRD = [
@@ -86,9 +86,11 @@ MUTATIONS: list[Mutation] = [flip_bit, cut, zero, splice, forge]
 def use(folder: Path) -> Checkpoint:
     """Read a checkpoint as a resumed run does, and classify with its model."""
     checkpoint = read_folder(folder, read_checkpoint)
-    optimizer = make_optimizer(checkpoint.model.network, TrainingConfig())
+    optimizer = Optimizer(checkpoint.model.network, TrainingConfig())
     try:
-        restore(optimizer, torch.device("cpu"), checkpoint.tensors, checkpoint.progress)
+        updates = checked_progress(checkpoint.progress).updates
+        optimizer.load(checkpoint.tensors, some=False, begun=updates > 0)
+        restore_generators(checkpoint.tensors, torch.device("cpu"))
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

@@ -153,13 +153,13 @@ def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
     assert (other.path / name).read_bytes() != (run.path / name).read_bytes()
 
 
-def test_listener_hears_every_step(config: dict[str, object], tmp_path: Path) -> None:
+def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) -> None:
     heard: list[str] = []
     seqtrain.fit(config, run_dir=tmp_path / "r", listener=lambda e: heard.append(type(e).__name__))
     epochs = heard.count("EpochEvent")
     assert heard[:2] == ["DataEvent", "StartEvent"]
     assert heard[-1] == "Run"
-    assert heard.count("StepEvent") == epochs * 5
+    assert heard.count("UpdateEvent") == epochs * 5
 
 
 def test_absent_device_is_refused(config: dict[str, object], tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from seqtrain.cli.output.new_file import check_new_file
 from seqtrain.errors import ConfigError
 from seqtrain.text import printable, shorten
 
@@ -26,19 +26,11 @@ def check_chart(path: str | None, *, force: bool) -> None:
     """Refuse a chart that can't be written, before anything is measured.
 
     Raises:
-        ConfigError: the file exists, isn't named .svg, or has no folder.
+        ConfigError: it isn't named .svg, or as `check_new_file` says.
     """
-    if path is None:
-        return
-    if Path(path).suffix.lower() != ".svg":
+    if path is not None and Path(path).suffix.lower() != ".svg":
         raise ConfigError(f"--chart: found {path}; expected a name that ends in .svg")
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise ConfigError(f"--chart: no folder {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"--chart: {folder} can't be written to; choose another folder")
-    if os.path.exists(path) and (os.path.isdir(path) or not force):
-        raise ConfigError(f"--chart: {path} exists; give another name, or --force for a file")
+    check_new_file("--chart", path, force=force)
 
 
 def draw_chart(comparison: Comparison, title: str) -> str:
