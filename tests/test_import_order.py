@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "files", "config", "data", "model", "inference", "training"),
-    *("runs", "workflows", "compare", "cli"),
+    *("errors", "text", "signals", "files", "config", "data", "recipes", "model", "inference"),
+    *("training", "runs", "workflows", "comparison", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

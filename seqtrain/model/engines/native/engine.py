@@ -11,11 +11,10 @@ from itertools import chain
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import GRU, Cell
-from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.engines.native.call import Projected, Reading, allows_bfloat16, layer_parameters
 from seqtrain.model.engines.native.checks import (
     check_parameters,
@@ -52,11 +51,12 @@ class NativeEngine(Engine):
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
+        between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`."""
         assert isinstance(encoder, nn.GRU), "why_not lets no other cell through"
         h0 = None if start is None else start[0]
-        outputs, h_n = native_gru(inputs, encoder, h0, need_outputs=need_outputs)
+        outputs, h_n = native_gru(inputs, encoder, h0, need_outputs=need_outputs, between=between)
         return outputs, h_n.unsqueeze(0)
 
     def project(self, table: Tensor, encoder: nn.RNNBase) -> Projected:
@@ -71,6 +71,7 @@ def native_gru(
     h0: Tensor | None = None,
     *,
     need_outputs: bool = True,
+    between: Between | None = None,
 ) -> tuple[Tensor | None, Tensor]:
     """Run a GRU over packed sequences: what `gru(packed, h0)` does, gradients included.
 
@@ -81,9 +82,10 @@ def native_gru(
     Args:
         inputs: the sequences, longest first; without gradients, the distinct vectors may have
             been projected before (`project`).
-        gru: owner of the parameters and of the dropout between layers.
+        gru: owner of the parameters.
         h0: initial states, in the order of the packed sequences; None: zeros.
         need_outputs: also return the states of all steps.
+        between: as for `Engine.run`.
 
     Shape:
         inputs N tokens of size E, h0 (L * D, B, H) -> outputs (N, D * H), h_n (L * D, B, H).
@@ -116,8 +118,8 @@ def native_gru(
         outputs, final = run_layer(library, reading, parameters, need_outputs or not last, saving)
         finals.append(final)
         if outputs is not None and not last:
-            dropped = functional.dropout(outputs, gru.dropout, gru.training)
-            reading = replace(reading, vectors=dropped, index=None)
+            below = outputs if between is None else between(outputs, layer)
+            reading = replace(reading, vectors=below, index=None)
     return outputs, finals[0] if len(finals) == 1 else torch.cat(finals)
 
 
