@@ -1,7 +1,7 @@
 """The native engine: a GRU in C++, compiled when seqtrain is installed, called through ctypes."""
 
 from seqtrain.model.engines.native.call import Projected
-from seqtrain.model.engines.native.engine import native_gru, serves
+from seqtrain.model.engines.native.stack import run_stack
 from seqtrain.model.engines.native.library import vector_path, why_not
 from seqtrain.model.engines.native.projected import project
 from seqtrain.model.engines.native.rows import adam_idle, adam_rows, distinct
@@ -11,9 +11,8 @@ __all__ = [
     "adam_idle",
     "adam_rows",
     "distinct",
-    "native_gru",
+    "run_stack",
     "project",
-    "serves",
     "vector_path",
     "why_not",
 ]
