@@ -1,1 +1,1 @@
-"""The engines: ways to compute a recurrence over packed sequences."""
+"""The engines: each computes a stack of recurrent layers over packed sequences in its own way."""

@@ -4,7 +4,7 @@ Both run layer by layer and direction by direction over the padded form (B, T, Â
 direction reads each sequence from its own end, so that padding stays behind what is read.
 
 Legend of shapes: B batch, T longest length, N packed tokens, E input size, H hidden size, L layers,
-D directions, P parts of a state: h, and c of an LSTM.
+D directions, P parts of a state.
 """
 
 from __future__ import annotations
@@ -16,61 +16,79 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.engines.fused.engine import PARAMETERS
+from seqtrain.model.cells import PARAMETERS, Cell, as_torch_takes, cell_of
+from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.torch_engine import TorchEngine, as_packed
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import last_by_gather
 
-Run = Callable[[str, Tensor, Tensor, Tensor, list[Tensor]], tuple[Tensor, Tensor]]
+Run = Callable[[Cell, Tensor, Tensor, Tensor, list[Tensor]], tuple[Tensor, Tensor]]
 """One layer forward: cell, input (B, T, E), lengths, start (P, B, H), parameters -> its states of
 all steps (B, T, H) and the last valid state (P, B, H)."""
 
 
-def unroll(
-    inputs: PackedSequence, encoder: nn.RNNBase, start: Tensor | None, *, how: str
-) -> tuple[Tensor, Tensor]:
-    """Run an encoder over sequences of unequal length without torch's packed kernels.
+class UnrolledEngine(Engine):
+    """torch's kernels, or its mathematics, over the padded form.
 
     Args:
-        inputs: the sequences, longest first.
-        encoder: owner of the parameters and of the dropout between layers.
-        start: initial states; None: zeros.
         how: padded (torch's kernels run over padding too, and the state at length - 1 is taken) or
             masked (step by step; a sequence that has ended keeps its state).
-
-    Shape:
-        inputs N tokens of size E, start (P, L * D, B, H) -> outputs (N, D * H), packed, and state
-        (P, L * D, B, H); of a padded LSTM without c, for padding has changed it (P = 1).
+        reason: why it was chosen.
     """
-    row, step = (index.to(inputs.data.device) for index in rows_and_steps(inputs.batch_sizes))
-    rows, longest = int(inputs.batch_sizes[0]), len(inputs.batch_sizes)
-    lengths = row.bincount(minlength=rows)
-    padded = inputs.data.new_zeros(rows, longest, inputs.data.shape[1])
-    padded = padded.index_put((row, step), inputs.data)
-    states, state = over_padded(padded, lengths, encoder, start, how=how)
-    return states[row, step], state
+
+    name = TorchEngine.name
+    cells = TorchEngine.cells
+    reads_distinct = False
+
+    def __init__(self, how: str, reason: str) -> None:
+        super().__init__(reason)
+        self.how = how
+
+    @property
+    def over_packed(self) -> TorchEngine:
+        """Torch's own: of a padded LSTM the last c is lost, for padding has changed it."""
+        return TorchEngine(self.reason)
+
+    def run(
+        self,
+        encoder: nn.RNNBase,
+        inputs: PackedSequence | DistinctInputs,
+        start: Tensor | None = None,
+        *,
+        need_outputs: bool = True,
+    ) -> tuple[Tensor | None, Tensor]:
+        """Run all layers; as `Engine.run`, but a padded LSTM's last states are h alone (P = 1)."""
+        packed = as_packed(inputs)
+        row, step = (index.to(packed.data.device) for index in rows_and_steps(packed.batch_sizes))
+        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
+        lengths = row.bincount(minlength=rows)
+        padded = packed.data.new_zeros(rows, longest, packed.data.shape[1])
+        padded = padded.index_put((row, step), packed.data)
+        states, last = over_padded(padded, lengths, encoder, start, how=self.how)
+        return states[row, step] if need_outputs else None, last
 
 
 def over_padded(
     below: Tensor, lengths: Tensor, encoder: nn.RNNBase, start: Tensor | None = None, *, how: str
 ) -> tuple[Tensor, Tensor]:
-    """Do the same for sequences that are padded already, in any order; arguments as for `unroll`.
+    """Run an encoder over sequences that are padded already, in any order.
 
     Args:
         below: the padded sequences.
-        lengths: steps of each, on the device of the sequences.
-        encoder: as for `unroll`.
-        start: as for `unroll`, row by row.
-        how: as for `unroll`.
+        lengths: time steps of each, on the device of the sequences.
+        encoder: owner of the parameters and of the dropout between layers.
+        start: initial states, row by row; None: zeros.
+        how: as for `UnrolledEngine`.
 
     Shape:
-        below (B, T, E), lengths (B,) -> states (B, T, D * H), and the last ones as `unroll` does.
+        below (B, T, E), lengths (B,), start (P, L * D, B, H) -> states (B, T, D * H), and the last
+        ones (P, L * D, B, H); of a padded LSTM without c (P = 1).
     """
     run: Run = _masked if how == "masked" else _padded
-    rows = len(below)
+    cell, rows = cell_of(encoder), len(below)
     if start is None:
-        parts = 2 if encoder.mode == "LSTM" else 1
         layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
-        start = below.new_zeros(parts, layers, rows, encoder.hidden_size)
+        start = below.new_zeros(cell.parts, layers, rows, encoder.hidden_size)
     finals: list[Tensor] = []
     for layer in range(encoder.num_layers):
         if layer:
@@ -79,7 +97,7 @@ def over_padded(
         for suffix in ("", "_reverse") if encoder.bidirectional else ("",):
             parameters = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
             read = _reversed(below, lengths) if suffix else below
-            state, final = run(encoder.mode, read, lengths, start[:, len(finals)], parameters)
+            state, final = run(cell, read, lengths, start[:, len(finals)], parameters)
             states.append(_reversed(state, lengths) if suffix else state)
             finals.append(final)
         below = torch.cat(states, dim=2)
@@ -95,21 +113,17 @@ def _reversed(padded: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _padded(
-    cell: str, inputs: Tensor, lengths: Tensor, start: Tensor, parameters: list[Tensor]
+    cell: Cell, inputs: Tensor, lengths: Tensor, start: Tensor, parameters: list[Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Run torch's kernel over valid steps and padding alike."""
     # Biases, one layer, no dropout, keep what backward needs, one direction, batch first.
     options = (True, 1, 0.0, torch.is_grad_enabled(), False, True)
-    if cell == "LSTM":
-        states = torch.lstm(inputs, (start[:1], start[1:]), parameters, *options)[0]
-    else:
-        kernel = torch.gru if cell == "GRU" else torch.rnn_tanh
-        states = kernel(inputs, start, parameters, *options)[0]
+    states = cell.kernel(inputs, as_torch_takes(start.unsqueeze(1)), parameters, *options)[0]
     return states, last_by_gather(states, lengths.cpu()).unsqueeze(0)
 
 
 def _masked(
-    cell: str, inputs: Tensor, lengths: Tensor, start: Tensor, parameters: list[Tensor]
+    cell: Cell, inputs: Tensor, lengths: Tensor, start: Tensor, parameters: list[Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Take step after step; where a sequence has ended, its state stays as it is."""
     w_ih, w_hh, b_ih, b_hh = parameters
@@ -117,36 +131,7 @@ def _masked(
     state, states = start, []
     for step in range(inputs.shape[1]):
         recurrent = functional.linear(state[0], w_hh, b_hh)
-        after = CELLS[cell](projected[:, step], recurrent, state)
+        after = cell.step(projected[:, step], recurrent, state)
         state = torch.where((step < lengths).unsqueeze(1), after, state)
         states.append(state[0])
     return torch.stack(states, dim=1), state
-
-
-def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Cho et al. 2014, arXiv:1406.1078, the reset gate after the product, as torch has it."""
-    x_r, x_z, x_n = projected.chunk(3, 1)
-    h_r, h_z, h_n = recurrent.chunk(3, 1)
-    z = torch.sigmoid(x_z + h_z)
-    n = torch.tanh(x_n + torch.sigmoid(x_r + h_r) * h_n)
-    return (1 - z) * n + z * state
-
-
-def _lstm(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000."""
-    i, f, g, o = (projected + recurrent).chunk(4, 1)
-    c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
-    return torch.stack((torch.sigmoid(o) * torch.tanh(c), c))
-
-
-def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Elman 1990."""
-    return torch.tanh(projected + recurrent).unsqueeze(0)
-
-
-CELLS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
-    "GRU": _gru,
-    "LSTM": _lstm,
-    "RNN_TANH": _tanh,
-}
-"""One step: projected input, recurrent product (B, gates * H), state (P, B, H) -> next state."""

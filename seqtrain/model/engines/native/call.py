@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.cells import Cell, cell_of
+from seqtrain.model.cells import Cell
+from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.model.engines.native.buffers import address, new
 from seqtrain.model.engines.native.library import KINDS, LayerCall
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
+class Projected(ProjectedTable):
     """What each row of a table adds to the gates of an encoder's first layer.
 
     It stands for the table and the weights as they were: project again once either changed.

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqtrain.model.cells import Cell
 from seqtrain.model.engines.native.buffers import Buffers, Loan, address, new
 from seqtrain.model.engines.native.call import Reading, describe
 from seqtrain.model.engines.native.library import KINDS, LayerCall, Library

@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import cell_of
-from seqtrain.model.engines.fused.engine import DistinctInputs
+from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native.call import Projected, Reading, allows_bfloat16, layer_parameters
 from seqtrain.model.engines.native.checks import (
     check_parameters,
@@ -86,12 +86,12 @@ def run_stack(
 
 def _read(encoder: nn.RNNBase, inputs: PackedSequence | DistinctInputs) -> Reading:
     """Check the inputs; return what the first layer reads, but for its initial states."""
-    vectors: Tensor | Projected = (
-        inputs.data if isinstance(inputs, PackedSequence) else inputs.table
-    )
+    vectors = inputs.data if isinstance(inputs, PackedSequence) else inputs.table
     index = None if isinstance(inputs, PackedSequence) else inputs.index.contiguous()
     if isinstance(vectors, Tensor):
         vectors = vectors.to(torch.float32).contiguous()
+    elif not isinstance(vectors, Projected):
+        raise TypeError("inputs: projected for another engine than native")
     check_vectors(vectors, encoder)
     tokens, batch = check_tokens(inputs.batch_sizes, index, len(vectors))
     return Reading(
