@@ -90,7 +90,7 @@ def read_model(saved: SavedFolder) -> Model:
         values: dict[str, Any] = description["preprocessing"]
         tokens = None
         if values["reading"]["kind"] != "features":
-            tokens = list(saved.read_json(VOCABULARY)["tokens"])
+            tokens = saved.read_json(VOCABULARY)["tokens"]
         preprocessing = Preprocessing.from_json(values, tokens)
         check_preprocessing(preprocessing)
         with shapes_alone():
