@@ -55,7 +55,7 @@ class CarriedStates:
         """Return what `load` takes: groups (G,) and their states (G, P, L, H); none without any."""
         if not self._states:
             return {}
-        groups = torch.tensor([*self._states])
+        groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
         return {"carried.groups": groups, "carried.states": torch.stack([*self._states.values()])}
 
     def load(self, tensors: dict[str, Tensor], model: SequenceClassifier) -> None:
