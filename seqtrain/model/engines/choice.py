@@ -59,8 +59,6 @@ def _choose(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> En
     unrolled = _unrolled(config, f"unroll {config.unroll}")
     if unrolled is not None:
         return unrolled
-    if cell not in (*NativeEngine.cells, *FusedEngine.cells):
-        return TorchEngine(f"native and fused have no {cell.name}")
     if device.type != "cpu":
         return TorchEngine(f"its own kernels on {device.type}")
     absent = NativeEngine.why_not(cell, device, dtype)

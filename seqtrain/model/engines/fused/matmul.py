@@ -25,7 +25,11 @@ MIN_WORK = 1 << 20
 
 def _find_onednn() -> Callable[..., Tensor] | None:
     """Return oneDNN's linear product, or None where this torch has none that works."""
-    x, weight, bias = torch.ones(2, 3), torch.arange(12.0).view(4, 3), torch.ones(4)
+    x, bias = (
+        torch.ones(2, 3, dtype=torch.float32, device="cpu"),
+        torch.ones(4, dtype=torch.float32, device="cpu"),
+    )
+    weight = torch.arange(12.0, dtype=torch.float32, device="cpu").view(4, 3)
     try:
         linear: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
         works = torch.equal(linear(x, weight, bias, "none", [], ""), x @ weight.T + bias)
