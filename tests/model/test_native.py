@@ -184,21 +184,6 @@ def test_same_bits_every_time(threads: int, cell: str) -> None:
             assert torch.equal(first, later)
 
 
-@needs_library
-def test_dropout_between_layers_is_torchs() -> None:
-    case = Case([9, 8, 3], num_layers=2, need_outputs=False)
-    case.encoder.dropout = 0.5
-    torch.manual_seed(3)
-    _, first = case.native()
-    torch.manual_seed(3)
-    _, same = case.native()
-    _, other = case.native()
-    assert torch.equal(first, same)
-    assert not torch.equal(first, other)
-    case.encoder.eval()
-    assert_close(case.native()[1], case.torch()[1], 1e-5)
-
-
 @every_cell
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_nan_and_infinity_are_torchs(path: str, cell: str, value: float) -> None:

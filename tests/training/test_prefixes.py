@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.inference import prefixes
+from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training import prefixes
-from seqtrain.training.inference import predict_logits
-from seqtrain.training.prefixes import predict_step_logits, score_prefixes
 
 CPU = torch.device("cpu")
 ARCHITECTURES = [
@@ -38,7 +38,7 @@ def network(make_config: MakeConfig, **keys: Any) -> SequenceClassifier:
     model = SequenceClassifier(
         make_config(model=keys).model, input_size=12, num_classes=3, features=False
     )
-    model.initialize()
+    model.initialize(seed=0)
     with torch.no_grad():
         model.embedding.weight[1:].normal_()
     return model.eval()

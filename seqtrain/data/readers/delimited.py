@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import BinaryIO, NoReturn, TypeAlias
 
-from seqtrain.data.examples import Example, RowProblems, Sequence, shorten
-from seqtrain.data.readers.lines import LINE_LIMIT, read_lines, without_end
+from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.readers.lines import LINE_BYTES, read_lines, without_end
 from seqtrain.data.readers.options import Column, ReadOptions, missing_name
 from seqtrain.data.readers.rows import checked_label, parse_rows, without_blank_rows
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
+from seqtrain.text import quote
 
 Lines: TypeAlias = Iterator[tuple[int, str]]
 Record: TypeAlias = tuple[int, list[str]]
@@ -124,8 +125,8 @@ def _quoted_field(
         at = 0
         if not text:
             problems.fail(opened, "the quote that opens on this line is never closed")
-        if size > LINE_LIMIT:
-            problems.fail(opened, f"the quoted field is longer than {LINE_LIMIT} characters")
+        if size > LINE_BYTES:
+            problems.fail(opened, f"the quoted field is longer than {LINE_BYTES} characters")
 
 
 def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems) -> NoReturn:
@@ -133,43 +134,45 @@ def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems)
     where = "" if line == opened else f" on line {line}"
     problems.fail(
         opened,
-        f"the quoted field that opens here ends{where} before {shorten(rest)}; "
+        f"the quoted field that opens here ends{where} before {quote(rest)}; "
         'write "" for a quote inside it',
     )
 
 
 def _header(
     first: Record, options: ReadOptions, columns: list[Column | None], problems: RowProblems
-) -> list[str] | None:
-    """Return the columns' names where the first row holds them."""
+) -> dict[str, int] | None:
+    """Return the index of each column's name where the first row holds names."""
     named = [column for column in columns if isinstance(column, str)]
     if options.header is False and named:
         raise DataError(
-            f"data.header: false, but column {shorten(named[0])} is named; give its index from 0"
+            f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
         )
     if options.header is False or (options.header == "auto" and not named):
         return None
     line, names = first
-    for name in names:
-        if name and names.count(name) > 1:
-            problems.fail(line, f"column {shorten(name)} occurs twice in the header")
-    return names
+    places: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name and name in places:
+            problems.fail(line, f"column {quote(name)} occurs twice in the header")
+        places.setdefault(name, place)
+    return places
 
 
-def _is_present(column: Column, names: list[str] | None, width: int) -> bool:
+def _is_present(column: Column, names: dict[str, int] | None, width: int) -> bool:
     """Tell whether the file has the column."""
     return column < width if isinstance(column, int) else column in (names or ())
 
 
 def _position(
-    column: Column, names: list[str] | None, width: int, line: int, problems: RowProblems
+    column: Column, names: dict[str, int] | None, width: int, line: int, problems: RowProblems
 ) -> int:
     """Return the index of a column, which must be there."""
     if not _is_present(column, names, width):
         if isinstance(column, int):
             problems.fail(line, f"no column {column}; the row has {width}, counted from 0")
         problems.fail(line, missing_name("column", column, names or ()))
-    return column if isinstance(column, int) else (names or []).index(column)
+    return column if isinstance(column, int) else (names or {})[column]
 
 
 def _even_rows(records: Iterator[Record], width: int, problems: RowProblems) -> Iterator[Record]:

@@ -13,13 +13,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import PARAMETERS, cell_of
 from seqtrain.model.engines.fused.arithmetic import ARITHMETIC, Arithmetic
 from seqtrain.model.engines.fused.recurrence import Block, Recurrence, cut_into_blocks
-from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
 
@@ -37,6 +36,7 @@ class FusedEngine(Engine):
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
+        between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`.
 
@@ -75,7 +75,7 @@ class FusedEngine(Engine):
                     states.append(_in_order(state, None, order if suffix else None)[0])
             outputs = torch.cat(states, 1) if states else None
             if outputs is not None and not top:
-                vectors = functional.dropout(outputs, encoder.dropout, encoder.training)
+                vectors = outputs if between is None else between(outputs, layer)
                 index = None
         return outputs, torch.stack(lasts, dim=1)
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import Cell
-from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.engines.native.call import Projected
 from seqtrain.model.engines.native.library import KINDS, why_not
 from seqtrain.model.engines.native.projected import project
@@ -38,9 +38,10 @@ class NativeEngine(Engine):
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
+        between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`."""
-        return run_stack(encoder, inputs, start, need_outputs=need_outputs)
+        return run_stack(encoder, inputs, start, need_outputs=need_outputs, between=between)
 
     def project(self, table: Tensor, encoder: nn.RNNBase) -> Projected:
         """Project a table once; as `Engine.project`."""

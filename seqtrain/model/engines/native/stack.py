@@ -11,11 +11,10 @@ from itertools import chain
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import cell_of
-from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.interface import Between, DistinctInputs
 from seqtrain.model.engines.native.call import Projected, Reading, allows_bfloat16, layer_parameters
 from seqtrain.model.engines.native.checks import (
     check_parameters,
@@ -33,6 +32,7 @@ def run_stack(
     start: Tensor | None = None,
     *,
     need_outputs: bool = True,
+    between: Between | None = None,
 ) -> tuple[Tensor | None, Tensor]:
     """Run all layers over packed sequences: what `encoder(packed, start)` does, gradients included.
 
@@ -41,11 +41,12 @@ def run_stack(
     their backward; each is gone back through once, as backward overwrites what forward saved.
 
     Args:
-        encoder: owner of the parameters and of the dropout between layers.
+        encoder: owner of the parameters; its own dropout isn't applied.
         inputs: the sequences, longest first; without gradients, the distinct vectors may have
             been projected before (`project`).
         start: initial states, in the order of the packed sequences; None: zeros.
         need_outputs: also return the states of all steps.
+        between: as for `Engine.run`.
 
     Shape:
         inputs N tokens of size E, start (P, L * D, B, H) -> outputs (N, D * H), last states
@@ -79,8 +80,8 @@ def run_stack(
         outputs, last = run_layer(library, reading, parameters, need_outputs or not top, saving)
         lasts.append(last)
         if outputs is not None and not top:
-            dropped = functional.dropout(outputs, encoder.dropout, encoder.training)
-            reading = replace(reading, vectors=dropped, index=None)
+            below = outputs if between is None else between(outputs, layer).contiguous()
+            reading = replace(reading, vectors=below, index=None)
     return outputs, lasts[0] if len(lasts) == 1 else torch.cat(lasts, dim=1)
 
 

@@ -1,0 +1,49 @@
+"""`seqtrain check [RUN]`: show that predictions don't depend on the batch."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import Device
+
+
+def check(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Sequences to check with; default: the run's test split."
+        ),
+    ] = None,
+    device: Device = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare predictions alone, in batches of all sorts, and by every engine; 3 if they differ."""
+    from dataclasses import asdict
+
+    from seqtrain.cli.output.check_screen import show_check, show_sampled
+    from seqtrain.cli.progress import Progress
+    from seqtrain.errors import RunError
+    from seqtrain.text import json_line
+    from seqtrain.workflows.check import check as run_check
+
+    with Progress() as progress:
+        result = run_check(
+            run, data=data, device=device or "auto", announce=show_sampled, listener=progress
+        )
+    if as_json:
+        values = {**asdict(result), "run": str(result.run), "passed": result.passed}
+        print(json_line(values))
+    else:
+        show_check(result)
+    if not result.passed:
+        worst = max(result.differences, key=lambda difference: difference.logits)
+        raise RunError(
+            f"predictions depend on the batch: {worst.way}, {worst.variant}: logits differ by "
+            f"{worst.logits:.1e}; rounding explains {result.allowed:.1e}"
+        )

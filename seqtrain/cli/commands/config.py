@@ -1,0 +1,37 @@
+"""`seqtrain config CONFIG`: the resolved config, or the schema for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import Overrides
+
+
+def config(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="YAML file of the run.")
+    ] = None,
+    overrides: Overrides = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of a config instead.")
+    ] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print a Markdown table of all keys instead.")
+    ] = False,
+) -> None:
+    """Print CONFIG with every key, and which of them were defaulted."""
+    import json
+
+    from seqtrain.config import config_schema, key_reference, load_config, render_config
+    from seqtrain.errors import ConfigError
+
+    if schema:
+        print(json.dumps(config_schema(), indent=2))
+    elif reference:
+        print(key_reference(), end="")
+    elif config is None:
+        raise ConfigError("CONFIG: missing; give a YAML file, --schema or --reference")
+    else:
+        print(render_config(load_config(config, overrides or []), defaulted=True), end="")

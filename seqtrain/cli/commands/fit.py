@@ -1,0 +1,70 @@
+"""`seqtrain fit CONFIG`: train, and print the run directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import ConfigFile, Device, Overrides
+
+
+def fit(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    device: Device = None,
+    run_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Run directory; default: runs/<config name>-<time>."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the last checkpoint of --run-dir.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+    ] = False,
+) -> None:
+    """Train a classifier as CONFIG says; the last line of output is its run directory."""
+    import sys
+    from pathlib import Path
+
+    from seqtrain.config import load_config
+
+    settings = load_config(config, overrides or [])
+
+    from seqtrain.runs.run_directory import check_free, find
+
+    place = None if run_dir is None else Path(run_dir)
+    if not resume:
+        check_free(place, force=force)  # answered before torch is loaded
+    elif place is None and not force:
+        from seqtrain.cli.output.console import note
+
+        place = find(None, Path(config).stem).path
+        if not quiet:
+            note(f"going on with the newest run of {Path(config).stem}: {place}")
+
+    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.text import printable
+    from seqtrain.workflows.fit import fit as run_fit
+
+    with FitScreen(quiet=quiet) as screen:
+        run = run_fit(
+            settings,
+            run_dir=place,
+            device=device,
+            resume=resume,
+            force=force,
+            cache=not no_cache,
+            name=Path(config).stem,
+            beside=Path(config).parent,
+            listener=screen,
+        )
+    # As it is for a program that reads it, safe for a terminal that shows it.
+    print(printable(str(run.path)) if sys.stdout.isatty() else run.path)

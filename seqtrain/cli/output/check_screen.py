@@ -1,0 +1,36 @@
+"""A check as a table: the ways down, what computed them across."""
+
+from __future__ import annotations
+
+from seqtrain.cli.output.console import note, small_table, stdout_console
+from seqtrain.workflows.check import SAMPLE_LENGTH, Check, Sampled
+
+
+def show_sampled(sampled: Sampled) -> None:
+    """Print on stderr what is going to be compared."""
+    line = f"run: {sampled.run}, data: {sampled.data}, {sampled.num_examples:,} sequences"
+    if sampled.num_examples < sampled.available:
+        which = "the first" if sampled.carried else "evenly spaced by length"
+        line += f" of {sampled.available:,}, {which}"
+    line += f", {sampled.steps:,} steps"
+    if sampled.cut:
+        line += f" ({sampled.cut:,} sequences cut at {SAMPLE_LENGTH:,})"
+    note(line + (", states carried on in their groups" if sampled.carried else ""))
+
+
+def show_check(result: Check) -> None:
+    """Print on stdout the largest differences from one sequence at a time, and the verdict."""
+    cells = {(each.way, each.variant): each for each in result.differences}
+    ways = list(dict.fromkeys(way for way, _ in cells))
+    variants = list(dict.fromkeys(variant for _, variant in cells))
+    table = small_table("largest difference of logits", *variants)
+    for way in ways:
+        table.add_row(way, *(f"{cells[way, variant].logits:.1e}" for variant in variants))
+    table.add_section()
+    most = [max(cells[way, variant].probabilities for way in ways) for variant in variants]
+    table.add_row("of probabilities, any way", *(f"{value:.1e}" for value in most))
+    console = stdout_console()
+    console.print(table)
+    largest = max(each.logits for each in result.differences)
+    verdict = "as alone, to rounding" if result.passed else "depend on the batch"
+    console.print(f"predictions: {verdict} (logits: {largest:.1e}; allowed: {result.allowed:.1e})")

@@ -1,0 +1,62 @@
+"""What goes to stderr: notes, warnings and tables. Colours and bars only where it is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from seqtrain.text import printable
+
+WIDTH_OF_A_FILE = 120
+
+
+def stderr_console() -> Console:
+    """Return the console of progress and tables."""
+    return _console(sys.stderr)
+
+
+def stdout_console() -> Console:
+    """Return the console of results."""
+    return _console(sys.stdout)
+
+
+def _console(file: TextIO) -> Console:
+    """Leave out colours where it is no terminal, a dumb one, or NO_COLOR is set."""
+    terminal = file.isatty()
+    styled = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Console(
+        file=file,
+        highlight=False,
+        color_system="auto" if styled else None,
+        force_terminal=terminal,
+        width=None if terminal else WIDTH_OF_A_FILE,
+    )
+
+
+def small_table(first: str, *numbers: str) -> Table:
+    """Return an empty table: a column of names, then columns of numbers."""
+    table = Table(first, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def plain(text: str) -> Text:
+    """Return the user's text as it is: brackets are no markup, control characters are escaped."""
+    return Text(printable(text))
+
+
+def note(line: str) -> None:
+    """Print a line of information."""
+    stderr_console().print(plain(line), style="dim", soft_wrap=True)
+
+
+def warn(line: str) -> None:
+    """Print a warning."""
+    stderr_console().print(Text("warning: ", style="yellow") + plain(line), soft_wrap=True)

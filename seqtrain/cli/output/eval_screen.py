@@ -1,0 +1,98 @@
+"""Scores as tables: the figures, the classes, the confusions, accuracy by length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from seqtrain.cli.output.console import plain, small_table, stdout_console
+from seqtrain.inference.metrics import Scores
+
+SHOWN_CONFUSIONS = 10
+LARGEST_MATRIX = 12
+
+
+def show_scores(scores: Scores, by_share: list[dict[str, float]] | None = None) -> None:
+    """Print the tables on stdout, last that of answers before the end, where there are such."""
+    console = stdout_console()
+    for table in score_tables(scores, "scores"):
+        console.print(table)
+    if by_share is not None:
+        console.print(_shares(by_share))
+
+
+def score_tables(scores: Scores, title: str) -> Iterator[Table]:
+    """Yield the tables of one split's scores."""
+    yield _figures(scores, title)
+    yield _classes(scores)
+    if scores.confusion_matrix is not None and len(scores.labels) <= LARGEST_MATRIX:
+        yield _matrix(scores.labels, scores.confusion_matrix)
+    else:
+        yield _confusions(scores)
+    yield _lengths(scores)
+
+
+def _figures(scores: Scores, title: str) -> Table:
+    table = small_table(title, "examples", "accuracy", "macro F1", "weighted F1", "loss")
+    table.add_row(
+        "",
+        f"{scores.num_examples:,}",
+        f"{scores.accuracy:.2%}",
+        f"{scores.macro_f1:.2%}",
+        f"{scores.weighted_f1:.2%}",
+        f"{scores.loss:.4f}",
+    )
+    return table
+
+
+def _classes(scores: Scores) -> Table:
+    table = small_table("class", "precision", "recall", "F1", "examples")
+    for label, row in scores.per_class.items():
+        table.add_row(
+            plain(label),
+            *(f"{row[name]:.2%}" for name in ("precision", "recall", "f1")),
+            f"{row['support']:,}",
+        )
+    return table
+
+
+def _matrix(labels: list[str], matrix: list[list[int]]) -> Table:
+    """Count answers; columns go by number, so that long labels don't crowd them out."""
+    numbers = [str(number) for number in range(1, len(labels) + 1)]
+    table = small_table("true \\ predicted", *numbers)
+    for number, label, row in zip(numbers, labels, matrix, strict=True):
+        table.add_row(plain(f"{number} {label}"), *(f"{n:,}" if n else "·" for n in row))
+    return table
+
+
+def _confusions(scores: Scores) -> Table:
+    """The most frequent mistakes, where the matrix is too wide to read."""
+    table = small_table("most frequent mistakes: true", "predicted", "examples")
+    for row in scores.confusions[:SHOWN_CONFUSIONS]:
+        table.add_row(plain(str(row["true"])), plain(str(row["predicted"])), f"{row['count']:,}")
+    return table
+
+
+def _lengths(scores: Scores) -> Table:
+    table = small_table("length", "examples", "accuracy")
+    for group in scores.by_length:
+        table.add_row(
+            f"{group['min']:,} to {group['max']:,}",
+            f"{group['num_examples']:,}",
+            f"{group['accuracy']:.2%}",
+        )
+    return table
+
+
+def _shares(by_share: list[dict[str, float]]) -> Table:
+    """How early one can decide."""
+    table = small_table("after", "steps (median)", "accuracy", "same answer as at the end")
+    for row in by_share:
+        table.add_row(
+            f"{row['share']:.0%}",
+            f"{row['median_steps']:,.0f}",
+            f"{row['accuracy']:.2%}",
+            f"{row['agreement']:.2%}",
+        )
+    return table

@@ -1,0 +1,175 @@
+"""Predictions as rows of tsv, csv or jsonl."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+from seqtrain.errors import ConfigError, RunError
+from seqtrain.runs.files import write_all
+from seqtrain.text import json_line, printable
+
+if TYPE_CHECKING:
+    from seqtrain.workflows.classifier import Prediction
+
+Write: TypeAlias = "Callable[[int, Prediction], None]"
+
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+BREAKING = re.compile(r"[\t\r\n]")
+"""What would break a row of a table into two."""
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
+
+
+def format_of(path: str | None) -> str:
+    """Return the format that an output file's ending names; tsv without one."""
+    ending = Path(path or "").suffix.lstrip(".").lower()
+    return ending if ending in ("csv", "jsonl") else "tsv"
+
+
+class _WholeRows(io.FileIO):
+    """A new file of whole rows: of what the disk can't hold all of, nothing stays.
+
+    A text stream hands on what it gathered since, so each row has to be one text to it.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "w")
+        self._length = 0
+
+    def write(self, rows: Any) -> int:
+        """Write all of it, or nothing."""
+        try:
+            write_all(super().write, rows)
+        except OSError:
+            with suppress(OSError):  # a pipe or device can't be cut
+                self.truncate(self._length)
+            raise
+        self._length += len(rows)
+        return len(rows)
+
+
+@contextmanager
+def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
+    """Open the file to write to, or standard output.
+
+    Args:
+        path: the file; None: standard output.
+        line_by_line: let each row leave at once, as who asks may be waiting for it.
+
+    Raises:
+        ConfigError: it can't be opened.
+        RunError: the disk is full.
+    """
+    if path is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(newline="", line_buffering=line_by_line)
+        yield sys.stdout
+        return
+    try:
+        raw = _WholeRows(path)
+    except OSError as error:
+        raise ConfigError(f"--output: {path}: {error.strerror}") from None
+    try:
+        with io.TextIOWrapper(
+            raw, encoding="utf-8", newline="", line_buffering=line_by_line
+        ) as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise RunError(
+            f"--output: {path}: {error.strerror}; it holds whole rows up to there; make room, and "
+            "predict anew with --force"
+        ) from None
+
+
+def write_predictions(
+    predictions: Iterator[Prediction],
+    open_file: Callable[[], AbstractContextManager[TextIO]],
+    *,
+    labels: Sequence[str],
+    format: str,
+    top_k: int | None,
+) -> int:
+    """Write one row a prediction, as they come.
+
+    Args:
+        predictions: in input order.
+        open_file: opens where to; called once the first is known, so that an input that can't be
+            read leaves nothing behind.
+        labels: of the model.
+        format: tsv, csv or jsonl.
+        top_k: how many labels a row, most probable first; None: one, in jsonl all.
+
+    Returns:
+        How many rows had no known token.
+    """
+    first = list(islice(predictions, 1))
+    unknown = 0
+    with open_file() as file:
+        if format == "jsonl":
+            write = _jsonl_writer(file, top_k)
+        else:
+            ranks = min(top_k or 1, len(labels))
+            write = _table_writer(file, ranks, format, numbered=top_k is not None)
+        for index, prediction in enumerate(chain(first, predictions)):
+            write(index, prediction)
+            unknown += prediction.unknown == 1.0
+        file.flush()
+    return unknown
+
+
+def _table_writer(file: TextIO, ranks: int, format: str, *, numbered: bool) -> Write:
+    """Write the header; return the function that writes a row."""
+    quote = _tsv_cell if format == "tsv" else _csv_cell
+    separator = "\t" if format == "tsv" else ","
+    suffixes = [f"_{rank + 1}" if numbered else "" for rank in range(ranks)]
+    names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
+    file.write(separator.join(names) + "\n")
+
+    shown: Callable[[str], str] = printable if file.isatty() else str
+
+    def write(index: int, prediction: Prediction) -> None:
+        cells: list[str] = []
+        for label, probability in islice(prediction.probabilities.items(), ranks):
+            cells += [shown(quote(label)), f"{probability:.6f}"]
+        file.write(separator.join(cells) + "\n")
+
+    return write
+
+
+def _jsonl_writer(file: TextIO, ranks: int | None) -> Write:
+    def write(index: int, prediction: Prediction) -> None:
+        ranked = islice(prediction.probabilities.items(), ranks)
+        row = {
+            "index": index,
+            "label": prediction.label,
+            "probability": round(prediction.probability, 6),
+            "probabilities": {label: round(p, 6) for label, p in ranked},
+        }
+        file.write(json_line(row) + "\n")
+
+    return write
+
+
+def _tsv_cell(label: str) -> str:
+    """Leave a label as it is, as tsv files do; only one that would break the row is quoted."""
+    return _quoted(label) if BREAKING.search(label) else label
+
+
+def _csv_cell(label: str) -> str:
+    """Quote a label where csv needs it; put a ' before one that a spreadsheet would run."""
+    if label.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(label):
+        label = f"'{label}"
+    return _quoted(label) if BREAKING.search(label) or "," in label or '"' in label else label
+
+
+def _quoted(label: str) -> str:
+    return '"' + label.replace('"', '""') + '"'
