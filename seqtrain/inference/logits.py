@@ -165,4 +165,6 @@ def score_store(
         RunError: memory ran out.
     """
     logits = predict_logits(model, store, device, before_batch=before_batch)
-    return score(logits, torch.tensor(store.labels), torch.tensor(store.lengths), names)
+    labels = torch.tensor(store.labels, device="cpu")
+    lengths = torch.tensor(store.lengths, device="cpu")
+    return score(logits, labels, lengths, names)

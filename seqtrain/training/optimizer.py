@@ -7,7 +7,7 @@ announced (`prepare`), and `settle` makes up for all idle updates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,14 +18,9 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.encoder import distinct_ids
-from seqtrain.training.embedding_rows import (
-    adam_idle,
-    adam_rows,
-    new_state,
-    rows_of,
-    sgd_idle,
-    sgd_rows,
-)
+from seqtrain.model.engines import native
+from seqtrain.training import embedding_rows
+from seqtrain.training.embedding_rows import new_state, rows_of
 from seqtrain.training.state import check_tensor
 
 SGD_MOMENTUM = 0.9
@@ -133,7 +128,7 @@ class Optimizer:
     def tensors(self) -> dict[str, Tensor]:
         """Return what `load` takes, by name."""
         found = {
-            f"optimizer.{index}.{name}": torch.as_tensor(value)
+            f"optimizer.{index}.{name}": torch.as_tensor(value, device="cpu")
             for index, values in self._torch.state_dict()["state"].items()
             for name, value in values.items()
             if value is not None
@@ -188,13 +183,21 @@ class Optimizer:
         state["step"] += 1
         if group["weight_decay"] and not isinstance(self._torch, torch.optim.AdamW):
             values = values.add(weight.detach()[rows], alpha=group["weight_decay"])
-        rule = sgd_rows if self._is_sgd else adam_rows
-        rule(weight, state, rows, values, **self._settings(lr))
+        update, _ = self._rules(weight)
+        update(weight, state, rows, values, **self._settings(lr))
 
     def _make_up(self, weight: Tensor, state: dict[str, Tensor], rows: Tensor, lr: float) -> None:
         """Make up for the idle updates of some rows."""
-        rule = sgd_idle if self._is_sgd else adam_idle
-        rule(weight, state, rows, **self._settings(lr))
+        _, make_up = self._rules(weight)
+        make_up(weight, state, rows, **self._settings(lr))
+
+    def _rules(self, weight: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Return what updates touched rows, and what makes up for the idle updates of rows."""
+        if self._is_sgd:
+            return embedding_rows.sgd_rows, embedding_rows.sgd_idle
+        if embedding_rows.native_serves(weight):
+            return native.adam_rows, native.adam_idle
+        return embedding_rows.torch_adam_rows, embedding_rows.torch_adam_idle
 
     @property
     def _is_sgd(self) -> bool:
@@ -231,7 +234,7 @@ class Optimizer:
             }
             for name, tensor in states[index].items():
                 check_tensor(f"optimizer.{index}.{name}", tensor, *expected[name])
-            step = states[index].get("step", torch.ones(()))
+            step = states[index].get("step", torch.ones((), device="cpu"))
             done = states[index].get("up_to_date", step)
             if step < 1 or bool((done < 0).any() or (done > step).any()):
                 raise ValueError(f"optimizer.{index}: no update can have left this state")
@@ -294,5 +297,10 @@ def _coalesce(gradient: Tensor) -> Tensor:
         return gradient.coalesce()
     values = gradient._values()
     return torch.sparse_coo_tensor(
-        rows[None], values, gradient.shape, is_coalesced=True, check_invariants=False
+        rows[None],
+        values,
+        gradient.shape,
+        is_coalesced=True,
+        check_invariants=False,
+        device=values.device,
     )

@@ -1,71 +1,53 @@
-"""A program that changed torch's default type or device: native code reads and writes its own."""
+"""Other defaults of torch's type and device, as other code in the process sets them, do nothing."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-
-import seqtrain
-
-PROGRAM = """
-import sys
 import torch
-import seqtrain
+from program import fingerprint, fit, fit_arguments, started
 
-{before}
-classifier = seqtrain.load(sys.argv[1])
-{after}
-texts = ["a good film", "a bad film", "good"] * 30
-predictions = classifier.predict(texts)
-print([(one.label, round(one.probability, 5)) for one in predictions])
-"""
-
-CHANGES = {
-    "float16": "torch.set_default_dtype(torch.float16)",
-    "bfloat16": "torch.set_default_dtype(torch.bfloat16)",
-    "float64": "torch.set_default_dtype(torch.float64)",
-    "meta": "torch.set_default_device('meta')",
-    "nothing": "",
+DEFAULTS: dict[str, Callable[[], None]] = {
+    **{
+        str(dtype).removeprefix("torch."): partial(torch.set_default_dtype, dtype)
+        for dtype in (torch.float16, torch.bfloat16, torch.float64)
+    },
+    "meta": partial(torch.set_default_device, "meta"),
+}
+CONFIGS = {
+    "plain": "",
+    "all": """\
+data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
+batching: {batch_size: 4}
+model:
+  {embedding_dim: 4, hidden_size: 4, rnn: lstm, num_layers: 2, bidirectional: true, dropout: 0.2,
+   embedding_dropout: 0.1, initial_state: random, pooling: attention}
+pretraining: {objective: autoencoder, max_epochs: 1}
+training: {max_epochs: 2, patience: null, optimizer: sgd, class_weights: balanced}
+""",
 }
 
 
-@pytest.fixture(scope="module", params=["gru", "lstm", "rnn"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a small model of each cell."""
-    folder = tmp_path_factory.mktemp("defaults")
-    rows = ["text,label", *["a good film,pos", "a bad film,neg"] * 20]
-    (folder / "train.csv").write_text("\n".join(rows) + "\n")
-    seqtrain.fit(
-        {
-            "data": {"train": str(folder / "train.csv"), "sequence": "text", "label": "label"},
-            "model": {
-                "rnn": request.param,
-                "embedding_dim": 24,
-                "hidden_size": 24,
-                "bidirectional": True,
-            },
-            "batching": {"batch_size": 8},
-            "training": {"max_epochs": 1},
-        },
-        run_dir=folder / "run",
-    )
-    return folder / "run"
-
-
-def predicted(model: Path, before: str, after: str) -> str:
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(before=before, after=after), str(model)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-1000:] + run.stderr[-2000:]
-    return run.stdout
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_predicts_the_same_after_load(model: Path, change: str) -> None:
-    assert predicted(model, "", CHANGES[change]) == predicted(model, "", "")
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("default", DEFAULTS)
+def test_torch_defaults_change_neither_runs_nor_answers(
+    default: str, config: str, project: Path
+) -> None:
+    if CONFIGS[config]:
+        (project / "c.yaml").write_text(CONFIGS[config])
+    fit(project, "usual")
+    for run, prepare in (("usual", None), ("other", DEFAULTS[default])):
+        commands = [] if prepare is None else [fit_arguments(project, run)]
+        commands += [["eval", run, "--json"], ["predict", "test.tsv", "--run", run], ["check", run]]
+        answers = []
+        for command in commands:
+            with started(project, *command, prepare=prepare) as running:
+                assert running.end() == 0, running.err
+            answers.append(running.out.replace(run, "RUN"))
+        if prepare is None:
+            expected = answers
+    assert fingerprint(project / "other") == fingerprint(project / "usual")
+    assert answers[1:3] == expected[:2]

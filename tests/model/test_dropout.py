@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from seqtrain.data.collate import Batch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.engines.choice import serving_engines

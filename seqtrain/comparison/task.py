@@ -1,4 +1,4 @@
-"""What `compare` gives every candidate: the data to learn from, to hold out, and to probe."""
+"""What `compare` gives every variant: sequences to learn from, to hold out, and to probe."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.preparation import PreparedData, check_files, prepare
+from seqtrain.data.preparation import check_files, prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.workflows.memory import check_longest, check_model
 
 SAMPLE_TOKENS = 8_000_000
@@ -26,7 +27,7 @@ HELD_OUT_SHARE, HELD_OUT_ROWS = 0.1, 2_000
 
 @dataclass(frozen=True)
 class Task:
-    """What every candidate is given.
+    """What every variant is given.
 
     Attributes:
         config: resolved.
@@ -50,10 +51,17 @@ class Task:
     warnings: list[str]
     probe: Ints
 
-    @property
-    def features(self) -> bool:
-        """Whether steps are feature vectors instead of ids."""
-        return self.train.values.ndim == 2
+    def new_model(self, config: Config) -> SequenceClassifier:
+        """Draw a config's model: the same weights for the same seed, whatever the variant."""
+        features = self.train.values.ndim == 2
+        model = SequenceClassifier(
+            config.model,
+            input_size=self.input_size,
+            num_classes=len(self.labels),
+            features=features,
+        )
+        model.initialize(config.seed)
+        return model.to(self.device)
 
 
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
@@ -72,8 +80,11 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     preprocessing = data.preprocessing
     check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
     check_longest(config, data.splits["train"])
-    train, held_out = _hold_out(data, config.seed)
-    sample = _sample(train, config)
+    train, held_out = _hold_out(data.splits["train"], data.splits.get("validation"), config.seed)
+    batches = plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=1)
+    tokens = np.cumsum([int(train.lengths[rows].sum()) for rows in batches])
+    kept = batches[: max(1, int((tokens <= SAMPLE_TOKENS).sum()))]
+    sample = train.selection(np.sort(np.concatenate(kept)))
     order = np.random.default_rng(config.seed).permutation(len(sample))
     fitting = np.cumsum(sample.lengths[order]) <= PROBE_TOKENS
     return Task(
@@ -89,28 +100,17 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     )
 
 
-def _hold_out(data: PreparedData, seed: int) -> tuple[SequenceStore, SequenceStore]:
-    """Return train, and what accuracy is measured on: of validation, or held out of train.
+def _hold_out(
+    train: SequenceStore, validation: SequenceStore | None, seed: int
+) -> tuple[SequenceStore, SequenceStore]:
+    """Return what to learn from, and what accuracy is measured on.
 
     Rows of one group can't be parted: without validation nothing is held out of these.
     """
-    train, held_out = data.splits["train"], data.splits.get("validation")
-    if held_out is None:
+    if validation is None:
         kept, rest = stratified_split(train.labels, HELD_OUT_SHARE, seed)
         if train.groups is not None:
             return train, train.selection(rest[:0])
-        train, held_out = train.selection(kept), train.selection(rest)
-    chosen = np.random.default_rng(seed).permutation(len(held_out))[:HELD_OUT_ROWS]
-    return train, held_out.selection(np.sort(chosen))
-
-
-def _sample(train: SequenceStore, config: Config) -> SequenceStore:
-    """Return as many whole batches of an epoch as SAMPLE_TOKENS allow, at least one, in order."""
-    chosen: list[Ints] = []
-    tokens = 0
-    for rows in plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=1):
-        tokens += int(train.lengths[rows].sum())
-        if chosen and tokens > SAMPLE_TOKENS:
-            break
-        chosen.append(rows)
-    return train.selection(np.sort(np.concatenate(chosen)))
+        train, validation = train.selection(kept), train.selection(rest)
+    chosen = np.random.default_rng(seed).permutation(len(validation))[:HELD_OUT_ROWS]
+    return train, validation.selection(np.sort(chosen))
