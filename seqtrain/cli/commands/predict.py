@@ -56,6 +56,7 @@ def predict(
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
+    written = chosen or ("jsonl" if steps else format_of(output))
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
@@ -83,7 +84,6 @@ def predict(
             lines=shown_as_lines(output, chosen, top_k),
         )
     else:
-        written = chosen or format_of(output)
         ranks = top_k if written == "jsonl" else top_k or 1
         unknown = write_predictions(
             run_prediction(source, classifier=classifier, report=report, ranks=ranks),

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from seqtrain.cli.output.prediction_rows import ENDINGS
 from seqtrain.errors import ConfigError
 from seqtrain.text import json_line
 
@@ -19,16 +20,18 @@ OpenFile = Callable[[], AbstractContextManager[TextIO]]
 
 
 def check_format(format: str | None, output: str | None) -> None:
-    """Refuse to write steps as a table of predictions, a row an input row.
+    """Refuse to write steps as a table of predictions, one row per input row.
 
     Raises:
-        ConfigError: tsv or csv is asked for, by name or by the output file's ending.
+        ConfigError: another format is asked for, by name or by the output file's ending.
     """
-    ending = Path(output or "").suffix.lower()
-    if format is None and ending in (".tsv", ".csv"):
-        raise ConfigError(f"--output: found {output}; --steps writes jsonl: end it with .jsonl")
     if format not in (None, "jsonl"):
         raise ConfigError(f"--format: found {format}; --steps writes jsonl")
+    bare = Path((output or "").lower().removesuffix(".gz"))
+    if format is None and bare.suffix and ENDINGS.get(bare.suffix) != "jsonl":
+        raise ConfigError(
+            f"--output: found {output}; --steps writes jsonl; end the name with .jsonl"
+        )
 
 
 def write_steps(
