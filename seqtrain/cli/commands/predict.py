@@ -1,4 +1,4 @@
-"""`seqtrain predict INPUT`: one output row an input row, in input order."""
+"""`seqtrain predict INPUT`: one output row per input row, in input order."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ def predict(
     ] = None,
     steps: Annotated[
         bool,
-        typer.Option("--steps", help="Answer after every step: jsonl; on a terminal, a line."),
+        typer.Option(
+            "--steps", help="Answer after every step: jsonl, or coloured lines on a terminal."
+        ),
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing --output file.")
     ] = False,
     device: Device = None,
 ) -> None:
-    """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    """Classify each row of INPUT: a .txt file or standard input holds one sequence per line."""
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import (
         format_of,
@@ -75,7 +77,8 @@ def predict(
     if steps:
         if classifier.network.config.bidirectional:
             note(
-                "bidirectional: every prefix is read anew, T (T + 1) / 2 steps for a sequence of T"
+                "bidirectional: every prefix is read again, so a sequence of T steps takes "
+                "T (T + 1) / 2 steps"
             )
         unknown = write_steps(
             predict_steps(source, classifier=classifier, report=report),

@@ -75,7 +75,7 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
 
     Args:
         path: the file; None: standard output.
-        line_by_line: let each row leave at once, as who asks may be waiting for it.
+        line_by_line: write each row at once, because a program may be waiting for it.
 
     Raises:
         ConfigError: it can't be opened.
@@ -119,7 +119,7 @@ def write_predictions(
     format: str,
     top_k: int | None,
 ) -> int:
-    """Write one row a prediction, as they come.
+    """Write one row per prediction, as they come.
 
     Args:
         predictions: in input order.
@@ -127,7 +127,7 @@ def write_predictions(
             read leaves nothing behind.
         labels: of the model.
         format: tsv, csv or jsonl.
-        top_k: how many labels a row, most probable first; None: one, in jsonl all.
+        top_k: how many labels per row, most probable first; None: one, in jsonl all.
 
     Returns:
         How many rows had no known token.
@@ -186,7 +186,7 @@ def _tsv_cell(label: str) -> str:
 
 
 def _csv_cell(label: str) -> str:
-    """Quote a label where csv needs it; put a ' before one that a spreadsheet would run."""
+    """Quote a label where csv needs it; put a ' before what a spreadsheet takes for a formula."""
     if label.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(label):
         label = f"'{label}"
     return _quoted(label) if BREAKING.search(label) or "," in label or '"' in label else label

@@ -1,4 +1,4 @@
-"""Answers after every step: rows of jsonl, or on a terminal a coloured line a sequence."""
+"""Answers after every step: rows of jsonl, or on a terminal one coloured line per sequence."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def write_steps(
         predictions: in input order.
         open_file: opens where to; called once the first is known, so that an input that can't be
             read leaves nothing behind.
-        top_k: how many labels a row of jsonl; None: all.
-        lines: write a line a sequence for people, instead of a row a step.
+        top_k: how many labels per row of jsonl; None: all.
+        lines: write one line per sequence, for people, instead of one row per step.
 
     Returns:
         How many sequences had no known token.
@@ -74,7 +74,7 @@ def shown_as_lines(output: str | None, format: str | None, top_k: int | None) ->
 
 
 def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
-    """Yield a row a step, with the keys of a plain prediction's row, its step and its token."""
+    """Yield one row per step, with the keys of a plain prediction's row, its step and its token."""
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     rows = zip(probabilities.tolist(), order, strict=True)
