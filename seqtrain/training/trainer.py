@@ -28,6 +28,7 @@ from seqtrain.training.schedule import lr_at
 from seqtrain.training.state import (
     Progress,
     capture_generators,
+    check_names,
     checked_progress,
     restore_generators,
 )
@@ -136,6 +137,7 @@ class Trainer:
             ValueError: it isn't what `capture` returns for this run.
         """
         progress = checked_progress(values)
+        check_names(tensors)
         phase = self.objective.pretraining
         if progress.pretraining != phase:
             raise ValueError(
