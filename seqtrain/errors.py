@@ -18,10 +18,16 @@ MACHINE_FAULTS = {
     if hasattr(errno, name)
 }
 """Causes of an OSError that lie with the machine, not with what it was given."""
+REFUSALS = {
+    getattr(errno, name)
+    for name in ("EACCES", "EPERM", "ELOOP", "ENAMETOOLONG", "ENOTDIR")
+    if hasattr(errno, name)
+}
+"""Causes of an OSError that lie with the path that was given."""
 
 
 class SeqtrainError(Exception):
-    """Base of all errors meant for the user: one line a problem, no traceback.
+    """Base of all errors meant for the user: one line per problem, no traceback.
 
     Args:
         problems: each one line that says where, what was found, and what is allowed.

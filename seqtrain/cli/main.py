@@ -5,15 +5,25 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, TextIO
 
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import compare
-from seqtrain.cli.commands import check, config, evaluate, fit, init, predict, reconstruct
+from seqtrain.cli.commands import (
+    check,
+    compare,
+    config,
+    evaluate,
+    export,
+    fit,
+    init,
+    predict,
+    reconstruct,
+)
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import MACHINE_FAULTS, SeqtrainError
+from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
     INTERRUPTED,
     code_of_signal,
@@ -34,6 +44,7 @@ app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("reconstruct")(reconstruct.reconstruct)
+app.command("export")(export.export)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)
@@ -118,6 +129,10 @@ def _exit_code(arguments: list[str]) -> int:
             _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
             return RUN_FAULT
+        refusal = _refusal(error)
+        if refusal:
+            _complain(one_line(refusal))
+            return BAD_USAGE
         if "--debug" in arguments:
             raise
         _complain(
@@ -127,9 +142,22 @@ def _exit_code(arguments: list[str]) -> int:
         return BUG
 
 
+def _refusal(error: Exception) -> str | None:
+    """Word the system's refusal of a path that was given; None where it is another error."""
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return "the current directory was deleted; change to one that exists"
+    if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return None
+
+
 def _abandon(stream: TextIO) -> None:
     """Let what can't be written go elsewhere: Python would complain again while closing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(OSError):  # no descriptor may be left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(*problems: str) -> None:

@@ -1,7 +1,8 @@
-"""Data read before, kept under the user's cache folder by content, and memory-mapped.
+"""Data read before, kept under the user's cache folder by content.
 
-An entry is a folder named by its key: `content/` with the arrays and `entry.json`, and a file
-`sha256` with the digest of that folder, so that a damaged entry is read anew and not trusted.
+An entry is a verified folder named by its key: a file for each array, and `entry.json`, which lists
+them. It never changes once it is there. What is loaded is copied while it is verified, so that
+nobody can change, cut or remove it afterwards; anything missing or wrong means no entry.
 """
 
 from __future__ import annotations
@@ -9,28 +10,35 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from seqtrain.data.digests import digest_files
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import SeqtrainError
+from seqtrain.files.atomic import Content
+from seqtrain.files.directory import Directory, is_stray
+from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
+from seqtrain.files.strict_json import to_json
 
-FORMAT = 3
+FORMAT = 4
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
 """Age at which an entry that was never finished is taken for abandoned."""
-UNFINISHED = ".new-"
+ENTRY = "entry.json"
 ARRAYS = ("values", "offsets", "labels", "lines", "groups")
 """Of a store; groups are there only where data.group is."""
+TYPES = ("int32", "int64", "float32")
 
 
 def default_folder() -> Path | None:
@@ -58,32 +66,57 @@ def content_key(description: Any) -> str:
 
 
 def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
-    """Return the stores, memory-mapped, and the JSON values of an entry; None if absent or damaged.
+    """Return copies of the stores, and the JSON values of an entry; None if absent or damaged.
 
     Args:
         folder: of the cache.
         key: of the entry.
     """
-    content = folder / key / "content"
     try:
-        if (folder / key / "sha256").read_text(encoding="ascii") != _digest(content):
-            return None
-        entry = json.loads((content / "entry.json").read_text(encoding="utf-8"))
-        stores = {
-            split: SequenceStore(
-                *(
-                    np.load(path, mmap_mode="r")
-                    for name in ARRAYS
-                    if (path := content / f"{split}.{name}.npy").exists()
-                )
-            )
-            for split in entry["splits"]
-        }
-    except (OSError, ValueError, SeqtrainError):
+        return read_folder(folder / key, partial(_read_entry, key))
+    except (OSError, LookupError, TypeError, ValueError, SeqtrainError):
         return None
+
+
+def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStore], Any]:
+    """Read an entry that nobody but the user, or root, can have written."""
+    _check_owner(saved.directory.status)
+    for name in saved.directory.names():
+        _check_owner(saved.directory.status_of(name))
+    entry = saved.read_json(ENTRY)
+    if entry["key"] != key:
+        raise ValueError("an entry under another's name")
+    stores = {
+        split: SequenceStore(
+            **{name: _read_array(saved, f"{split}.{name}", *form) for name, form in arrays.items()}
+        )
+        for split, arrays in entry["stores"].items()
+    }
     with suppress(OSError):
-        os.utime(folder / key)
+        saved.directory.touch()
     return stores, entry["values"]
+
+
+def _check_owner(status: os.stat_result | None) -> None:
+    """Refuse what another user may have written."""
+    if sys.platform == "win32":
+        return
+    if status is None or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+        raise PermissionError("others can write to it")
+
+
+def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> npt.NDArray[Any]:
+    """Copy an array into memory, or, where it is large, into a temporary file without a name."""
+    if kind not in TYPES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("no array of a store")
+    size = prod(shape) * np.dtype(kind).itemsize
+
+    def parts() -> Iterator[npt.NDArray[Any]]:
+        yield np.empty(0, dtype=kind)
+        for block in saved.read_blocks(file, size):
+            yield np.frombuffer(block, dtype=kind)
+
+    return joined(parts()).reshape(shape)
 
 
 def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) -> None:
@@ -95,39 +128,28 @@ def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) 
         stores: by name of the split.
         values: JSON values to keep beside them.
     """
-    temporary: Path | None = None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
-        content = temporary / "content"
-        content.mkdir()
-        for split, store in stores.items():
-            for name in ARRAYS:
-                if (array := getattr(store, name)) is not None:
-                    np.save(content / f"{split}.{name}.npy", array)
-        entry = json.dumps({"splits": list(stores), "values": values})
-        (content / "entry.json").write_text(entry, encoding="utf-8")
-        (temporary / "sha256").write_text(_digest(content), encoding="ascii")
-        shutil.rmtree(folder / key, ignore_errors=True)
-        temporary.rename(folder / key)
+    files: dict[str, Content] = {}
+    listed: dict[str, dict[str, Any]] = {split: {} for split in stores}
+    for split, store in stores.items():
+        for name in ARRAYS:
+            if (array := getattr(store, name)) is not None:
+                listed[split][name] = [str(array.dtype), list(array.shape)]
+                files[f"{split}.{name}"] = (block.tobytes() for block in blocks(array))
+    files[ENTRY] = to_json({"key": key, "stores": listed, "values": values})
+    with suppress(OSError, SeqtrainError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_folder(folder / key, files, cache=True)
         _forget_oldest(folder)
-    except (OSError, SeqtrainError):
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _digest(content: Path) -> str:
-    return digest_files(str(content), sorted(map(str, content.iterdir())))
-
-
-def _forget_oldest(folder: Path) -> None:
+def _forget_oldest(path: Path) -> None:
     """Keep the entries used last, and those that another process is writing now."""
-    ages = {path: time.time() - path.stat().st_mtime for path in folder.iterdir()}
-    entries = sorted((path for path in ages if len(path.name) == 64), key=ages.__getitem__)
-    abandoned = [
-        path
-        for path, age in ages.items()
-        if path.name.startswith(UNFINISHED) and age > ABANDONED_SECONDS
-    ]
-    for path in entries[KEPT_ENTRIES:] + abandoned:
-        shutil.rmtree(path, ignore_errors=True)
+    with Directory(path) as folder:
+        found = {name: folder.status_of(name) for name in folder.names()}
+        ages = {name: time.time() - x.st_mtime for name, x in found.items() if x is not None}
+        entries = sorted((name for name in ages if len(name) == 64), key=ages.__getitem__)
+        abandoned = [
+            name for name, age in ages.items() if is_stray(name) and age > ABANDONED_SECONDS
+        ]
+        for name in entries[KEPT_ENTRIES:] + abandoned:
+            folder.try_to_remove(name)

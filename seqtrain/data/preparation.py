@@ -14,7 +14,7 @@ import numpy as np
 from seqtrain.config import resolve_format
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
-from seqtrain.data.digests import digest
+from seqtrain.data.digests import Digested
 from seqtrain.data.encoding import EncodingReport, read_encoded
 from seqtrain.data.examples import Example
 from seqtrain.data.fitting import Fitting
@@ -25,6 +25,7 @@ from seqtrain.data.store import SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
+from seqtrain.files.nearest import nearest_file
 from seqtrain.text import display_name, quote
 
 SPLITS = ("train", "validation", "test")
@@ -62,15 +63,19 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
         cache_folder: where encoded data is kept between runs; None: nowhere.
 
     Raises:
-        DataError: a file is missing or has rows that can't be used; all named by line.
+        DataError: a file is missing, has rows that can't be used (all named by line), or was
+            changed while it was read.
     """
-    digests = {path: _digest_of(config.data, path) for _, path in data_files(config)}
+    digested = {path: _digest_of(config.data, path) for _, path in data_files(config)}
+    digests = {path: found.digest for path, found in digested.items()}
     _refuse_same_file(config.data, digests)
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
         return _from_entry(config, *found, digests)
     data = _read(config, digests)
+    for found_before in digested.values():
+        found_before.check_unchanged()
     _check_rows(data, config.data)
     if cache_folder:
         more = {} if data.unlabelled is None else {UNLABELLED: data.unlabelled}
@@ -101,14 +106,27 @@ def check_files(config: Config, beside: Path | None) -> None:
     """
     problems = []
     for key, path in data_files(config):
-        if os.path.lexists(path):
+        if not _is_missing(path):
             continue
-        problem = f"{key}: no file {quote(path)} (tried {Path(path).absolute()})"
-        if beside is not None and (beside / path).exists():
+        problem = f"{key}: no file {quote(path)} (tried {os.path.abspath(path)})"
+        if beside is not None and os.path.exists(beside / path):
             problem += f"; paths are relative to the current directory: write {beside / path}"
+        elif near := nearest_file(path):
+            problem += f"; did you mean {near}?"
         problems.append(problem)
     if problems:
         raise DataError(*problems)
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing stands there; what may not be looked at is told when it is read."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def read_options(data: DataConfig, path: str) -> ReadOptions:
@@ -127,15 +145,15 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
     )
 
 
-def _digest_of(data: DataConfig, path: str) -> str:
-    """Return the SHA-256 of a data file; a folder is read for format txt alone.
+def _digest_of(data: DataConfig, path: str) -> Digested:
+    """Read the SHA-256 of a data file; a folder is read for format txt alone.
 
     Raises:
         DataError: it can't be read, or is a folder of another format.
     """
-    if Path(path).is_dir() and resolve_format(path, data.format) != "txt":
+    if os.path.isdir(path) and resolve_format(path, data.format) != "txt":
         raise DataError(f"{display_name(path)}: is a folder; expected a regular file")
-    return digest(path)
+    return Digested.read(path)
 
 
 def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:

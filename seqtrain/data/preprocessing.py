@@ -142,12 +142,24 @@ class Preprocessing:
 
     @classmethod
     def from_json(cls, values: dict[str, Any], tokens: Sequence[str] | None) -> Preprocessing:
-        """Build from `to_json`'s values and the vocabulary's tokens."""
+        """Build from `to_json`'s values and the vocabulary's tokens.
+
+        Raises:
+            ValueError: what should be a list is none.
+            LookupError, TypeError: values are missing, or there are others.
+        """
         fields: dict[str, Any] = {
             **values,
-            **{name: tuple(values[name]) for name in ("labels", "mean", "std")},
+            **{name: _listed(name, values[name]) for name in ("labels", "mean", "std")},
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
-            "vocabulary": None if tokens is None else Vocabulary(tuple(tokens)),
+            "vocabulary": None if tokens is None else Vocabulary(_listed("tokens", tokens)),
         }
         return cls(**fields)
+
+
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    """Return a list of JSON as a tuple; a text or an object has items too, but isn't one."""
+    if not isinstance(values, list | tuple):
+        raise ValueError(f"{name}: expected a list")
+    return tuple(values)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batching import padding_fraction, plan_epoch
 from seqtrain.data.growing import blocks
+from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
 from seqtrain.data.store import SequenceStore
@@ -96,7 +96,7 @@ def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str
         if repeats:
             share = repeats / summaries[name].rows
             lines.append(
-                f"{name}: {repeats} sequences ({share:.1%}) also stand in train, as encoded"
+                f"{name}: {repeats} sequences ({share:.1%}) are in train too (equal once encoded)"
             )
     return lines + _vocabulary_warnings(data) + _label_warnings(data)
 

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import VerifiedFolder
+from seqtrain.files.strict_json import to_json
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.model.shapes import shapes_alone
-from seqtrain.runs.files import to_json
 from seqtrain.runs.model_folder import (
     Model,
     check_version,
@@ -20,14 +21,15 @@ from seqtrain.runs.model_folder import (
     read_model,
     read_tensors,
 )
-from seqtrain.runs.saved_folder import SavedFolder
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
-MOMENTS = 2
-"""Tensors of a weight's size that an optimizer keeps for it."""
-GENERATORS = 2**20
-"""Bytes that random generators and counters take at most."""
+MOMENTS = 3
+"""Tensors of a weight's size that an optimizer keeps for it, within an epoch."""
+COUNTERS = 2**20
+"""Bytes that counters take at most."""
+LONGEST_METRICS = 2**62
+"""Bytes of metrics.jsonl at most that are believed."""
 CARRIED = 2**30
 """Bytes that the states carried on for groups take at most."""
 
@@ -38,7 +40,7 @@ class Checkpoint:
 
     Attributes:
         model: as it stood.
-        tensors: the optimizer's and the random generators' state, by name.
+        tensors: the optimizer's state, by name.
         progress: counters and sums, JSON values by name.
         metrics_length: bytes of metrics.jsonl then.
     """
@@ -78,14 +80,14 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
         groups: of train's rows, where states are carried between them; -1: alone.
     """
     size = sum(map(len, model_files(model).values()))
-    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + GENERATORS
+    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + COUNTERS
     if groups is None:
         return size
     number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
     return size + (int(groups.max(initial=-1)) + 1) * number_and_state
 
 
-def read_checkpoint(saved: SavedFolder) -> Checkpoint:
+def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     """Return the checkpoint in a saved folder.
 
     Raises:
@@ -95,7 +97,11 @@ def read_checkpoint(saved: SavedFolder) -> Checkpoint:
     path = saved.place / STATE
     values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)
     length, progress = values.get("metrics_length"), values.get("progress")
-    if type(length) is not int or length < 0 or not isinstance(progress, dict):
+    if (
+        type(length) is not int
+        or not 0 <= length <= LONGEST_METRICS
+        or not isinstance(progress, dict)
+    ):
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
     largest = _largest_state(model, pretraining=progress.get("pretraining") is True)
     tensors = read_tensors(saved, STATE_TENSORS, largest)
@@ -110,7 +116,7 @@ def _largest_state(model: Model, *, pretraining: bool) -> int:
             learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
     carried = CARRIED if network.config.initial_state == "carried" else 0
     # Beside an embedding stands a number a row too: with one column, as much as two weights more.
-    return (MOMENTS + 2) * learning + GENERATORS + carried
+    return (MOMENTS + 2) * learning + COUNTERS + carried
 
 
 def _size(network: nn.Module) -> int:

@@ -16,11 +16,12 @@ from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.files.reading import json_of
+from seqtrain.files.strict_json import to_json
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.shapes import shapes_alone
-from seqtrain.runs.files import to_json
-from seqtrain.runs.foreign import check_preprocessing
-from seqtrain.runs.saved_folder import SavedFolder, parse_json, read_folder
+from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -81,7 +82,7 @@ def load_model(folder: Path) -> Model:
     return read_folder(folder, read_model)
 
 
-def read_model(saved: SavedFolder) -> Model:
+def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a saved folder; as `load_model`."""
     path = saved.place / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
@@ -90,7 +91,7 @@ def read_model(saved: SavedFolder) -> Model:
         values: dict[str, Any] = description["preprocessing"]
         tokens = None
         if values["reading"]["kind"] != "features":
-            tokens = list(saved.read_json(VOCABULARY)["tokens"])
+            tokens = saved.read_json(VOCABULARY)["tokens"]
         preprocessing = Preprocessing.from_json(values, tokens)
         check_preprocessing(preprocessing)
         with shapes_alone():
@@ -121,7 +122,7 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
     return description
 
 
-def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
+def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file.
 
     Args:
@@ -137,7 +138,7 @@ def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{saved.place / name}: not safetensors ({_words(error)})") from None
-    parse_json(saved.place / name, _header(content))  # safetensors takes the last of equal names
+    json_of(saved.place / name, _header(content))  # safetensors takes the last of equal names
     return tensors
 
 

@@ -6,7 +6,6 @@ at a time in torch's own module, where there is neither padding nor a batch-mate
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,17 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.config import load_config
-from seqtrain.data.batching import plan_in_order_of_length, rows_in_groups
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import Projected, why_not
-from seqtrain.runs.run_directory import CONFIG, find
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
+from seqtrain.model.engines.choice import serving_engines
+from seqtrain.model.engines.interface import ProjectedTable
+from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of
@@ -102,7 +101,7 @@ class Check(Sampled):
         return all(difference.logits <= self.allowed for difference in self.differences)
 
 
-Variant: TypeAlias = tuple[SequenceClassifier, Projected | None]
+Variant: TypeAlias = tuple[SequenceClassifier, ProjectedTable | None]
 """A network, and its vocabulary projected beforehand, as predict does for much data."""
 
 
@@ -222,18 +221,13 @@ def sample(lengths: Ints) -> Ints:
 
 def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Variant]:
     """Return the same weights under each engine that serves them, and their own unroll, by name."""
-    engines = ["torch"]
-    if network.config.rnn == "gru":
-        engines += ["fused"]
-        if device.type == "cpu" and not why_not():
-            engines += ["native"]
+    engines = serving_engines(network.config, device)
     ways = {engine: {"engine": engine, "unroll": "packed"} for engine in engines}
     if network.config.unroll != "packed":
         ways[network.config.unroll] = {"engine": "torch"}
     variants: dict[str, Variant] = {}
     for engine, keys in ways.items():
-        variant = copy.copy(network)
-        variant.config = network.config.model_copy(update=keys)
+        variant = network.computed_by(**keys)
         variants[engine] = variant, None
         with torch.inference_mode():
             vocabulary = variant.project_vocabulary()
@@ -271,7 +265,7 @@ def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
     """Collate rows for the model to sort and pack, with a value of its own behind each sequence."""
     batch = collate(rows, "module")
     padded = batch.input_ids.clone()
-    padded[torch.arange(padded.shape[1]) >= batch.lengths[:, None]] = value
+    padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value
     return replace(batch, inputs=padded)
 
 
@@ -282,7 +276,8 @@ def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
 def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
     """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
     if data is None:
-        named = load_config(path / CONFIG).data if (path / CONFIG).is_file() else None
+        run = RunDirectory(path)
+        named = run.config().data if run.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
         source, store, _ = read_split(path, classifier, split)
         return source, store

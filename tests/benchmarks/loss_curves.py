@@ -14,20 +14,19 @@ import numpy as np
 import torch
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.batching import plan_epoch
 from seqtrain.data.cache import default_folder
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.runs.model_folder import new_network
-from seqtrain.training.loop import Trainer
+from seqtrain.training.trainer import Trainer
 
 REFERENCE = "torch"
 
 
 def losses(config: Config, data: PreparedData, engine: str, steps: int) -> list[float]:
     """Train from the config's seed for some updates; return the mean loss of each."""
-    torch.manual_seed(config.seed)
     model = new_network(config.model.model_copy(update={"engine": engine}), data.preprocessing)
-    model.initialize()
+    model.initialize(config.seed)
     train = data.splits["train"]
     device = torch.device("cpu")
     trainer = Trainer(model.train(), train, None, data.preprocessing.labels, config, device)

@@ -24,14 +24,14 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from seqtrain.config import load_config
-from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.batch import Batch, collate
 from seqtrain.data.cache import default_folder
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.preparation import prepare
+from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.model_folder import new_network
-from seqtrain.training.inference import EVALUATION_BATCHING
 
 TURN = 0.5
 """Seconds."""
@@ -124,9 +124,8 @@ def main() -> None:
         parser.error("CONFIG needs ids, model.rnn gru and model.pooling last; see --set")
     torch.set_num_threads(given.threads)
     data = prepare(config, cache_folder=default_folder())
-    torch.manual_seed(config.seed)
     model = new_network(config.model, data.preprocessing)
-    model.initialize()
+    model.initialize(config.seed)
     model.eval()
     train = data.splits["train"]
     plan = plan_in_order_of_length(train.lengths, EVALUATION_BATCHING)
@@ -143,7 +142,7 @@ def main() -> None:
     )
     runs: dict[str, Callable[[int], Floats]] = {
         "ONNX Runtime": lambda i: session.run(None, fed[i])[0],
-        choose_engine(config.model, torch.device("cpu"))[0]: lambda i: array(
+        choose_engine(config.model, torch.device("cpu")).name: lambda i: array(
             model(batches[i].packed)
         ),
     }

@@ -18,11 +18,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from test_resume import metrics
-from tiny import CONFIG, Cli
 
 from seqtrain.cli.main import ended_by_signals
 from seqtrain.signals import ended_by_second_interrupt
+from tests.helpers.tiny import CONFIG, Cli, metrics
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 15
@@ -182,7 +181,7 @@ def test_signal_while_training_saves_and_resume_is_exact(
     assert "--resume" in line
     assert "cut/config.yaml" in line
     progress = json.loads(Path("cut/last/training_state.json").read_text())["progress"]
-    assert 0 < progress["step"] < EPOCHS * 16
+    assert 0 < progress["updates"] < EPOCHS * 16
     assert cli("fit", "cut/config.yaml", "--resume", "--run-dir", "cut").code == 0
     cli("fit", "c.yaml", "--run-dir", "whole", *LONG)
     for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):

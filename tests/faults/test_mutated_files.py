@@ -13,21 +13,20 @@ from typing import Any
 
 import pytest
 import torch
-from program import fit
-from watched import watch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
-from seqtrain.runs.files import MANIFEST, write_folder
-from seqtrain.runs.saved_folder import read_folder
-from seqtrain.training.optimization import make_optimizer
-from seqtrain.training.state import restore
+from seqtrain.training.optimizer import Optimizer
+from seqtrain.training.state import checked_progress
+from tests.helpers.program import fit
+from tests.helpers.watched import watch
 
 MEMORY = 256 * 2**20
 WEIRD = [
     None, True, -1, 0, 2**31, 10**30, 1e308, "", "../../etc/passwd", "os.system", [], {}, [[]],
-    {"a": 1}, "\x00", "é" * 99, [None], 0.5, "nan",
+    {"a": 1}, "\x00", "é" * 99, [None], 0.5, "nan", 10**400, -(10**400), -(2**63), -0.5,
 ]  # fmt: skip
 Mutation = Callable[[bytes, random.Random], bytes]
 
@@ -87,9 +86,10 @@ MUTATIONS: list[Mutation] = [flip_bit, cut, zero, splice, forge]
 def use(folder: Path) -> Checkpoint:
     """Read a checkpoint as a resumed run does, and classify with its model."""
     checkpoint = read_folder(folder, read_checkpoint)
-    optimizer = make_optimizer(checkpoint.model.network, TrainingConfig())
+    optimizer = Optimizer(checkpoint.model.network, TrainingConfig())
     try:
-        restore(optimizer, torch.device("cpu"), checkpoint.tensors, checkpoint.progress)
+        updates = checked_progress(checkpoint.progress).updates
+        optimizer.load(checkpoint.tensors, some=False, begun=updates > 0)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.batch import Batch, collate
 from seqtrain.data.store import StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import why_not
-from seqtrain.model.native.library import VARIABLE, find_library
+from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import VARIABLE, find_library
 
 VOCAB_SIZE, NUM_CLASSES = 30, 4
 
@@ -30,7 +30,7 @@ def make_model() -> Callable[..., SequenceClassifier]:
             num_classes=NUM_CLASSES,
             features=bool(features),
         )
-        model.initialize()
+        model.initialize(seed=0)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if "bias" in name:

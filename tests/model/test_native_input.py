@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native import native_gru, serves, why_not
-from seqtrain.model.native.build import LIBRARY, compile_library
-from seqtrain.model.native.library import VARIABLE, find_library
+from seqtrain.model.cells import GRU
+from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native import run_stack, why_not
+from seqtrain.model.engines.native.build import LIBRARY, compile_library
+from seqtrain.model.engines.native.engine import NativeEngine
+from seqtrain.model.engines.native.library import VARIABLE, find_library
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -30,7 +32,7 @@ def shared(index: list[int], dtype: torch.dtype = torch.int64) -> DistinctInputs
 
 @needs_library
 @pytest.mark.parametrize(
-    ("inputs", "h0", "error", "says"),
+    ("inputs", "start", "error", "says"),
     [
         (packed([2, 1], size=4), None, ValueError, r"\(tokens, 5\)"),
         (PackedSequence(torch.randn(5), torch.tensor([5])), None, ValueError, "shape"),
@@ -42,28 +44,30 @@ def shared(index: list[int], dtype: torch.dtype = torch.int64) -> DistinctInputs
         (shared([0, 3]), None, ValueError, "0 to 3, must be 0 to 2"),
         (shared([-1, 2]), None, ValueError, "-1 to 2"),
         (shared([0, 1], torch.int32), None, TypeError, "index"),
-        (packed([2, 1]), torch.zeros(1, 3, 6), ValueError, r"must be \(1, 2, 6\)"),
-        (packed([2, 1]), torch.zeros(1, 2, 6).double(), TypeError, "h0"),
+        (packed([2, 1]), torch.zeros(1, 1, 3, 6), ValueError, r"must be \(1, 1, 2, 6\)"),
+        (packed([2, 1]), torch.zeros(1, 1, 2, 6).double(), TypeError, "start"),
     ],
 )
 def test_bad_input_is_refused(
     inputs: PackedSequence | DistinctInputs,
-    h0: Tensor | None,
+    start: Tensor | None,
     error: type[Exception],
     says: str,
 ) -> None:
     with pytest.raises(error, match=says):
-        native_gru(inputs, nn.GRU(5, 6), h0)
+        run_stack(nn.GRU(5, 6), inputs, start)
 
 
 @needs_library
-def test_serves_float32_grus_alone() -> None:
-    assert serves(nn.GRU(2, 3))
-    assert not serves(nn.LSTM(2, 3))
-    assert not serves(nn.GRU(2, 3).double())
-    assert not serves(nn.GRU(2, 3, device="meta"))
+def test_serves_float32_on_the_cpu_alone() -> None:
+    cpu = torch.device("cpu")
+    assert not NativeEngine.why_not(GRU, cpu, torch.float32)
+    assert (
+        NativeEngine.why_not(GRU, cpu, torch.float64) == "native takes float32 alone, not float64"
+    )
+    assert NativeEngine.why_not(GRU, torch.device("meta"), torch.float32).endswith("for meta")
     with pytest.raises(TypeError, match="float64"):
-        native_gru(packed([2, 1]), nn.GRU(5, 6).double())
+        run_stack(nn.GRU(5, 6).double(), packed([2, 1]))
 
 
 @pytest.mark.parametrize(("value", "says"), [("off", "switched off"), ("sse", "must be one of")])
@@ -74,9 +78,9 @@ def test_the_variable_switches_it_off(
     find_library.cache_clear()
     try:
         assert says in why_not()
-        assert not serves(nn.GRU(2, 3))
+        assert says in NativeEngine.why_not(GRU, torch.device("cpu"), torch.float32)
         with pytest.raises(RuntimeError, match=says):
-            native_gru(packed([2, 1]), nn.GRU(5, 6))
+            run_stack(nn.GRU(5, 6), packed([2, 1]))
     finally:
         find_library.cache_clear()
 

@@ -14,7 +14,10 @@ from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Wishes, inspect
 from seqtrain.recipes.rules import family
 
-WORDS = "the cat sat on a mat and saw one old dog near our house by night".split()
+WORDS = [
+    *("the", "cat", "sat", "on", "a", "mat", "and", "saw", "one", "old", "dog", "near", "our"),
+    *("house", "by", "night"),
+]
 Make = Callable[[random.Random], str]
 
 

@@ -10,7 +10,8 @@ import torch
 from seqtrain.config.schema import Config
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.loop import Trainer
+from seqtrain.training.objectives import Classification
+from seqtrain.training.trainer import Trainer
 
 NAMES = ("a", "b", "c")
 VOCAB_SIZE = 12
@@ -63,12 +64,12 @@ def make_trainer(
         **sections: Any,
     ) -> Trainer:
         config = config or make_config(**sections)
-        torch.manual_seed(config.seed)
         model = SequenceClassifier(
             config.model, input_size=VOCAB_SIZE, num_classes=len(NAMES), features=False
         )
-        model.initialize()
+        model.initialize(config.seed)
         train = train or make_store(29)
-        return Trainer(model, train, validation, NAMES, config, torch.device("cpu"))
+        cpu = torch.device("cpu")
+        return Trainer(Classification(model, train, validation, NAMES, config, cpu))
 
     return run

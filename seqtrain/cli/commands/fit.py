@@ -31,13 +31,15 @@ def fit(
     ] = False,
 ) -> None:
     """Train a classifier as CONFIG says; the last line of output is its run directory."""
+    import sys
     from pathlib import Path
 
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
 
-    from seqtrain.runs.run_directory import check_free, find
+    from seqtrain.runs.place import check_free
+    from seqtrain.runs.run_directory import find
 
     place = None if run_dir is None else Path(run_dir)
     if not resume:
@@ -50,6 +52,7 @@ def fit(
             note(f"going on with the newest run of {Path(config).stem}: {place}")
 
     from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.text import printable
     from seqtrain.workflows.fit import fit as run_fit
 
     with FitScreen(quiet=quiet) as screen:
@@ -64,4 +67,5 @@ def fit(
             beside=Path(config).parent,
             listener=screen,
         )
-    print(run.path)
+    # As it is for a program that reads it, safe for a terminal that shows it.
+    print(printable(str(run.path)) if sys.stdout.isatty() else run.path)

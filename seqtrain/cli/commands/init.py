@@ -43,17 +43,17 @@ def init(
 
     Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml
     """
+    from seqtrain.cli.output.new_file import check_new_file
+    from seqtrain.files.atomic import write_atomically
     from seqtrain.recipes import Wishes, propose
 
     wishes = Wishes(label=label, sequence=list(sequence) if sequence else None, header=header)
     target = output or _default_name(data[0])
-    if target != "-":
-        _check_target(Path(target), data, force=force)
-    text = propose(data, wishes, test=test)
     if target == "-":
-        print(text, end="")
+        print(propose(data, wishes, test=test), end="")
         return
-    _write(Path(target), text)
+    check_new_file("--output", target, force=force, source=data[0])
+    write_atomically(Path(target), propose(data, wishes, test=test).encode())
     print(target)
 
 
@@ -61,25 +61,3 @@ def _default_name(data: str) -> str:
     """Return the config's file for a data file: `reviews.yaml` for `some/reviews.csv.gz`."""
     name = Path(data.rstrip("/")).name.removesuffix(".gz")
     return f"{Path(name).stem or 'config'}.yaml"
-
-
-def _check_target(target: Path, data: list[str], *, force: bool) -> None:
-    """Refuse to write over data, or over another file unless asked to."""
-    from seqtrain.errors import ConfigError
-
-    if any(target.resolve() == Path(path).resolve() for path in data):
-        raise ConfigError(f"--output: {target} is the data; choose another file")
-    if target.is_dir():
-        raise ConfigError(f"--output: {target} is a folder; give a file")
-    if target.exists() and not force:
-        raise ConfigError(f"--output: {target} exists; choose another with -o, or give --force")
-
-
-def _write(target: Path, text: str) -> None:
-    """Write the config whole, or not at all."""
-    from seqtrain.errors import ConfigError
-    from seqtrain.runs.files import write_atomically
-
-    if not target.parent.is_dir():
-        raise ConfigError(f"--output: no folder {target.parent}; make it first")
-    write_atomically(target, text.encode())

@@ -1,0 +1,176 @@
+"""A batch: sequences sorted by length and packed, and the way back to the order they came in.
+
+By default `collate` does both, straight from the flat store. With `batching.sort: module` it pads
+sequences in the order they came in, and the classifier calls `sort_and_pack`.
+
+B batch, T longest length, N packed time steps, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from seqtrain.data.lengths import check_lengths
+from seqtrain.data.store import Ints, SequenceStore
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sequences as the classifier takes them, with lengths, labels and groups row by row.
+
+    Attributes:
+        inputs: packed, longest sequence first; or padded with 0, in the order they came in.
+        lengths: time steps of each sequence, on the CPU.
+        labels: class index of each sequence, -1 where unknown.
+        groups: number of the group of each sequence, -1: alone; None where the store has none.
+        sorted_indices: for each row of the batch, its place in the order it came in; on the CPU.
+        unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
+        examples: row numbers in the store, in the order they came in.
+
+    Shape:
+        inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
+        All others: (B,) int64.
+    """
+
+    inputs: PackedSequence | Tensor
+    lengths: Tensor
+    labels: Tensor
+    groups: Ints | None
+    sorted_indices: Tensor
+    unsorted_indices: Tensor
+    examples: Ints
+
+    @property
+    def packed(self) -> PackedSequence:
+        """The steps of all sequences without padding, time by time, longest sequence first."""
+        if isinstance(self.inputs, PackedSequence):
+            return self.inputs
+        return sort_and_pack(self.inputs, self.lengths)[0]
+
+    @property
+    def input_ids(self) -> Tensor:
+        """The steps row by row, padded with 0: (B, T) int64, or (B, T, C) float32."""
+        if isinstance(self.inputs, PackedSequence):
+            return pad_packed_sequence(self.inputs, batch_first=True)[0]
+        return self.inputs
+
+    @overload
+    def restore(self, results: Tensor) -> Tensor: ...
+
+    @overload
+    def restore(self, results: Sequence[Result]) -> list[Result]: ...
+
+    def restore(self, results: Tensor | Sequence[Result]) -> Tensor | list[Result]:
+        """Put results, row by row of the batch, back into the order of `examples`.
+
+        Shape:
+            results: (B, …), on any device; or a list of B. Returns the same.
+        """
+        if isinstance(results, Tensor):
+            return results[self.unsorted_indices]
+        return [results[row] for row in self.unsorted_indices.tolist()]
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch with inputs and labels on a device. Copies to CUDA overlap."""
+        if device.type == "cpu":
+            return self
+        pin = device.type == "cuda"
+
+        def move(tensor: Tensor) -> Tensor:
+            return (tensor.pin_memory() if pin else tensor).to(device, non_blocking=pin)
+
+        inputs: PackedSequence | Tensor
+        if isinstance(self.inputs, PackedSequence):
+            inputs = PackedSequence(move(self.inputs.data), self.inputs.batch_sizes)
+        else:
+            inputs = move(self.inputs)
+        return replace(self, inputs=inputs, labels=move(self.labels))
+
+
+def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
+    """Put the sequences of one batch together.
+
+    Args:
+        rows: at least one sequence, as `store.__getitems__(examples)` returns them; so
+            `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
+        sort: collate (here, by length, stable, longest first, and packed) or module (padded as they
+            come, for the classifier to sort).
+
+    Returns:
+        The batch, on the CPU; its examples are counted from 0.
+    """
+    if sort == "module":
+        order = np.arange(len(rows))
+        inputs: PackedSequence | Tensor = _pad(rows)
+    else:
+        order = np.argsort(-rows.lengths, kind="stable")
+        inputs = _pack(rows.values, rows.offsets[:-1][order], rows.lengths[order])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return Batch(
+        inputs=inputs,
+        lengths=torch.from_numpy(rows.lengths[order]),
+        labels=torch.from_numpy(rows.labels[order]),
+        groups=None if rows.groups is None else rows.groups[order],
+        sorted_indices=torch.from_numpy(order),
+        unsorted_indices=torch.from_numpy(place),
+        examples=np.arange(len(order)),
+    )
+
+
+def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
+    """Sort padded rows by length, longest first, and pack them.
+
+    What `pack_padded_sequence(…, enforce_sorted=False)` does, but stable: rows of equal length stay
+    in their order.
+
+    Args:
+        padded: in any order; what stands in the padding counts for nothing.
+        lengths: steps of each row, on the CPU.
+
+    Shape:
+        padded: (B, T) or (B, T, C). lengths: (B,) int64.
+
+    Returns:
+        The packed rows, without indices of their own; for each sorted row its place before, and for
+        each row before its sorted place, (B,) each, on the device of the rows.
+
+    Raises:
+        ValueError: lengths don't fit.
+    """
+    check_lengths(lengths, *padded.shape[:2])
+    order = lengths.argsort(descending=True, stable=True)
+    sorted_indices = order.to(padded.device)
+    packed = pack_padded_sequence(padded[sorted_indices], lengths[order], batch_first=True)
+    return packed, sorted_indices, sorted_indices.argsort()
+
+
+def _pad(rows: SequenceStore) -> Tensor:
+    """Write sequences into rows of zeros."""
+    valid = np.arange(rows.lengths.max()) < rows.lengths[:, None]
+    dtype = rows.values.dtype if rows.values.ndim > 1 else np.int64
+    padded = np.zeros((*valid.shape, *rows.values.shape[1:]), dtype)
+    padded[valid] = rows.values
+    return torch.from_numpy(padded)
+
+
+def _pack(values: npt.NDArray[Any], starts: Ints, lengths: Ints) -> PackedSequence:
+    """Gather sequences, longest first, time by time."""
+    longest = int(lengths[0])
+    # As many sequences have a step number t as are longer than t.
+    batch_sizes = len(lengths) - np.bincount(lengths)[:longest].cumsum()
+    step = np.arange(longest).repeat(batch_sizes)
+    sequence = np.arange(len(step)) - (batch_sizes.cumsum() - batch_sizes).repeat(batch_sizes)
+    steps = values[starts[sequence] + step]
+    data = torch.from_numpy(steps if values.ndim > 1 else steps.astype(np.int64))
+    return PackedSequence(data, torch.from_numpy(batch_sizes))

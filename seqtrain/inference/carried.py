@@ -1,0 +1,85 @@
+"""The state that the last row of each group ended in: where the group's next row starts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqtrain.data.store import Ints
+from seqtrain.model.classifier import SequenceClassifier
+
+
+class CarriedStates:
+    """Keeps one detached state per group.
+
+    Legend of shapes: B rows, G groups, P parts of a state (h, and c of an LSTM), L layers,
+    H hidden.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[int, Tensor] = {}
+
+    def starts(self, groups: Ints | None, model: SequenceClassifier) -> Tensor | None:
+        """Return the state that each row starts from: zeros for the first row of a group.
+
+        Args:
+            groups: group of each row; -1: alone. None: nothing is carried.
+            model: says shape and device.
+
+        Shape:
+            groups: (B,). Returns: (P, L, B, H); None where nothing is carried.
+        """
+        if groups is None:
+            return None
+        zeros = model.zero_state(1)[:, :, 0]
+        return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
+
+    def keep(self, groups: Ints | None, states: Tensor) -> None:
+        """Remember the state that each row ended in, detached.
+
+        Args:
+            groups: group of each row; -1: alone. None: nothing is carried.
+            states: (P, L, B, H), row by row.
+        """
+        if groups is None:
+            return
+        for group, state in zip(groups.tolist(), states.detach().unbind(2), strict=True):
+            if group >= 0:
+                self._states[group] = state.clone()
+
+    def forget(self) -> None:
+        """Begin anew: every group starts from zeros."""
+        self._states.clear()
+
+    def tensors(self, model: SequenceClassifier) -> dict[str, Tensor]:
+        """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
+        groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
+        zeros = model.zero_state(1)[:, :, 0]
+        states = torch.stack([zeros, *self._states.values()])[1:]
+        return {"carried.groups": groups, "carried.states": states}
+
+    def load(self, tensors: dict[str, Tensor], model: SequenceClassifier) -> None:
+        """Put back what `tensors` returned.
+
+        Args:
+            tensors: these among others.
+            model: says shape and device.
+
+        Raises:
+            ValueError: they don't fit the model.
+        """
+        self.forget()
+        groups, states = tensors.get("carried.groups"), tensors.get("carried.states")
+        if groups is None or states is None:
+            raise ValueError("carried: the states that groups ended in are missing")
+        zeros = model.zero_state(1)[:, :, 0]
+        if (
+            groups.dtype != torch.int64
+            or states.dtype != zeros.dtype
+            or states.shape != (*groups.shape, *zeros.shape)
+            or not bool(torch.isfinite(states).all())
+            or not bool((groups >= 0).all())
+            or len({*groups.tolist()}) < len(groups)
+        ):
+            raise ValueError(f"carried: expected groups (G,) and states (G, {[*zeros.shape]})")
+        self._states = dict(zip(groups.tolist(), states.to(zeros.device).unbind(), strict=True))

@@ -1,0 +1,170 @@
+"""Logits and scores of a whole store, batched by length, in the order of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.batches import map_batches
+from seqtrain.data.plan import plan_in_order_of_length
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.metrics import Scores, score
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.interface import ProjectedTable
+from seqtrain.model.randomness import Noise
+
+EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
+TOKENS_A_ROW = 4
+"""Tokens to classify for each token of the vocabulary, from which on it pays to project them all
+beforehand: the distinct tokens of a batch are about a quarter of it."""
+
+
+def classify(
+    model: SequenceClassifier,
+    batch: Batch,
+    carried: CarriedStates | None = None,
+    *,
+    vocabulary: ProjectedTable | None = None,
+    bptt: int | None = None,
+    noise: Noise | None = None,
+) -> Tensor:
+    """Return the logits of a batch, each sequence from the state that its group ended in.
+
+    Args:
+        model: on the batch's device.
+        batch: no two sequences of one group.
+        carried: where groups begin, and then where they end; None: every sequence stands alone.
+        vocabulary: `model.project_vocabulary()`, or None.
+        bptt: time steps that gradients reach back at most; None: all.
+        noise: of the update; None: evaluation.
+
+    Shape:
+        Returns: (B, C), row by row of the batch.
+    """
+    start = None if carried is None else carried.starts(batch.groups, model)
+    logits, states = model.carry(
+        batch.inputs, batch.lengths, start, vocabulary=vocabulary, bptt=bptt, noise=noise
+    )
+    if carried is not None:
+        carried.keep(batch.groups, states)
+    return logits
+
+
+@torch.inference_mode()
+def predict_logits(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    batching: BatchingConfig = EVALUATION_BATCHING,
+    carried: CarriedStates | None = None,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """Return the logits of every sequence, those of like length computed together.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        device: where to compute.
+        batching: how many go together.
+        carried: where groups begin, and then where they ended (initial_state carried); None: all
+            begin anew.
+        before_batch: is called before each batch; what it raises ends the work.
+
+    Raises:
+        RunError: memory ran out.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
+    groups = carried_groups(model, store)
+    carried = None if groups is None else carried or CarriedStates()
+    plan = plan_in_order_of_length(store.lengths, batching, groups)
+    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
+    vocabulary = model.project_vocabulary() if pays else None
+    put_together = partial(collate, sort=batching.sort)
+    return logits_of_batches(
+        model, store, plan, device, vocabulary, put_together, carried, before_batch
+    )
+
+
+def carried_groups(model: SequenceClassifier, store: SequenceStore) -> Ints | None:
+    """Return the group of each sequence where the model carries states between them, else None."""
+    return store.groups if model.config.initial_state == "carried" else None
+
+
+@torch.inference_mode()
+def logits_of_batches(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    plan: Iterable[Ints],
+    device: torch.device,
+    vocabulary: ProjectedTable | None = None,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    carried: CarriedStates | None = None,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """Return the logits of every sequence, batched as a plan says.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        plan: rows of the store for each batch, each row once.
+        device: where to compute.
+        vocabulary: `model.project_vocabulary()`, or None.
+        collate: puts sequences together.
+        carried: as for `predict_logits`, each row in a later batch than the row before it in its
+            group; None: every row stands alone.
+        before_batch: as for `predict_logits`.
+
+    Raises:
+        RunError: memory ran out.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
+
+    def compute(batch: Batch) -> Tensor:
+        return classify(model, batch, carried, vocabulary=vocabulary).float().cpu()
+
+    was_training = model.training
+    model.eval()
+    logits = torch.empty(len(store), model.head.out_features, dtype=torch.float32, device="cpu")
+    try:
+        for batch, found in map_batches(
+            compute, store, plan, device, collate=collate, before_batch=before_batch
+        ):
+            logits[torch.from_numpy(batch.examples)] = batch.restore(found)
+    finally:
+        model.train(was_training)
+    return logits
+
+
+def score_store(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    names: Sequence[str],
+    device: torch.device,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Scores:
+    """Score a model on labelled sequences.
+
+    Args:
+        model: on the device.
+        store: the sequences.
+        names: label of each class index.
+        device: where to compute.
+        before_batch: is called before each batch; what it raises ends the work.
+
+    Raises:
+        RunError: memory ran out.
+    """
+    logits = predict_logits(model, store, device, before_batch=before_batch)
+    labels = torch.tensor(store.labels, device="cpu")
+    lengths = torch.tensor(store.lengths, device="cpu")
+    return score(logits, labels, lengths, names)

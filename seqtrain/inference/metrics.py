@@ -1,0 +1,162 @@
+"""Scores of a classifier on one split, each a mean over examples.
+
+B examples, C classes. Definitions follow scikit-learn; the tests compare with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+LENGTH_GROUPS = 5
+MATRIX_CLASSES = 200
+"""Classes up to which the whole confusion matrix is kept: it grows with their square."""
+KEPT_CONFUSIONS = 100
+"""Most frequent confusions that are kept, however many classes there are."""
+LOSS_CELLS = 2**22
+"""Logits whose losses are computed at once, in double precision: memory stays flat."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What `eval --json` and `test.json` hold.
+
+    Attributes:
+        loss: mean cross-entropy in nats, over examples whose label train has.
+        accuracy, macro_f1, weighted_f1: fractions in [0, 1]; a label that train lacks is wrong.
+        num_examples: examples scored.
+        num_unknown_labels: examples among them whose label train lacks.
+        labels: label of each class index.
+        per_class: precision, recall, f1 and support by label.
+        confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`.
+        confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
+            most.
+        by_length: accuracy in groups of like length, shortest first.
+    """
+
+    loss: float
+    accuracy: float
+    macro_f1: float
+    weighted_f1: float
+    num_examples: int
+    num_unknown_labels: int
+    labels: list[str]
+    per_class: dict[str, dict[str, float | int]]
+    confusion_matrix: list[list[int]] | None
+    confusions: list[dict[str, str | int]]
+    by_length: list[dict[str, float | int]]
+
+    def monitored(self, name: str) -> float:
+        """Return a metric in the sense that greater is better."""
+        value: float = getattr(self, name)
+        return -value if name == "loss" else value
+
+
+def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str]) -> Scores:
+    """Score predictions.
+
+    Args:
+        logits: one row an example.
+        labels: class index, -1 where train lacks the label.
+        lengths: steps of each example.
+        names: label of each class index.
+
+    Shape:
+        logits: (B, C). labels, lengths: (B,).
+
+    Reference:
+        F1 of a class that is neither true nor predicted anywhere is left out of the mean, as
+        scikit-learn's `f1_score` does; labels that train lacks are one more class, of F1 0.
+    """
+    known = labels >= 0
+    predicted = logits.argmax(dim=1)
+    correct = predicted == labels
+    classes = len(names)
+    hits = torch.bincount(labels[correct], minlength=classes).double()
+    support = torch.bincount(labels[known], minlength=classes).double()
+    answers = torch.bincount(predicted, minlength=classes).double()
+    precision, recall = _ratio(hits, answers), _ratio(hits, support)
+    f1 = _ratio(2 * hits, support + answers)
+    seen = (support + answers) > 0
+    unknown = int((~known).sum())
+    rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
+    both = torch.stack([labels, predicted])[:, known]
+    pairs, counts = torch.unique(both, dim=1, return_counts=True)
+    return Scores(
+        loss=_mean_loss(logits, labels, known),
+        accuracy=float(correct.double().mean()),
+        macro_f1=float(f1.sum() / (int(seen.sum()) + (unknown > 0))),
+        weighted_f1=float((f1 * support).sum() / len(labels)),
+        num_examples=len(labels),
+        num_unknown_labels=unknown,
+        labels=list(names),
+        per_class={
+            name: {"precision": p, "recall": r, "f1": f, "support": int(count)}
+            for name, (p, r, f, count) in zip(names, rows, strict=True)
+        },
+        confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
+        confusions=_most_frequent(pairs, counts, names),
+        by_length=_by_length(correct.double(), lengths),
+    )
+
+
+def _mean_loss(logits: Tensor, labels: Tensor, known: Tensor) -> float:
+    """Mean cross-entropy of the known examples in double precision; 0 where there is none."""
+    places = known.nonzero().flatten()
+    total = 0.0
+    for some in torch.split(places, max(1, LOSS_CELLS // logits.shape[1])):
+        loss = functional.cross_entropy(logits[some].double(), labels[some], reduction="sum")
+        total += float(loss)
+    return total / max(1, len(places))
+
+
+def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:
+    """Return the counts of pairs (2, P) of true and predicted class as a matrix."""
+    matrix = torch.zeros(classes, classes, dtype=torch.int64, device="cpu")
+    matrix[pairs[0], pairs[1]] = counts
+    rows: list[list[int]] = matrix.tolist()
+    return rows
+
+
+def _most_frequent(
+    pairs: Tensor, counts: Tensor, names: Sequence[str]
+) -> list[dict[str, str | int]]:
+    """Return the most frequent pairs (2, P) that differ; equal counts in the order of classes."""
+    wrong = pairs[0] != pairs[1]
+    pairs, counts = pairs[:, wrong], counts[wrong]
+    order = counts.argsort(descending=True, stable=True)[:KEPT_CONFUSIONS]
+    return [
+        {"true": names[true], "predicted": names[predicted], "count": count}
+        for (true, predicted), count in zip(
+            pairs[:, order].T.tolist(), counts[order].tolist(), strict=True
+        )
+    ]
+
+
+def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    return torch.where(whole > 0, part / whole.clamp(min=1), torch.zeros_like(part))
+
+
+def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, Any]]:
+    """Accuracy in at most five groups with like numbers of examples, cut between lengths."""
+    shares = torch.linspace(0, 1, LENGTH_GROUPS + 1, dtype=torch.float64, device="cpu")[1:]
+    ordered = lengths.sort().values
+    places = (shares * len(ordered)).round().long().clamp(min=1) - 1
+    groups, low = [], -1
+    for high in sorted(set(ordered[places].tolist())):
+        inside = (lengths > low) & (lengths <= high)
+        low = high
+        groups.append(
+            {
+                "min": int(lengths[inside].min()),
+                "max": int(lengths[inside].max()),
+                "num_examples": int(inside.sum()),
+                "accuracy": float(correct[inside].mean()),
+            }
+        )
+    return groups

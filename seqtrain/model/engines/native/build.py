@@ -1,0 +1,162 @@
+"""Build hook: compile the native engine with the system's C++ compiler, where there is one.
+
+Run by hatchling when seqtrain is installed or packed into a wheel, or by hand:
+`python seqtrain/model/engines/native/build.py`. Without a working compiler the install goes on
+without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+LIBRARY = "libseqtrain.so"
+
+FLAGS = (
+    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"),
+    *("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
+)
+
+PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
+"""Vector paths and the flags each is compiled with; which of them runs is decided at run time.
+
+bfloat16 is avx512 with products that take bfloat16, for calls that allow it; compilers that don't
+know it leave it out.
+"""
+
+if platform.machine() in {"x86_64", "AMD64"}:
+    PATHS = {
+        "portable": (),
+        "avx2": ("-mavx2", "-mfma"),
+        "avx512": ("-mavx2", "-mfma", *(f"-mavx512{part}" for part in ("f", "bw", "dq", "vl"))),
+    }
+    PATHS["bfloat16"] = (*PATHS["avx512"], "-mavx512bf16")
+
+
+def sources_digest() -> str:
+    """Return what tells one version of the sources from another."""
+    digest = hashlib.sha256()
+    for path in sorted([*HERE.glob("*.h"), *HERE.glob("*.cpp")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
+    """Compile the library with the first compiler that can.
+
+    Args:
+        target: file to write; it is replaced at once, so that a running process keeps the old one.
+        extra: further flags, for compiling and linking.
+
+    Returns:
+        What went wrong, in one line; empty when the library is there.
+    """
+    problem = "no C++ compiler was found"
+    older = {name: flags for name, flags in PATHS.items() if name != "bfloat16"}
+    ways = [(("-fopenmp",), PATHS), (("-fopenmp",), older), ((), older)]
+    for compiler, (threads, paths) in product(_compilers(), ways):
+        with tempfile.TemporaryDirectory() as folder:
+            built = Path(folder, LIBRARY)
+            error = _compile([*compiler, *FLAGS, *threads, *extra], paths, Path(folder), built)
+            if not error:
+                return _put(built, target)
+            problem = f"{compiler[0]}: {error}"
+    return problem
+
+
+def _put(built: Path, target: Path) -> str:
+    """Copy the library to where it belongs; return why that can't be, in one line, or nothing."""
+    try:
+        shutil.copyfile(built, target.with_suffix(".new"))
+        target.with_suffix(".new").replace(target)
+    except OSError as error:
+        return f"{target.parent}: {error.strerror or error}"
+    return ""
+
+
+def _compilers() -> Iterator[list[str]]:
+    """Yield commands of C++ compilers on this machine, the user's choice first."""
+    configured = sysconfig.get_config_var("CXX") or ""
+    for command in (os.environ.get("CXX", ""), "c++", "g++", "clang++", configured):
+        words = shlex.split(command)
+        if words and shutil.which(words[0]):
+            yield words
+
+
+def _compile(
+    command: list[str], paths: dict[str, tuple[str, ...]], folder: Path, target: Path
+) -> str:
+    """Compile these vector paths at the same time and link them; return the first error, if any."""
+    objects = [str(folder / f"{name}.o") for name in paths]
+    jobs = [
+        [*command, *flags, f"-DSEQTRAIN_PATH={name}", "-c", str(HERE / "kernels.cpp"), "-o", result]
+        for (name, flags), result in zip(paths.items(), objects, strict=True)
+    ]
+    running = [subprocess.Popen(job, stderr=subprocess.PIPE, text=True) for job in jobs]
+    errors = [process.communicate()[1] for process in running]
+    for process, error in zip(running, errors, strict=True):
+        if process.returncode:
+            return _first_error(error)
+    defined = [f'-DSEQTRAIN_SOURCES="{sources_digest()}"', *(f"-DHAS_{name}" for name in paths)]
+    link = [*command, *defined, "-shared", str(HERE / "dispatch.cpp"), *objects, "-o", str(target)]
+    linked = subprocess.run(link, stderr=subprocess.PIPE, text=True, check=False)
+    return _first_error(linked.stderr) if linked.returncode else ""
+
+
+def _first_error(output: str) -> str:
+    lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
+    return lines[0].strip() if lines else "failed without a word"
+
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ModuleNotFoundError:  # run by hand, in an environment without hatchling
+    pass
+else:
+
+    class NativeBuild(BuildHookInterface[Any]):
+        """Puts the compiled library into the wheel; next to its sources where they are used."""
+
+        PLUGIN_NAME = "custom"
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            """Compile, and mark the wheel as made for this platform where that worked.
+
+            The sources may lie where nothing can be written: only an editable install, which uses
+            them in place, writes there, and goes on without the engine where it can't.
+            """
+            self._folder = tempfile.TemporaryDirectory()
+            built = Path(self._folder.name, LIBRARY)
+            editable = version == "editable"
+            problem = compile_library(built)
+            if not problem and editable:
+                problem = _put(built, HERE / LIBRARY)
+            if problem:
+                self.app.display_warning(f"built without the native engine: {problem}")
+                return
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            if not editable:
+                inside = f"seqtrain/model/engines/native/{LIBRARY}"
+                build_data["force_include"][str(built)] = inside
+
+        def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+            """Remove the temporary folder, once the wheel is packed."""
+            self._folder.cleanup()
+
+
+if __name__ == "__main__":
+    sys.exit(compile_library(HERE / LIBRARY) or None)

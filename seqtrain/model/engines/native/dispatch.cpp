@@ -1,0 +1,90 @@
+// Which vector path runs, and the functions that Python calls.
+
+#include <string.h>
+
+#include "interface.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+extern "C" const Kernels seqtrain_kernels_portable;
+#if defined(HAS_avx512)
+extern "C" const Kernels seqtrain_kernels_avx2;
+extern "C" const Kernels seqtrain_kernels_avx512;
+#endif
+#if defined(HAS_bfloat16)
+extern "C" const Kernels seqtrain_kernels_bfloat16;
+#endif
+
+// Those in use, and those for calls that allow bfloat16 products: the same where there are no other.
+static const Kernels* kernels = &seqtrain_kernels_portable;
+static const Kernels* rounding = &seqtrain_kernels_portable;
+
+// The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
+static const Kernels* find(const char* wanted) {
+  bool any = strcmp(wanted, "auto") == 0;
+#if defined(HAS_avx512)
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+  if (avx512 && (any || strcmp(wanted, "avx512") == 0)) return &seqtrain_kernels_avx512;
+  if (avx2 && (any || strcmp(wanted, "avx2") == 0)) return &seqtrain_kernels_avx2;
+#endif
+  return any || strcmp(wanted, "portable") == 0 ? &seqtrain_kernels_portable : nullptr;
+}
+
+// The same path with bfloat16 products where the processor has them; both have the same layouts of
+// what they save and project.
+static const Kernels* find_rounding(const Kernels* found) {
+#if defined(HAS_bfloat16)
+  if (found == &seqtrain_kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
+    return &seqtrain_kernels_bfloat16;
+#endif
+  return found;
+}
+
+static const Kernels* kernels_for(const LayerCall* call) {
+  return call->bfloat16 ? rounding : kernels;
+}
+
+// Chooses the path; returns its name, null where the processor lacks the wanted one.
+EXPORT const char* seqtrain_choose(const char* wanted) {
+  const Kernels* found = find(wanted);
+  if (!found) return nullptr;
+  kernels = found;
+  rounding = find_rounding(found);
+  return found->name;
+}
+
+EXPORT int64_t seqtrain_has_bfloat16() { return rounding != kernels; }
+
+// What the library was built from: build.py's digest of the sources.
+EXPORT const char* seqtrain_sources() { return SEQTRAIN_SOURCES; }
+
+EXPORT int64_t seqtrain_call_size() { return sizeof(LayerCall); }
+
+EXPORT int64_t seqtrain_gate_row(int64_t cell, int64_t hidden_size) {
+  return kernels->gate_row(cell, hidden_size);
+}
+
+EXPORT int64_t seqtrain_projected_row(int64_t cell, int64_t hidden_size) {
+  return kernels->projected_row(cell, hidden_size);
+}
+
+EXPORT int64_t seqtrain_scratch(const LayerCall* call, int backward) {
+  return kernels_for(call)->scratch(call, backward);
+}
+
+EXPORT void seqtrain_project(const LayerCall* call) { kernels_for(call)->project(call); }
+
+EXPORT void seqtrain_forward(const LayerCall* call) { kernels_for(call)->forward(call); }
+
+EXPORT void seqtrain_backward(const LayerCall* call) { kernels_for(call)->backward(call); }
+
+EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
+                                 int64_t* unique, int64_t* inverse) {
+  return kernels->distinct(ids, count, size, place, unique, inverse);
+}
+
+EXPORT void seqtrain_adam_rows(const AdamRows* call) { kernels->adam_rows(call); }
+
+EXPORT void seqtrain_adam_idle(const AdamRows* call) { kernels->adam_idle(call); }

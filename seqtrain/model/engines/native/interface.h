@@ -1,0 +1,85 @@
+// What Python hands over and calls: plain C, no torch. library.py mirrors the struct field by field.
+//
+// Shapes: N packed tokens, T longest length, B batch, U vectors, E input size, H hidden size.
+// The token of sequence b (they stand longest first) at step t is number start[t] + b, where
+// start[t] is the sum of batch_sizes[0 .. t-1]: torch's PackedSequence. Arrays are row-major.
+
+#pragma once
+
+#include <stdint.h>
+
+// G gates: 3 of a GRU, 4 of an LSTM, 1 of an RNN.
+enum CellKind { GRU, LSTM, RNN };
+
+// One layer of a cell in one direction. Null pointers are allowed where said; all that is about
+// c, the cell's second state, is read of an LSTM alone.
+struct LayerCall {
+  int64_t cell;  // a CellKind
+  int64_t threads;
+  int64_t bfloat16;       // whether products may round what they multiply to bfloat16
+  int64_t reverse;        // whether the sequences are read from their last token to their first
+  int64_t tokens;         // N
+  int64_t steps;          // T
+  int64_t batch;          // B
+  int64_t vectors;        // U
+  int64_t input_size;     // E
+  int64_t hidden_size;    // H
+  int64_t states_stride;  // numbers from one row of `states`, and of `d_states`, to the next
+
+  const int64_t* batch_sizes;  // (T)
+  const int64_t* index;        // (N) which vector each token is; null: vector i is token i
+  const float* vectors_in;     // (U, E)
+  const float* w_ih;           // (GH, E), gates in torch's order: r, z, n; i, f, g, o
+  const float* w_hh;           // (GH, H)
+  const float* b_ih;           // (GH)
+  const float* b_hh;           // (GH)
+  const float* h0;             // (B, H); null: zeros
+  const float* c0;             // (B, H); null where h0 is
+  float* projected;            // (U, projected_row) what the vectors add to the gates: written by
+                               // project, read by a forward that has it in place of vectors_in
+
+  float* states;  // (N, H) every state; null in a forward without a backward that needs none
+  float* gates;   // (N, gate_row) what backward needs and overwrites; null without a backward
+  float* last;    // (B, H) the state after each sequence's last token in this direction
+  float* last_c;  // (B, H)
+  char* scratch;  // as many bytes as seqtrain_scratch says
+
+  const float* d_states;  // (N, H); null: none
+  const float* d_last;    // (B, H); null: none
+  const float* d_last_c;  // (B, H); null: none
+  float* d_vectors;       // (U, E); null: not wanted
+  int64_t add_d_vectors;  // add to d_vectors instead of writing them
+  float* d_w_ih;
+  float* d_w_hh;
+  float* d_b_ih;
+  float* d_b_hh;
+  float* d_h0;  // (B, H); null: not wanted
+  float* d_c0;  // (B, H); null where d_h0 is
+};
+
+// Adam on some rows of a matrix, each named once.
+struct AdamRows {
+  int64_t threads, touched, row_size;
+  const int64_t* rows;            // (touched)
+  const float* gradient;          // (touched, row_size); unused by adam_idle
+  float *weight, *mean, *square;  // (any, row_size)
+  int64_t* up_to_date;            // (any) the step that each row has made last
+  int64_t step;                   // adam_rows: the one to make; adam_idle: the one made last
+  double lr, beta1, beta2, eps, weight_decay;
+  double correction1, root_correction2;  // 1 - beta1^step, sqrt(1 - beta2^step)
+};
+
+// The kernels of one vector path.
+struct Kernels {
+  const char* name;
+  int64_t (*gate_row)(int64_t cell, int64_t hidden_size);
+  int64_t (*projected_row)(int64_t cell, int64_t hidden_size);
+  int64_t (*scratch)(const LayerCall* call, int backward);
+  void (*project)(const LayerCall* call);
+  void (*forward)(const LayerCall* call);
+  void (*backward)(const LayerCall* call);
+  int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
+                      int64_t* unique, int64_t* inverse);
+  void (*adam_rows)(const AdamRows* call);
+  void (*adam_idle)(const AdamRows* call);
+};

@@ -1,0 +1,47 @@
+// The kernels for one vector path: built once for each, with the flags that it needs, under
+// the name SEQTRAIN_PATH.
+
+#include "backward.h"
+#include "forward.h"
+#include "rows.h"
+
+namespace {
+
+Shape shape_of(int64_t kind, int64_t hidden_size) {
+  return shape_of(with_cell(kind, [](auto cell) { return cell.CELL; }), 1, hidden_size);
+}
+
+int64_t gate_row(int64_t cell, int64_t hidden_size) {
+  return shape_of(cell, hidden_size).gate_row;
+}
+
+int64_t projected_row(int64_t cell, int64_t hidden_size) {
+  return shape_of(cell, hidden_size).gates;
+}
+
+int64_t scratch(const LayerCall* call, int backward) {
+  Arena arena{nullptr, 0};
+  if (backward) plan_backward(*call, arena);
+  else plan_forward(*call, arena);
+  return arena.used;
+}
+
+void forward(const LayerCall* call) {
+  with_cell(call->cell, [&](auto cell) { forward<decltype(cell)>(call); });
+}
+
+void backward(const LayerCall* call) {
+  with_cell(call->cell, [&](auto cell) { backward<decltype(cell)>(call); });
+}
+
+}  // namespace
+
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+#define JOIN_OF(a, b) a##b
+#define JOIN(a, b) JOIN_OF(a, b)
+
+extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
+const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
+    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,   project,
+    forward,             backward, distinct,      adam_rows, adam_idle};

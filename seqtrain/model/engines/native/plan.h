@@ -1,0 +1,127 @@
+// Sizes, the blocks of sequences that are computed together, and where everything lies in scratch.
+
+#pragma once
+
+#include "interface.h"
+#include "panels.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace {
+
+constexpr Index MAX_BLOCK = 8;  // sequences of a block: few enough to stay in registers
+constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
+
+struct Shape {
+  Cell cell;
+  Index input, hidden;  // E, H
+  Index groups;         // of units
+  Index padded;         // H in whole groups
+  Index panel;          // numbers of a group's gates
+  Index gates;          // numbers of all gates: of a projected vector
+  Index gate_row;       // numbers saved for each token
+  Index input_row;      // E in whole vectors
+  Index hidden_row;     // H in whole vectors
+};
+
+Shape shape_of(const Cell& cell, Index input, Index hidden) {
+  Index groups = round_up(hidden, cell.units()) / cell.units(), panel = cell.vectors() * LANES;
+  return {cell, input, hidden, groups, groups * cell.units(), panel, groups * panel,
+          groups * cell.saved * LANES, round_up(input, LANES), round_up(hidden, LANES)};
+}
+
+Shape shape_of(const LayerCall& call) {
+  Cell cell = with_cell(call.cell, [](auto it) { return it.CELL; });
+  return shape_of(cell, call.input_size, call.hidden_size);
+}
+
+// Under AddressSanitizer, memory between the pieces of scratch that nobody may touch.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr Index GAP = 64;
+#else
+#define ASAN_POISON_MEMORY_REGION(from, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+constexpr Index GAP = 0;
+#endif
+
+// Hands out pieces of scratch, each at a cache line; with no memory behind it, it only measures.
+struct Arena {
+  char* memory;
+  Index used;
+
+  template <class T>
+  T* take(Index count) {
+    T* piece = memory ? (T*)(memory + used) : nullptr;
+    Index end = used + count * (Index)sizeof(T);
+    used = round_up(end, 64) + GAP;
+    if (memory) { ASAN_POISON_MEMORY_REGION(memory + end, used - end); }
+    return piece;
+  }
+
+  void give_back() { ASAN_UNPOISON_MEMORY_REGION(memory, used); }
+};
+
+// Sequences first .. first + rows - 1, which run through time together, on one thread.
+struct Block {
+  Index first, rows, steps;
+};
+
+struct Blocks {
+  Index rows, count;  // sequences of a block, but for the last; blocks
+};
+
+// Blocks for a batch: as many for every thread, of MAX_BLOCK sequences at most.
+Blocks cut_into_blocks(Index batch, Index threads) {
+  Index count = round_up((batch + MAX_BLOCK - 1) / MAX_BLOCK, threads);
+  Index rows = (batch + count - 1) / count;
+  return {rows, (batch + rows - 1) / rows};
+}
+
+// Length of a sequence: the number of steps that have it.
+Index length_of(const LayerCall& call, Index sequence) {
+  Index low = 0, high = call.steps;
+  while (low < high) {
+    Index middle = (low + high) / 2;
+    if (call.batch_sizes[middle] > sequence) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+Block block_at(const LayerCall& call, const Blocks& blocks, Index number) {
+  Index first = number * blocks.rows;
+  return {first, smaller(blocks.rows, call.batch - first), length_of(call, first)};
+}
+
+// How many of a block's sequences have a step; none before the first and after the last.
+INLINE Index rows_at(const LayerCall& call, const Block& block, Index step) {
+  if (step < 0 || step >= block.steps) return 0;
+  return smaller(block.rows, call.batch_sizes[step] - block.first);
+}
+
+// The i-th step in the order in which the block runs, and the one before it.
+INLINE Index step_at(const LayerCall& call, const Block& block, Index i) {
+  return call.reverse ? block.steps - 1 - i : i;
+}
+
+// Number of the first token of every step.
+void count_starts(const LayerCall& call, Index* start) {
+  Index sum = 0;
+  for (Index step = 0; step < call.steps; ++step) {
+    start[step] = sum;
+    sum += call.batch_sizes[step];
+  }
+}
+
+// A thread among those that run a pass.
+struct Member {
+  Index number, of;
+
+  // This member's share of `count` things: from begin to end.
+  Index begin(Index count) const { return count * number / of; }
+  Index end(Index count) const { return count * (number + 1) / of; }
+};
+
+}  // namespace

@@ -1,0 +1,132 @@
+// Vectors of floats, as GCC and Clang know them: one source for every width.
+//
+// Everything that a vector path compiles has internal linkage (an unnamed namespace, nothing from
+// the C++ library): of an inline function that two paths share, the linker would keep one copy,
+// and a processor without AVX-512 might be handed the one with it.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+namespace {
+
+using Index = ptrdiff_t;
+
+// LANES floats a vector. ROWS x 3 accumulators, three vectors of weights and one of the state fit
+// into the registers: 32 of them with AVX-512, 16 elsewhere. ROWS_OF_FOUR, of accumulators four
+// vectors wide, would fit six times into 32; but four go evenly into a block of eight sequences,
+// which is faster than blocks of six. ROWS divides LANES.
+#if defined(__AVX512F__)
+constexpr int LANES = 16, ROWS = 8, ROWS_OF_FOUR = 4;
+#elif defined(__AVX2__)
+constexpr int LANES = 8, ROWS = 4, ROWS_OF_FOUR = 2;
+#else
+constexpr int LANES = 4, ROWS = 4, ROWS_OF_FOUR = 2;
+#endif
+
+typedef float Vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t IntVec __attribute__((vector_size(4 * LANES)));
+typedef float UnalignedVec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+INLINE Vec load(const float* from) { return (Vec) * (const UnalignedVec*)from; }
+INLINE void store(float* to, Vec v) { *(UnalignedVec*)to = (UnalignedVec)v; }
+INLINE Vec splat(float x) { return x - Vec{}; }
+
+// The first `count` lanes: where a row of H or E numbers ends inside a vector.
+NOINLINE Vec load_lanes(const float* from, Index count) {
+  float lanes[LANES] = {};
+  for (Index i = 0; i < count; ++i) lanes[i] = from[i];
+  return load(lanes);
+}
+
+NOINLINE void store_lanes(float* to, Vec v, Index count) {
+  for (Index i = 0; i < count; ++i) to[i] = v[i];
+}
+
+INLINE Vec load_part(const float* from, Index count) {
+  return count >= LANES ? load(from) : load_lanes(from, count);
+}
+
+INLINE void store_part(float* to, Vec v, Index count) {
+  if (count >= LANES) store(to, v);
+  else store_lanes(to, v, count);
+}
+
+// Keeps a broadcast number in a register: the compiler would otherwise fold the broadcast into
+// each of the three products that use it, and load it three times.
+template <class V>
+INLINE V in_register(V v) {
+#if defined(__x86_64__)
+  __asm__("" : "+v"(v));
+#endif
+  return v;
+}
+
+INLINE void prefetch(const float* from, Index count) {
+  for (Index i = 0; i < count; i += 16) __builtin_prefetch(from + i);
+}
+
+// e^x for x within [-40, 40], beyond as at the bound; NaN stays NaN. Relative error 1.5e-7 near 0.
+// x log2(e) = whole + f with |f| <= 1/2; 2^f by a polynomial (least maximum, degree 6), 2^whole by
+// adding to the exponent's bits.
+INLINE Vec exp_bounded(Vec x) {
+  const Vec low = splat(-40.f), high = splat(40.f), log2_e = splat(1.44269504f);
+  x = low > x ? low : x;
+  x = high < x ? high : x;
+  const Vec to_integer = splat(12582912.f);  // 1.5 * 2^23: adding it leaves no bits of a fraction
+  Vec shifted = x * log2_e + to_integer;
+  Vec f = x * log2_e - (shifted - to_integer);
+  Vec power = splat(1.5353362e-4f);
+  power = power * f + splat(1.3398875e-3f);
+  power = power * f + splat(9.61843692e-3f);
+  power = power * f + splat(5.55033237e-2f);
+  power = power * f + splat(2.40226477e-1f);
+  power = power * f + splat(6.93147182e-1f);
+  power = power * f + splat(1.f);
+  return (Vec)((IntVec)power + ((IntVec)shifted << 23));
+}
+
+// 1 / (1 + e^-x) for two vectors at the price of one division.
+INLINE void two_sigmoids(Vec& x, Vec& y) {
+  Vec a = splat(1.f) + exp_bounded(-x), b = splat(1.f) + exp_bounded(-y);
+  Vec inverse = splat(1.f) / (a * b);
+  x = b * inverse;
+  y = a * inverse;
+}
+
+INLINE Vec tanh_of(Vec x) {
+  return splat(1.f) - splat(2.f) / (exp_bounded(x + x) + splat(1.f));
+}
+
+// sigmoid(x) and tanh(y), again with one division.
+INLINE void sigmoid_and_tanh(Vec& x, Vec& y) {
+  Vec a = splat(1.f) + exp_bounded(-x), b = splat(1.f) + exp_bounded(y + y);
+  Vec inverse = splat(1.f) / (a * b);
+  x = b * inverse;
+  y = splat(1.f) - splat(2.f) * a * inverse;
+}
+
+INLINE Index smaller(Index a, Index b) { return a < b ? a : b; }
+INLINE Index larger(Index a, Index b) { return a > b ? a : b; }
+INLINE Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
+
+// Calls f with the number of rows, 1 to MOST, as a constant: its loops over rows unroll.
+template <int N>
+struct Constant {
+  static constexpr int value = N;
+};
+
+template <int MOST, class F>
+INLINE void with_rows(Index rows, F f) {
+  if constexpr (MOST == 1) return f(Constant<1>());
+  else if (rows == MOST) return f(Constant<MOST>());
+  else with_rows<MOST - 1>(rows, f);
+}
+
+}  // namespace

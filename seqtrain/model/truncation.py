@@ -1,0 +1,170 @@
+"""Long sequences in bounded memory: segment by segment through time, each from the state before.
+
+Sequences are cut backward from their ends, so that the last segment holds the last `steps` time
+steps of each, and the first what is left over. In training this is truncated backpropagation
+through time (Williams & Peng 1990): states are carried from segment to segment, gradients are not.
+A loss on the last valid state then reaches the last `steps` time steps, so the segments before run
+forward alone. A loss on states pooled over all time steps reaches all of them, each within its
+segment; a segment is run again when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
+
+Legend of shapes: B batch, T longest length, N steps of all sequences, H hidden size, L layers,
+P parts of a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils.checkpoint import checkpoint
+
+from seqtrain.model.packing import lengths_of, rows_and_steps
+from seqtrain.model.pooling import StepPooling
+
+Run = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
+"""Packed time steps, a start (P, L, B, H) or None (zeros), the place of each row's first time step
+in its sequence (B,) or None (0) -> states of all time steps, last states."""
+
+
+class Segment(NamedTuple):
+    """Some consecutive time steps of each of some sequences.
+
+    Attributes:
+        packed: the time steps, longest first; row i belongs to row i of the whole.
+        begin: place of each row's first time step in its sequence, (B,) int64.
+        later: how many segments come later.
+    """
+
+    packed: PackedSequence
+    begin: Tensor
+    later: int
+
+
+def cut(packed: PackedSequence, steps: int) -> Iterator[Segment]:
+    """Cut packed sequences into segments of at most `steps` steps, the last ones full.
+
+    A sequence shorter than others joins later; the last segment has all B rows.
+
+    Args:
+        packed: longest sequence first.
+        steps: of a segment at most, at least 1.
+    """
+    lengths = lengths_of(packed.batch_sizes)
+    first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+    for later in range((int(lengths[0]) - 1) // steps, -1, -1):
+        stop = lengths - later * steps
+        stop = stop[stop > 0]
+        start = (stop - steps).clamp(min=0)
+        sizes = len(stop) - (stop - start).bincount()[:-1].cumsum(0)
+        row, step = rows_and_steps(sizes)
+        index = first_of_step[start[row] + step] + row
+        data = packed.data[index.to(packed.data.device)]
+        yield Segment(PackedSequence(data, sizes), start, later)
+
+
+def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> Tensor:
+    """Return the last valid states; gradients reach the last `steps` steps of each sequence.
+
+    Args:
+        run: the encoder.
+        packed: longest sequence first.
+        start: state before the first step.
+        steps: of a segment.
+
+    Shape:
+        start: (P, L, B, H). Returns: the same.
+    """
+    learning, after = torch.is_grad_enabled(), start[:, :, :0]
+    for segment in cut(packed, steps):
+        state = _begin(segment, start, after)
+        with torch.set_grad_enabled(learning and segment.later == 0):
+            after = run(segment.packed, state, segment.begin)[1]
+        # What autocast lowered without gradients must not serve where they are wanted.
+        torch.clear_autocast_cache()
+    return after
+
+
+def pooled_states(
+    run: Run, pooling: StepPooling, packed: PackedSequence, start: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """Pool the states of all steps; gradients reach each, but not beyond its segment.
+
+    Arguments are those of `last_states`.
+
+    Shape:
+        start: (P, L, B, H). Returns: pooled (B, H), and the last valid states (P, L, B, H).
+    """
+    learning = torch.is_grad_enabled()
+    pooled, after = pooling.begin(start.shape[2], like=start), start[:, :, :0]
+    if learning:
+        pooled.requires_grad_()  # or checkpoint sees nothing to go back to
+    for segment in cut(packed, steps):
+        state = _begin(segment, start, after)
+        add = partial(_add, run, pooling, segment)
+        if learning:
+            pooled, after = checkpoint(
+                add, pooled, state, use_reentrant=True, preserve_rng_state=False
+            )
+        else:
+            pooled, after = add(pooled, state)
+    return pooling.finish(pooled), after
+
+
+def both_directions(
+    run: Run, pooling: StepPooling | None, packed: PackedSequence, start: Tensor, steps: int
+) -> tuple[Tensor | None, Tensor]:
+    """Do the same with one bidirectional layer, without gradients; every segment is run twice.
+
+    First from the last segment to the first, to know where the backward direction begins in each;
+    then from the first to the last, with both states known.
+
+    Args:
+        run: the encoder.
+        pooling: of the states of all steps; None: they aren't wanted.
+        packed: longest sequence first.
+        start: state before the first step, and of the backward direction before the last.
+        steps: of a segment.
+
+    Shape:
+        start: (P, 2, B, H). Returns: pooled (B, 2 * H) or as joined, and the last valid states.
+    """
+    segments = [*cut(packed, steps)]
+    after, starts = start[:, 1:], []
+    last = start.clone()
+    for segment in reversed(segments):
+        rows = len(segment.begin)
+        starts.append(after[:, :, :rows])
+        both = torch.cat((start[:, :1, :rows], starts[-1]), dim=1)
+        ends = run(segment.packed, both, segment.begin)[1]
+        after = ends[:, 1:].clone()  # a view would keep the states of all steps
+        last[:, 1:, :rows] = after
+    pooled, before = None, start[:, :1, :0]
+    for segment, backward in zip(segments, reversed(starts), strict=True):
+        begin = torch.cat((_begin(segment, start[:, :1], before), backward), dim=1)
+        outputs, ends = run(segment.packed, begin, segment.begin)
+        before = ends[:, :1]
+        if pooling is not None and outputs is not None:
+            if pooled is None:
+                pooled = pooling.begin(start.shape[2], like=outputs)
+            pooled = pooling.add(pooled, outputs, segment.packed.batch_sizes)
+    last[:, :1] = before
+    finished = None if pooling is None or pooled is None else pooling.finish(pooled)
+    return finished, last
+
+
+def _add(
+    run: Run, pooling: StepPooling, segment: Segment, pooled: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    outputs, after = run(segment.packed, state, segment.begin)
+    assert outputs is not None, "pooling asks for the states of all steps"
+    return pooling.add(pooled, outputs, segment.packed.batch_sizes), after
+
+
+def _begin(segment: Segment, start: Tensor, before: Tensor) -> Tensor:
+    """Return the state before a segment: carried on, or the start of rows that begin with it."""
+    rows = len(segment.begin)
+    return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)

@@ -1,0 +1,120 @@
+"""A batch against torch's own padding and packing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.utils.rnn import pack_sequence, pad_sequence
+from torch.utils.data import DataLoader
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batch import collate, sort_and_pack
+from seqtrain.data.plan import plan_epoch
+from seqtrain.data.store import SequenceStore, StoreBuilder
+
+
+def make_store(lengths: list[int], channels: int = 0) -> SequenceStore:
+    builder = StoreBuilder(channels)
+    generator = np.random.default_rng(0)
+    for row, length in enumerate(lengths):
+        if channels:
+            features = generator.normal(size=(length, channels)).astype(np.float32)
+            builder.add_features(features, row, row + 1)
+        else:
+            builder.add_ids(generator.integers(2, 100, size=length).tolist(), row, row + 1)
+    return builder.build()
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
+def test_it_equals_torchs_padding_and_packing(lengths: list[int], channels: int) -> None:
+    store = make_store(lengths, channels)
+    batch = collate(store)
+    dtype: Any = torch.float32 if channels else torch.int64
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    ordered = [torch.tensor(store[row][0]).to(dtype) for row in order]
+
+    assert torch.equal(batch.input_ids, pad_sequence(ordered, batch_first=True))
+    packed = pack_sequence(ordered)
+    assert torch.equal(batch.packed.data, packed.data)
+    assert torch.equal(batch.packed.batch_sizes, packed.batch_sizes)
+    assert batch.input_ids.dtype == dtype
+    assert batch.lengths.dtype == torch.int64
+    assert batch.lengths.tolist() == [lengths[row] for row in order]
+    assert batch.labels.tolist() == order
+    assert batch.sorted_indices.tolist() == order
+    assert batch.restore(batch.labels).tolist() == list(range(len(lengths)))
+    assert batch.restore(batch.labels.tolist()) == batch.examples.tolist()
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
+def test_in_order_of_arrival_rows_are_padded_and_sorted_later(
+    lengths: list[int], channels: int
+) -> None:
+    store = make_store(lengths, channels)
+    batch, expected = collate(store, "module"), collate(store)
+    rows = [torch.tensor(store[row][0]) for row in range(len(lengths))]
+    assert torch.equal(batch.input_ids, pad_sequence(rows, batch_first=True))
+    assert batch.input_ids.dtype == expected.input_ids.dtype
+    assert batch.lengths.tolist() == lengths
+    assert batch.labels.tolist() == [*range(len(lengths))]
+    assert batch.restore(batch.labels).tolist() == [*range(len(lengths))]
+
+    junk = batch.input_ids.clone()
+    junk[torch.arange(junk.shape[1]) >= batch.lengths[:, None]] = 7
+    packed, sorted_indices, unsorted_indices = sort_and_pack(junk, batch.lengths)
+    assert torch.equal(packed.data, expected.packed.data)
+    assert torch.equal(packed.batch_sizes, expected.packed.batch_sizes)
+    assert torch.equal(sorted_indices, expected.sorted_indices)
+    assert torch.equal(unsorted_indices, expected.unsorted_indices)
+    assert torch.equal(batch.packed.data, packed.data)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([2, 0, 1], "row 1: found length 0; expected 1 to 4"),
+        ([2, 1, 5], "row 2: found length 5; expected 1 to 4"),
+        ([2, 1], r"lengths: found shape \(2,\); expected \(3,\)"),
+        ([2.0, 1.0, 3.0], "lengths: found torch.float32 on cpu; expected torch.int64 on cpu"),
+    ],
+)
+def test_lengths_that_do_not_fit_never_reach_torch(lengths: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        sort_and_pack(torch.ones(3, 4, dtype=torch.int64), torch.tensor(lengths))
+
+
+def test_rows_of_equal_length_keep_their_order() -> None:
+    batch = collate(make_store([2, 3] * 50))
+    assert batch.sorted_indices.tolist() == [*range(1, 100, 2), *range(0, 100, 2)]
+
+
+def test_groups_follow_their_sequences() -> None:
+    store = replace(make_store([2, 3, 1]), groups=np.array([7, -1, 8]))
+    batch = collate(store)
+    assert batch.groups is not None
+    assert batch.groups.tolist() == [-1, 7, 8]
+    assert collate(make_store([2])).groups is None
+
+
+def test_to_the_cpu_is_the_batch_itself() -> None:
+    batch = collate(make_store([3, 1]))
+    assert batch.to(torch.device("cpu")) is batch
+
+
+def test_a_torch_loader_takes_store_plan_and_collate_as_they_are() -> None:
+    store = make_store([5, 1, 2, 7, 3])
+    plan = plan_epoch(store.lengths, BatchingConfig(batch_size=2), seed=0, epoch=0)
+    loader = DataLoader(
+        store,
+        batch_sampler=[rows.tolist() for rows in plan],
+        collate_fn=collate,
+        generator=torch.Generator(),
+    )
+    labels = [batch.restore(batch.labels).tolist() for batch in loader]
+    assert labels == [rows.tolist() for rows in plan]

@@ -1,0 +1,180 @@
+"""The batch plan, checked for any lengths and settings."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.plan import (
+    padding_fraction,
+    plan_epoch,
+    plan_epoch_of_groups,
+    plan_in_order_of_length,
+    rows_in_groups,
+)
+
+LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=300).map(
+    lambda values: np.array(values, dtype=np.int64)
+)
+SETTINGS = st.builds(
+    BatchingConfig,
+    batch_size=st.integers(1, 40),
+    max_tokens=st.none() | st.integers(1, 500),
+    bucketing=st.booleans(),
+)
+SEEDS = st.integers(0, 2**63 - 1)
+EPOCHS = st.integers(0, 3)
+
+
+def check_cover(batches: list[np.ndarray], lengths: np.ndarray, batching: BatchingConfig) -> None:
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for rows in batches:
+        if batching.max_tokens is None:
+            assert len(rows) <= batching.batch_size
+        else:
+            assert len(rows) == 1 or len(rows) * lengths[rows].max() <= batching.max_tokens
+
+
+@given(LENGTHS, SETTINGS, SEEDS, EPOCHS)
+def test_every_example_comes_exactly_once_an_epoch_within_the_limits(
+    lengths: np.ndarray, batching: BatchingConfig, seed: int, epoch: int
+) -> None:
+    batches = plan_epoch(lengths, batching, seed=seed, epoch=epoch)
+    check_cover(batches, lengths, batching)
+    if batching.max_tokens is None:
+        sizes = sorted(map(len, batches), reverse=True)
+        assert all(size == batching.batch_size for size in sizes[:-1])
+
+
+@given(LENGTHS, SETTINGS)
+def test_evaluation_covers_everything_once_longest_first(
+    lengths: np.ndarray, batching: BatchingConfig
+) -> None:
+    batches = plan_in_order_of_length(lengths, batching)
+    check_cover(batches, lengths, batching)
+    order = np.concatenate(batches)
+    assert (np.diff(lengths[order]) <= 0).all()
+    same = np.diff(lengths[order]) == 0
+    assert (np.diff(order)[same] > 0).all(), "equal lengths stay in input order"
+    if batching.max_tokens is not None:
+        for rows, following in pairwise(batches):
+            larger = (len(rows) + 1) * max(lengths[rows].max(), lengths[following[0]])
+            assert larger > batching.max_tokens, "a batch takes what fits"
+
+
+@given(LENGTHS, SETTINGS, SEEDS, EPOCHS)
+def test_the_plan_is_a_pure_function_and_leaves_global_generators_alone(
+    lengths: np.ndarray, batching: BatchingConfig, seed: int, epoch: int
+) -> None:
+    before = (random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state())
+    original = lengths.copy()
+    first = plan_epoch(lengths, batching, seed=seed, epoch=epoch)
+    random.random()
+    np.random.random()
+    torch.rand(1)
+    second = plan_epoch(lengths, batching, seed=seed, epoch=epoch)
+    assert [rows.tolist() for rows in first] == [rows.tolist() for rows in second]
+    assert (lengths == original).all()
+    random.setstate(before[0])
+    torch.set_rng_state(before[2])
+    plan_epoch(lengths, batching, seed=seed, epoch=epoch)
+    assert random.getstate() == before[0]
+    assert torch.equal(torch.get_rng_state(), before[2])
+    state = np.random.get_state()[1].tobytes()
+    plan_epoch(lengths, batching, seed=seed, epoch=epoch)
+    assert np.random.get_state()[1].tobytes() == state
+
+
+@given(LENGTHS, SETTINGS, SEEDS)
+def test_epoch_0_begins_with_the_largest_batch(
+    lengths: np.ndarray, batching: BatchingConfig, seed: int
+) -> None:
+    batches = plan_epoch(lengths, batching, seed=seed, epoch=0)
+    sizes = [(len(rows) * lengths[rows].max(), lengths[rows].max()) for rows in batches]
+    assert sizes[0] == max(sizes)
+
+
+def test_the_longest_row_is_in_the_first_batch_of_epoch_0() -> None:
+    lengths = np.random.default_rng(0).integers(1, 200, size=640)
+    first = plan_epoch(lengths, BatchingConfig(batch_size=64), seed=0, epoch=0)[0]
+    assert lengths.argmax() in first
+
+
+def test_epochs_and_seeds_give_other_orders() -> None:
+    lengths = np.random.default_rng(0).integers(1, 50, size=500)
+    plans = [
+        tuple(np.concatenate(plan_epoch(lengths, BatchingConfig(), seed=seed, epoch=epoch)))
+        for seed, epoch in ((0, 1), (0, 2), (1, 1))
+    ]
+    assert len(set(plans)) == 3
+
+
+def test_buckets_hold_less_padding_than_random_batches() -> None:
+    lengths = np.random.default_rng(0).geometric(0.03, size=5000)
+    for settings in ({}, {"max_tokens": 2000}):
+        shares = [
+            padding_fraction(
+                plan_epoch(lengths, BatchingConfig(bucketing=on, **settings), seed=0, epoch=1),
+                lengths,
+            )
+            for on in (True, False)
+        ]
+        assert shares[0] < 0.12
+        assert shares[1] > 0.4
+
+
+GROUPED = LENGTHS.flatmap(
+    lambda lengths: st.tuples(
+        st.just(lengths),
+        st.lists(st.integers(-1, 9), min_size=len(lengths), max_size=len(lengths)).map(np.array),
+    )
+)
+
+
+@given(GROUPED, SETTINGS, SEEDS, EPOCHS)
+def test_every_row_of_a_group_comes_in_a_later_batch_than_the_row_before(
+    grouped: tuple[np.ndarray, np.ndarray], batching: BatchingConfig, seed: int, epoch: int
+) -> None:
+    lengths, groups = grouped
+    plans = [
+        plan_epoch_of_groups(lengths, groups, batching, seed=seed, epoch=epoch),
+        plan_in_order_of_length(lengths, batching, groups),
+    ]
+    for batches in plans:
+        check_cover(batches, lengths, batching)
+        batch_of_row = np.empty(len(lengths), dtype=int)
+        for number, rows in enumerate(batches):
+            batch_of_row[rows] = number
+        for group in set(groups.tolist()) - {-1}:
+            assert (np.diff(batch_of_row[groups == group]) > 0).all()
+    again = plan_epoch_of_groups(lengths, groups, batching, seed=seed, epoch=epoch)
+    assert [rows.tolist() for rows in again] == [rows.tolist() for rows in plans[0]]
+
+
+def test_many_groups_go_side_by_side() -> None:
+    groups = np.repeat(np.arange(200), 5)
+    lengths = np.random.default_rng(0).integers(1, 50, size=1000)
+    settings = BatchingConfig(batch_size=16)
+    batches = plan_epoch_of_groups(lengths, groups, settings, seed=0, epoch=0)
+    assert len(batches) <= 1000 / 16 + 5
+    assert padding_fraction(batches, lengths) < 0.15
+    other = plan_epoch_of_groups(lengths, groups, settings, seed=0, epoch=1)
+    assert np.concatenate(other).tolist() != np.concatenate(batches).tolist()
+
+
+def test_rows_are_counted_within_their_groups() -> None:
+    rank, group = rows_in_groups(np.array([4, -1, 4, 7, -1, 4]))
+    assert rank.tolist() == [0, 0, 1, 0, 0, 2]
+    assert group.tolist() == [0, 2, 0, 1, 3, 0]
+
+
+def test_padding_fraction_counts_the_steps_that_padding_adds() -> None:
+    lengths = np.array([4, 2, 1])
+    assert padding_fraction([np.array([0, 1]), np.array([2])], lengths) == 1 - 7 / 9
+    assert padding_fraction([], lengths[:0]) == 0.0

@@ -1,0 +1,99 @@
+"""Tiny data in several formats, a config for it, and what a run of the program ends with."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqtrain.cli.main import run as run_program
+
+TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
+WORDS = {"down": ["fall", "sink", "drop", "slip"], "up": ["rise", "climb", "grow", "lift"]}
+CONFIG = """\
+data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
+batching: {batch_size: 8}
+model: {embedding_dim: 4, hidden_size: 4, dropout: 0.2}
+training: {max_epochs: 2, patience: null, lr: 0.02}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def problems(self) -> list[str]:
+        """The lines on stderr."""
+        return self.err.splitlines()
+
+
+Cli = Callable[..., Ended]
+
+
+def rows(count: int, seed: int) -> list[tuple[str, str]]:
+    """Return sentences and labels; the words tell the label."""
+    draw = random.Random(seed)
+    labels = [draw.choice(list(WORDS)) for _ in range(count)]
+    return [
+        (" ".join(draw.choice([*WORDS[label], "the"]) for _ in range(2 + i % 5)) + f" n{i}", label)
+        for i, label in enumerate(labels)
+    ]
+
+
+def write_table(path: Path, examples: list[tuple[str, str]], delimiter: str = "\t") -> None:
+    lines = [("text", "label"), *examples]
+    path.write_text("".join(delimiter.join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def write_jsonl(path: Path, values: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+
+
+def listing(folder: Path) -> dict[str, bytes | None]:
+    """Return every path under a folder with its content, to compare before and after."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def metrics(run: str) -> list[dict[str, object]]:
+    """Return the lines of a run's metrics without its times."""
+    lines = Path(run, "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
+
+
+def write_text_project(folder: Path) -> None:
+    write_table(folder / "train.tsv", rows(40, seed=1))
+    write_table(folder / "test.tsv", rows(20, seed=2))
+    (folder / "c.yaml").write_text(CONFIG)
+
+
+def series(count: int, seed: int) -> list[np.ndarray]:
+    """Return feature vectors (T, 2) of unequal lengths."""
+    generator = np.random.default_rng(seed)
+    return [generator.normal(size=(2 + i % 4, 2)).astype(np.float32) for i in range(count)]
+
+
+def write_npz(path: Path, sequences: list[np.ndarray], labels: list[str]) -> None:
+    offsets = np.cumsum([0, *map(len, sequences)])
+    np.savez(path, values=np.concatenate(sequences), offsets=offsets, labels=np.array(labels))
+
+
+def fit(folder: Path, config: str) -> None:
+    (folder / "c.yaml").write_text(config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with pytest.raises(SystemExit) as ended:
+            run_program(["fit", "c.yaml", "--run-dir", "run", "--quiet"])
+    assert ended.value.code == 0

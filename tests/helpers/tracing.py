@@ -1,0 +1,150 @@
+"""Processes under strace: what they asked the system for, and faults put in there."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from seqtrain.errors import CheckpointError, RunError
+from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.runs.run_directory import RunDirectory
+from tests.helpers.program import FORKS
+from tests.helpers.saving import save
+
+MUTATING = (
+    "openat", "mkdirat", "write", "ftruncate", "fsync", "renameat", "renameat2", "unlinkat",
+)  # fmt: skip
+OLD, NEW = 2, 3
+PR_SET_PTRACER = 0x59616D61
+
+
+@dataclass(frozen=True)
+class Call:
+    """A system call that changes something in the folder.
+
+    Attributes:
+        name: of the call.
+        ordinal: which of its thread's calls of this name it is, from 1: so strace counts.
+        line: as strace shows it.
+    """
+
+    name: str
+    ordinal: int
+    line: str
+
+
+def prepare(folder: Path) -> None:
+    """Save twice, so that the next save moves both checkpoints on."""
+    folder.mkdir()
+    for number in (OLD - 1, OLD):
+        save(folder, number)
+
+
+def trace(
+    strace: str, folder: Path, task: Callable[[Path], None], *options: str
+) -> tuple[int, list[str]]:
+    """Do a task in a process of its own under strace; return its exit code and its calls."""
+    ours, theirs = FORKS.Pipe()
+    process = FORKS.Process(target=_when_told, args=(theirs, task, folder))
+    process.start()
+    ours.recv()
+    log = folder.with_name("trace")
+    command = [strace, "-f", "-y", "-xx", "-s", "100000", "-o", str(log), "-p", str(process.pid)]
+    command += ["-e", f"trace={','.join(MUTATING)}", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+        assert tracer.stderr
+        assert "attached" in (words := tracer.stderr.readline()), words
+        ours.send(None)
+        process.join()
+        tracer.communicate()
+    assert process.exitcode is not None
+    return process.exitcode, log.read_text().splitlines()
+
+
+def _when_told(told: Connection, task: Callable[[Path], None], folder: Path) -> None:
+    """Let anybody trace this process, and wait until somebody does."""
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
+    told.send(None)
+    told.recv()
+    task(folder)
+
+
+def save_new(folder: Path) -> None:
+    """Save once more; an error of the run is exit code 3."""
+    try:
+        save(folder, NEW)
+    except RunError:
+        sys.exit(3)
+
+
+def calls(lines: list[str], folder: Path) -> list[Call]:
+    """Return the calls of a trace that change something in the folder, in order."""
+    counts: Counter[tuple[str, str]] = Counter()
+    found = []
+    for line in lines:
+        match = re.match(r"(\d+) +(\w+)\(", line)
+        if match is None:
+            continue
+        thread, name = match.groups()
+        counts[thread, name] += 1
+        if str(folder) in plain(line) and (name != "openat" or "O_CREAT" in line):
+            found.append(Call(name, counts[thread, name], line))
+    return found
+
+
+def plain(line: str) -> str:
+    r"""Show what strace wrote as \x2f\x74, and names in an open folder as whole paths."""
+    shown = re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), line)
+    if " write(" in shown:
+        return shown
+    return re.sub(r'[0-9]+<(/[^>"]*)>, "([^/"][^"]*)"', r'"\1/\2"', shown)
+
+
+def copied(template: Path, name: str) -> Path:
+    """Return a fresh copy of a folder beside it."""
+    target = template.with_name(name)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(template, target)
+    return target
+
+
+def number(saved: VerifiedFolder) -> tuple[int, int]:
+    """Return the number in a saved folder and the length of the metrics then."""
+    weights, state = saved.read("weights").decode(), saved.read("state").decode().split()
+    assert weights == state[0] * 999, "two writings are mixed"
+    return int(state[0]), int(state[1])
+
+
+def good(*folders: Path) -> list[tuple[int, int]]:
+    """Return what the whole ones among the folders hold."""
+    found = []
+    for folder in folders:
+        try:
+            found.append(read_folder(folder, number))
+        except CheckpointError:
+            continue
+    return found
+
+
+def check_recovery(folder: Path, allowed: set[int], least: int) -> None:
+    """Whatever was stopped, checkpoints and the best model are whole, and a next save works."""
+    run = RunDirectory(folder)
+    assert {found for found, _ in good(run.best)} <= allowed
+    assert run.best.is_dir()
+    whole = good(run.last, run.previous)
+    assert len(whole) >= least, f"{len(whole)} good checkpoints"
+    assert whole[0][0] in allowed
+    assert (run.path / "config.yaml").read_text() in map(str, allowed)
+    run.remove_strays()
+    run.cut_metrics(whole[0][1])
+    save(folder, NEW + 1)
+    assert [found for found, _ in good(run.last, run.best)] == [NEW + 1] * 2
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]

@@ -1,0 +1,19 @@
+"""Networks of shapes alone: no memory, no draws."""
+
+from __future__ import annotations
+
+import torch
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.model.building import shapes_alone
+from seqtrain.model.classifier import SequenceClassifier
+
+
+def test_a_network_of_any_size_takes_no_memory_and_draws_nothing() -> None:
+    config = ModelConfig(embedding_dim=1 << 16, hidden_size=1 << 16)
+    before = torch.get_rng_state()
+    with shapes_alone():
+        network = SequenceClassifier(config, input_size=1 << 24, num_classes=2, features=False)
+    assert network.embedding.weight.shape == (1 << 24, 1 << 16)
+    assert all(weight.is_meta for weight in network.parameters())
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,0 +1,79 @@
+"""Packed, padded and masked give the same logits and gradients, over the whole grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqtrain.data.batch import Batch
+from seqtrain.model.classifier import SequenceClassifier
+
+MakeModel = Callable[..., SequenceClassifier]
+MakeBatch = Callable[[list[Tensor]], Batch]
+
+GRID = [
+    {"rnn": rnn, "num_layers": layers, "bidirectional": both, "pooling": pooling, "join": join}
+    for rnn, layers, (both, join), pooling in product(
+        ("gru", "lstm", "rnn"),
+        (1, 3),
+        ((False, "concat"), (True, "concat"), (True, "mean")),
+        ("last", "mean", "max", "attention"),
+    )
+]
+LENGTHS = {
+    "1 to 60": [*range(1, 61, 7), 60, 60, 1, 33, 2],
+    "one sequence": [17],
+    "one step": [1],
+    "all equal": [9] * 5,
+}
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+def logits_and_gradients(model: SequenceClassifier, batch: Batch) -> dict[str, Tensor]:
+    """Run both ways; gradients of a loss in which every logit counts differently."""
+    model.zero_grad()
+    logits = model(batch.packed)
+    weights = torch.linspace(-1, 1, logits.numel(), dtype=logits.dtype).reshape(logits.shape)
+    (logits * weights).sum().backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    return {"logits": logits.detach(), **gradients}
+
+
+@pytest.mark.parametrize("keys", GRID, ids=lambda keys: "-".join(map(str, keys.values())))
+def test_every_unroll_gives_equal_logits_and_gradients(
+    keys: dict[str, Any], make_model: MakeModel, make_batch: MakeBatch
+) -> None:
+    packed = make_model(unroll="packed", engine="torch", **keys)
+    for lengths, (dtype, tolerance) in product(LENGTHS.values(), TOLERANCE.items()):
+        generator = torch.Generator().manual_seed(len(lengths))
+        ids = [torch.randint(1, 30, (length,), generator=generator) for length in lengths]
+        batch = make_batch(ids)
+        expected = logits_and_gradients(packed.to(dtype), batch)
+        for how in ("padded", "masked"):
+            model = make_model(unroll=how, **keys).to(dtype)
+            found = logits_and_gradients(model, batch)
+            assert found.keys() == expected.keys()
+            for name, value in expected.items():
+                scale = max(1.0, float(value.abs().max()))
+                torch.testing.assert_close(
+                    found[name], value, atol=tolerance * scale, rtol=0, msg=f"{how} {name}"
+                )
+
+
+@pytest.mark.parametrize("how", ["padded", "masked"])
+@pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
+def test_bfloat16_runs_and_is_close(
+    how: str, rnn: str, make_model: MakeModel, make_batch: MakeBatch, sequences: list[Tensor]
+) -> None:
+    model = make_model(unroll=how, rnn=rnn, bidirectional=True).train()
+    packed = make_batch(sequences).packed
+    exact = model(packed)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(packed)
+    logits.float().square().mean().backward()
+    torch.testing.assert_close(logits.float(), exact, atol=0.05, rtol=0.05)

@@ -1,0 +1,298 @@
+"""The training loop: what it learns, reports, stops at, and goes on from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqtrain.data.batch import collate
+from seqtrain.data.plan import plan_epoch
+from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.errors import RunError
+from seqtrain.inference.logits import predict_logits
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.trainer import Trainer
+
+MakeTrainer = Callable[..., Trainer]
+MakeStore = Callable[..., SequenceStore]
+
+
+def first_plan(trainer: Trainer) -> list[np.ndarray]:
+    objective = trainer.objective
+    return plan_epoch(objective.store.lengths, objective.config.batching, seed=0, epoch=0)
+
+
+def weights(trainer: Trainer) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in trainer.objective.model.state_dict().items()}
+
+
+def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def epochs(trainer: Trainer) -> list[EpochEvent]:
+    return [event for event in trainer.events() if isinstance(event, EpochEvent)]
+
+
+ARCHITECTURES = [
+    {"rnn": rnn, "pooling": pooling, "bidirectional": rnn == "gru"}
+    for rnn in ("gru", "lstm", "rnn")
+    for pooling in ("last", "mean", "max", "attention")
+]
+
+
+@pytest.mark.parametrize("model", ARCHITECTURES, ids=lambda keys: "-".join(map(str, keys.values())))
+def test_eight_examples_are_memorised(
+    model: dict[str, Any], make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    store = make_store(8)
+    noise = np.array([0, 1, 2, 0, 2, 1, 1, 0])
+    store = SequenceStore(store.values, store.offsets, noise, store.lines)
+    trainer = make_trainer(
+        train=store,
+        model={**model, "hidden_size": 16},
+        training={"max_epochs": 120, "lr": 0.02, "patience": None},
+    )
+    last = epochs(trainer)[-1]
+    assert last.accuracy == 1.0
+    assert last.loss < 0.05
+
+
+def test_equal_seeds_give_equal_bits_and_others_do_not(make_trainer: MakeTrainer) -> None:
+    keys: dict[str, Any] = {
+        "model": {"dropout": 0.3, "num_layers": 2, "embedding_dropout": 0.1},
+        "training": {"max_epochs": 2},
+    }
+    runs = []
+    for seed in (0, 0, 1):
+        trainer = make_trainer(seed=seed, **keys)
+        losses = [event.loss for event in trainer.events() if isinstance(event, UpdateEvent)]
+        runs.append((losses, weights(trainer)))
+    assert runs[0][0] == runs[1][0] != runs[2][0]
+    assert equal(runs[0][1], runs[1][1])
+    assert not equal(runs[0][1], runs[2][1])
+
+
+def test_a_validation_split_does_not_change_what_is_learned(
+    make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    keys: dict[str, Any] = {"model": {"dropout": 0.3}, "training": {"max_epochs": 2}}
+    one, other = make_trainer(**keys), make_trainer(validation=make_store(20, seed=1), **keys)
+    epochs(one)
+    epochs(other)
+    assert equal(weights(one), weights(other))
+
+
+def test_losses_are_means_over_examples_with_a_ragged_last_batch(
+    make_trainer: MakeTrainer,
+) -> None:
+    trainer = make_trainer(training={"max_epochs": 1, "sparse_embedding": False})
+    events = []
+    sums: list[float] = []
+    correct = 0
+    plan = first_plan(trainer)
+    assert sorted(map(len, plan)) == [5, 8, 8, 8]
+    steps = trainer.events()
+    for rows in plan:
+        batch = collate(trainer.objective.store.__getitems__(rows))
+        with torch.no_grad():
+            logits = trainer.objective.model(batch.packed)
+        losses = functional.cross_entropy(logits, batch.labels, reduction="none")
+        event = next(steps)
+        assert isinstance(event, UpdateEvent)
+        assert event.loss == pytest.approx(float(losses.mean()), rel=1e-5)
+        assert event.time_steps == int(batch.lengths.sum())
+        events.append(event)
+        sums += losses.tolist()
+        correct += int((logits.argmax(1) == batch.labels).sum())
+    epoch = next(steps)
+    assert isinstance(epoch, EpochEvent)
+    assert epoch.loss == pytest.approx(sum(sums) / 29, rel=1e-5)
+    assert epoch.accuracy == correct / 29
+    assert epoch.time_steps == len(trainer.objective.store.values)
+    assert [event.batch for event in events] == [1, 2, 3, 4]
+    assert [event.update for event in events] == [1, 2, 3, 4] == [1, 2, 3, epoch.update]
+
+
+def test_one_update_follows_the_gradient_of_the_mean_loss(make_trainer: MakeTrainer) -> None:
+    keys = {"optimizer": "sgd", "lr": 0.5, "max_grad_norm": None, "label_smoothing": 0.1}
+    trainer = make_trainer(training=keys)
+    rows = first_plan(trainer)[0]
+    model = deepcopy(trainer.objective.model)
+    batch = collate(trainer.objective.store.__getitems__(rows))
+    functional.cross_entropy(model(batch.packed), batch.labels, label_smoothing=0.1).backward()
+    next(trainer.events())
+    for (name, before), (_, after) in zip(
+        model.named_parameters(), trainer.objective.model.named_parameters(), strict=True
+    ):
+        assert before.grad is not None
+        torch.testing.assert_close(after, before - 0.5 * before.grad, msg=name)
+
+
+def test_gradients_are_clipped_to_the_norm(make_trainer: MakeTrainer) -> None:
+    keys = {"optimizer": "sgd", "lr": 1.0, "max_grad_norm": 1e-3}
+    trainer = make_trainer(training=keys)
+    before = weights(trainer)
+    next(trainer.events())
+    moved = sum(float((weights(trainer)[name] - before[name]).square().sum()) for name in before)
+    assert math.sqrt(moved) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_bfloat16_learns_too(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(
+        training={"precision": "bfloat16", "max_epochs": 3}, model={"rnn": "rnn"}
+    )
+    events = epochs(trainer)
+    assert events[-1].loss < events[0].loss
+    assert all(value.dtype == torch.float32 for value in weights(trainer).values())
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(batching={"batch_size": 8, "bucketing": False})
+    steps = trainer.events()
+    next(steps)
+    store = trainer.objective.store
+    rows = first_plan(trainer)[1]
+    guilty = store[int(rows[3])][0][-1]
+    trainer.objective.model.embedding.weight.data[guilty, 0] = math.nan
+    lines = [str(store.lines[row]) for row in rows if guilty in store[int(row)][0]]
+    assert 0 < len(lines) < len(rows)
+    before, moments = weights(trainer), deepcopy(trainer.optimizer.tensors())
+    with pytest.raises(RunError) as caught:
+        next(steps)
+    assert str(caught.value) == (
+        f"step 2: the loss isn't finite for train lines {', '.join(lines)} "
+        "(of a folder: rows through its files); nothing was updated; "
+        "lower training.lr, or look at these rows"
+    )
+    after = weights(trainer)
+    assert all(torch.equal(before[n].nan_to_num(), after[n].nan_to_num()) for n in before)
+    assert trainer.progress.updates == 1
+    assert equal(trainer.optimizer.tensors(), moments)
+
+
+def test_a_gradient_that_is_not_finite_stops_too(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(model={"pooling": "mean"})
+    trainer.objective.model.head.weight.register_hook(lambda gradient: gradient * math.inf)
+    before = weights(trainer)
+    with pytest.raises(RunError, match=r"^step 1: the gradient isn't finite for train lines \d+, "):
+        next(trainer.events())
+    assert equal(before, weights(trainer))
+
+
+def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
+    make_trainer: MakeTrainer,
+) -> None:
+    unseen = StoreBuilder()
+    unseen.add_ids([1], 0, 1)
+    trainer = make_trainer(validation=unseen.build())
+    trainer.objective.model.embedding.weight.data[1] = math.nan
+    with pytest.raises(RunError) as caught:
+        epochs(trainer)
+    assert str(caught.value) == (
+        "epoch 1: the validation loss is nan; lower training.lr; what was saved stays valid"
+    )
+
+
+def test_many_guilty_lines_are_counted(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(batching={"batch_size": 29})
+    trainer.objective.model.head.bias.data[0] = math.nan
+    with pytest.raises(RunError, match=r"(\d+, ){9}\d+ and 19 more \(of a folder"):
+        next(trainer.events())
+
+
+def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
+    make_trainer: MakeTrainer,
+) -> None:
+    trainer = make_trainer(batching={"max_tokens": 40})
+    trainer.objective.model.head.register_forward_pre_hook(lambda *_: torch.empty(2**60))
+    lengths = trainer.objective.store.lengths
+    rows = first_plan(trainer)[0]
+    with pytest.raises(RunError) as caught:
+        next(trainer.events())
+    assert str(caught.value) == (
+        f"memory ran out on {len(rows)} sequences, the longest of "
+        f"{lengths[rows].max()} steps; lower batching.max_tokens, data.max_length or "
+        "model.hidden_size"
+    )
+
+
+def test_other_failures_are_not_taken_for_a_lack_of_memory(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer()
+    trainer.objective.model.head.register_forward_pre_hook(
+        lambda *_: torch.zeros(2) @ torch.zeros(3)
+    )
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        next(trainer.events())
+
+
+def test_training_stops_when_patience_runs_out(
+    make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    keys = {"lr": 1e-9, "patience": 2, "max_epochs": 50, "monitor": "accuracy"}
+    trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
+    events = epochs(trainer)
+    assert [event.is_best for event in events] == [True, False, False]
+    assert trainer.out_of_patience
+    assert trainer.progress.best_epoch == 1
+    assert len(epochs(make_trainer(training={**keys, "patience": None, "max_epochs": 6}))) == 6
+
+
+@pytest.mark.parametrize("monitor", ["accuracy", "macro_f1", "weighted_f1", "loss"])
+def test_the_best_epoch_is_that_of_the_monitored_validation_metric(
+    monitor: str, make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    trainer = make_trainer(
+        validation=make_store(40, seed=1),
+        training={"monitor": monitor, "max_epochs": 8, "patience": None, "lr": 0.05},
+    )
+    events = epochs(trainer)
+    values = [getattr(event.validation, monitor) for event in events]
+    best = min(values) if monitor == "loss" else max(values)
+    assert trainer.progress.best_epoch == values.index(best) + 1
+    assert abs(trainer.progress.best_value or 0) == best
+    assert events[trainer.progress.best_epoch - 1].is_best
+
+
+def test_without_validation_trains_own_scores_are_monitored(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(training={"max_epochs": 3, "monitor": "loss"})
+    events = epochs(trainer)
+    assert events[0].validation is None
+    assert trainer.progress.best_value == -min(event.loss for event in events)
+
+
+def test_sorting_in_the_module_learns_the_same(
+    make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    logits = []
+    for sort in ("collate", "module"):
+        trainer = make_trainer(batching={"batch_size": 8, "sort": sort})
+        epochs(trainer)
+        logits.append(
+            predict_logits(trainer.objective.model, make_store(20, seed=2), torch.device("cpu"))
+        )
+    torch.testing.assert_close(*logits, atol=1e-4, rtol=0)
+
+
+def test_predictions_come_back_in_input_order_and_leave_the_mode_alone(
+    make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    trainer, store = make_trainer(model={"dropout": 0.5}), make_store(50, seed=3)
+    trainer.objective.model.train()
+    logits = predict_logits(trainer.objective.model, store, torch.device("cpu"))
+    assert trainer.objective.model.training
+    trainer.objective.model.eval()
+    for row in range(len(store)):
+        alone = collate(store.__getitems__(np.array([row])))
+        torch.testing.assert_close(logits[row], trainer.objective.model(alone.packed)[0].detach())
+    assert predict_logits(
+        trainer.objective.model, store.__getitems__(np.arange(0)), torch.device("cpu")
+    ).shape == (0, 3)
