@@ -96,7 +96,10 @@ def test_names_of_files_are_shown_on_one_line(tmp_path: Path) -> None:
     assert "\\udcff" in complaint(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.tsv"))
 
 
-@pytest.mark.parametrize(
+        (
+            gzip.compress(CONTENT, mtime=0),
+            "1: expected UTF-8 text, found gzip data; name it NAME.gz",
+        ),
     ("content", "found"),
     [
         (
