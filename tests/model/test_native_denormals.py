@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from native_cases import Case, every_cell, needs_library
+
+from tests.helpers.native_cases import Case, every_cell, needs_library
 
 TINY = 1e-39
 

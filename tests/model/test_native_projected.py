@@ -6,13 +6,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_cases import Case, needs_library
 from torch import nn
 
 from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import Projected, project, run_stack
+from tests.helpers.native_cases import Case, needs_library
 
 
 def projected(case: Case, table: Projected) -> DistinctInputs:
