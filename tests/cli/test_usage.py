@@ -85,3 +85,21 @@ def test_control_characters_of_a_message_are_escaped(cli: Cli) -> None:
     assert ended.code == 2
     assert len(ended.problems) == 1
     assert "\x1b" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train", "c.yaml"), "no command train; did you mean fit?"),
+        (("evaluate",), "no command evaluate; did you mean eval?"),
+        (("fit", "c.yml"), "did you mean c.yaml?"),
+        (("fit", "train.tsv"), "is a data file by its name; expected a YAML file"),
+        (("fit", "c.yaml", "--set", "data.test=tset.tsv"), "did you mean test.tsv?"),
+    ],
+)
+def test_what_was_meant_is_named(
+    project: Path, cli: Cli, arguments: tuple[str, ...], words: str
+) -> None:
+    ended = cli(*arguments)
+    assert ended.code == 2
+    assert words in ended.err
