@@ -96,10 +96,7 @@ def test_names_of_files_are_shown_on_one_line(tmp_path: Path) -> None:
     assert "\\udcff" in complaint(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.tsv"))
 
 
-        (
-            gzip.compress(CONTENT, mtime=0),
-            "1: expected UTF-8 text, found gzip data; name it NAME.gz",
-        ),
+@pytest.mark.parametrize(
     ("content", "found"),
     [
         (
