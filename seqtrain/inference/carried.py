@@ -53,7 +53,7 @@ class CarriedStates:
 
     def tensors(self, model: SequenceClassifier) -> dict[str, Tensor]:
         """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
-        groups = torch.tensor([*self._states], dtype=torch.int64)
+        groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
         zeros = model.zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
         return {"carried.groups": groups, "carried.states": states}

@@ -19,8 +19,8 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1

@@ -14,7 +14,7 @@ MOST_COUNTED = 2**62
 MOST_SUMMED = 1e300
 """Largest sum that is believed."""
 TENSOR = re.compile(
-    r"generator\.(cpu|cuda)|optimizer\.[0-9]{1,9}\.[a-z_]+|unsettled\.weight"
+    r"optimizer\.[0-9]{1,9}\.[a-z_]+|unsettled\.weight"
     r"|carried\.(groups|states)|pretraining\..+"
 )
 """Names of the tensors of a saved state."""
@@ -22,7 +22,7 @@ TENSOR = re.compile(
 
 @dataclass
 class Progress:
-    """Counters and sums of a run; with weights, optimizer and generators its whole state.
+    """Counters and sums of a run; with weights and optimizer its whole state.
 
     Attributes:
         epoch: number of the epoch under way, from 0.
@@ -82,30 +82,6 @@ class Progress:
         self.epoch, self.batches_done = epoch, 0
         self.loss_sum, self.correct, self.examples, self.time_steps = 0.0, 0, 0, 0
         self.seconds = 0.0
-
-
-def capture_generators(device: torch.device) -> dict[str, Tensor]:
-    """Return the state of torch's random generators, by name."""
-    tensors: dict[str, Tensor] = {"generator.cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        tensors["generator.cuda"] = torch.cuda.get_rng_state(device)
-    return tensors
-
-
-def restore_generators(tensors: dict[str, Tensor], device: torch.device) -> None:
-    """Put back what `capture_generators` returned, among other tensors.
-
-    Raises:
-        ValueError: it isn't the state of a generator.
-    """
-    if "generator.cpu" not in tensors:
-        raise ValueError("generator.cpu: missing")
-    try:
-        torch.set_rng_state(tensors["generator.cpu"])
-        if device.type == "cuda" and "generator.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["generator.cuda"], device)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"generator: {error}") from None
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:

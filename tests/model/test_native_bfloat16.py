@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.native import project, why_not
 from seqtrain.model.engines.native.library import load_library
 from tests.helpers.native_cases import Case, needs_library
@@ -58,7 +59,7 @@ def moved(case: Case, expected: list[Tensor]) -> Tensor:
 
 def limits(case: Case, expected: list[Tensor]) -> Tensor:
     """Return how far each result may be from that of float32."""
-    width = max(case.gru.input_size, case.gru.hidden_size)
+    width = max(case.encoder.input_size, case.encoder.hidden_size)
     steps = int(case.batch_sizes.sum())
     gradients = len(case.leaves())
     sums = [width] * (len(expected) - gradients) + [max(width, steps)] * gradients
@@ -72,13 +73,14 @@ def limits(case: Case, expected: list[Tensor]) -> Tensor:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
+    cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=20),
     input_size=st.sampled_from([1, 2, 15, 16, 33, 64]),
     hidden_size=st.sampled_from([1, 2, 15, 16, 33, 64]),
     num_layers=st.integers(1, 2),
     bidirectional=st.booleans(),
     vectors=st.sampled_from([None, 1, 9, 200]),
-    with_h0=st.booleans(),
+    with_start=st.booleans(),
     need_outputs=st.booleans(),
 )
 def test_close_to_float32(**keys: object) -> None:
