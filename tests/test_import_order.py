@@ -17,6 +17,7 @@ ROOMS = (
     "model",
     "training",
     "runs",
+    "report",
     "workflows",
     "cli",
 )
