@@ -11,7 +11,16 @@ from typing import Annotated, TextIO
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli.commands import check, compare, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import (
+    check,
+    compare,
+    config,
+    errors,
+    evaluate,
+    fit,
+    predict,
+    reconstruct,
+)
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
@@ -31,6 +40,7 @@ app = typer.Typer(
 )
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
+app.command("errors")(errors.errors)
 app.command("predict")(predict.predict)
 app.command("reconstruct")(reconstruct.reconstruct)
 app.command("check")(check.check)

@@ -18,6 +18,7 @@ class AnsweredExample:
         answer: the model's.
         probability: of the answer, in [0, 1].
         length: time steps.
+        file: the file inside the folder that was read, or None where the data is one file.
     """
 
     line: int
@@ -26,6 +27,7 @@ class AnsweredExample:
     answer: str
     probability: float
     length: int
+    file: str | None = None
 
     @property
     def is_correct(self) -> bool:

@@ -12,7 +12,7 @@ from seqtrain import __version__
 from seqtrain.config import load_config
 
 
-@pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["predict"], ["compare"], ["config"]])
+@pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["errors"], ["predict"], ["compare"], ["config"]])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help(cli: Cli, verb: list[str], option: str) -> None:
     ended = cli(*verb, option)
@@ -33,7 +33,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected fit, eval, predict, reconstruct, check, compare, config"),
+        (["xyz"], "expected fit, eval, errors, predict, reconstruct, check, compare, config"),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
