@@ -15,11 +15,13 @@ from seqtrain.cli.commands import (
     check,
     compare,
     config,
+    diff,
     errors,
     evaluate,
     fit,
     predict,
     reconstruct,
+    report,
 )
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
@@ -42,6 +44,8 @@ app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("errors")(errors.errors)
 app.command("predict")(predict.predict)
+app.command("report")(report.report)
+app.command("diff")(diff.diff)
 app.command("reconstruct")(reconstruct.reconstruct)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
