@@ -22,6 +22,7 @@ from seqtrain.cli.commands import (
     predict,
     reconstruct,
     report,
+    runs,
 )
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
@@ -46,6 +47,7 @@ app.command("errors")(errors.errors)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)
 app.command("diff")(diff.diff)
+app.command("runs")(runs.runs)
 app.command("reconstruct")(reconstruct.reconstruct)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
