@@ -18,6 +18,7 @@ from seqtrain.cli.commands import (
     diff,
     errors,
     evaluate,
+    export,
     fit,
     predict,
     reconstruct,
@@ -49,6 +50,7 @@ app.command("report")(report.report)
 app.command("diff")(diff.diff)
 app.command("runs")(runs.runs)
 app.command("reconstruct")(reconstruct.reconstruct)
+app.command("export")(export.export)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)

@@ -13,10 +13,11 @@ the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
@@ -96,8 +97,9 @@ def plain_logits(
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.
     """
-    how, bidirectional = model.config.pooling, model.config.bidirectional
-    vectors = model.embedding_dropout(model.embedding(steps))
+    config, training = model.config, model.training
+    how, bidirectional = config.pooling, config.bidirectional
+    vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)
     last: Tensor | None = None
     if packed:
         inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
@@ -108,7 +110,8 @@ def plain_logits(
     else:
         if bidirectional:
             own = lengths.to(vectors.device)
-            states = over_padded(vectors, own, model.encoder, how="padded")[0]
+            between = partial(_dropped, model.encoder)
+            states = over_padded(vectors, own, model.encoder, how="padded", between=between)[0]
         else:
             states = model.encoder(vectors)[0]
         if how == "last":
@@ -121,5 +124,10 @@ def plain_logits(
     else:
         in_order = model.pooling(model.join(outputs.data), outputs.batch_sizes)
         pooled = in_order[outputs.unsorted_indices]
-    logits: Tensor = model.head(model.dropout(pooled))
+    logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
     return logits
+
+
+def _dropped(encoder: nn.RNNBase, states: Tensor, layer: int) -> Tensor:
+    """Drop units between two layers, as torch's module does."""
+    return functional.dropout(states, encoder.dropout, encoder.training)

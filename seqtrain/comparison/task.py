@@ -53,7 +53,6 @@ class Task:
 
     def new_model(self, config: Config) -> SequenceClassifier:
         """Draw a config's model: the same weights for the same seed, whatever the variant."""
-        torch.manual_seed(config.seed)
         features = self.train.values.ndim == 2
         model = SequenceClassifier(
             config.model,
@@ -61,7 +60,7 @@ class Task:
             num_classes=len(self.labels),
             features=features,
         )
-        model.initialize()
+        model.initialize(config.seed)
         return model.to(self.device)
 
 

@@ -17,6 +17,7 @@ from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.interface import ProjectedTable
+from seqtrain.model.randomness import Noise
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 TOKENS_A_ROW = 4
@@ -31,6 +32,7 @@ def classify(
     *,
     vocabulary: ProjectedTable | None = None,
     bptt: int | None = None,
+    noise: Noise | None = None,
 ) -> Tensor:
     """Return the logits of a batch, each sequence from the state that its group ended in.
 
@@ -40,13 +42,14 @@ def classify(
         carried: where groups begin, and then where they end; None: every sequence stands alone.
         vocabulary: `model.project_vocabulary()`, or None.
         bptt: time steps that gradients reach back at most; None: all.
+        noise: of the update; None: evaluation.
 
     Shape:
         Returns: (B, C), row by row of the batch.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
     logits, states = model.carry(
-        batch.inputs, batch.lengths, start, vocabulary=vocabulary, bptt=bptt
+        batch.inputs, batch.lengths, start, vocabulary=vocabulary, bptt=bptt, noise=noise
     )
     if carried is not None:
         carried.keep(batch.groups, states)
@@ -131,7 +134,7 @@ def logits_of_batches(
 
     was_training = model.training
     model.eval()
-    logits = torch.empty(len(store), model.head.out_features)
+    logits = torch.empty(len(store), model.head.out_features, dtype=torch.float32, device="cpu")
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch
@@ -162,4 +165,6 @@ def score_store(
         RunError: memory ran out.
     """
     logits = predict_logits(model, store, device, before_batch=before_batch)
-    return score(logits, torch.tensor(store.labels), torch.tensor(store.lengths), names)
+    labels = torch.tensor(store.labels, device="cpu")
+    lengths = torch.tensor(store.lengths, device="cpu")
+    return score(logits, labels, lengths, names)

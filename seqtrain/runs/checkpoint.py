@@ -12,8 +12,8 @@ from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder
 from seqtrain.files.strict_json import to_json
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.model_folder import (
     Model,
     check_version,
@@ -26,8 +26,8 @@ FORMAT_VERSION = 3
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 3
 """Tensors of a weight's size that an optimizer keeps for it, within an epoch."""
-GENERATORS = 2**20
-"""Bytes that random generators and counters take at most."""
+COUNTERS = 2**20
+"""Bytes that counters take at most."""
 LONGEST_METRICS = 2**62
 """Bytes of metrics.jsonl at most that are believed."""
 CARRIED = 2**30
@@ -40,7 +40,7 @@ class Checkpoint:
 
     Attributes:
         model: as it stood.
-        tensors: the optimizer's and the random generators' state, by name.
+        tensors: the optimizer's state, by name.
         progress: counters and sums, JSON values by name.
         metrics_length: bytes of metrics.jsonl then.
     """
@@ -80,7 +80,7 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
         groups: of train's rows, where states are carried between them; -1: alone.
     """
     size = sum(map(len, model_files(model).values()))
-    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + GENERATORS
+    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + COUNTERS
     if groups is None:
         return size
     number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
@@ -116,7 +116,7 @@ def _largest_state(model: Model, *, pretraining: bool) -> int:
             learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
     carried = CARRIED if network.config.initial_state == "carried" else 0
     # Beside an embedding stands a number a row too: with one column, as much as two weights more.
-    return (MOMENTS + 2) * learning + GENERATORS + carried
+    return (MOMENTS + 2) * learning + COUNTERS + carried
 
 
 def _size(network: nn.Module) -> int:

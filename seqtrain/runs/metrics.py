@@ -6,9 +6,10 @@ from typing import Any
 
 from seqtrain.errors import CheckpointError
 from seqtrain.files.directory import Directory
-from seqtrain.files.folder import LARGEST_JSON, read_regular, unreadable
+from seqtrain.files.reading import LARGEST_JSON, read_regular, unreadable
 from seqtrain.files.strict_json import NotJSONError, parse_json
-from seqtrain.runs.run_directory import METRICS, RunDirectory
+from seqtrain.runs.place import METRICS
+from seqtrain.runs.run_directory import RunDirectory
 
 
 def read_metrics(run: RunDirectory, event: str | None = None) -> list[dict[str, Any]]:

@@ -16,10 +16,11 @@ from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
-from seqtrain.files.folder import VerifiedFolder, json_of, read_folder
+from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1

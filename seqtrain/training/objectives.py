@@ -24,6 +24,7 @@ from seqtrain.inference.logits import EVALUATION_BATCHING, carried_groups, class
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.randomness import Noise
 from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.state import check_tensor
 
@@ -69,8 +70,8 @@ class Objective(Protocol):
     key: str
     lower: str
 
-    def losses(self, batch: Batch) -> Losses:
-        """Return the losses of a batch."""
+    def losses(self, batch: Batch, noise: Noise) -> Losses:
+        """Return the losses of a batch, with the random numbers of the update."""
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Return the mean loss of the validation split and its scores, where there are any."""
@@ -142,10 +143,10 @@ class Classification:
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
 
-    def losses(self, batch: Batch) -> Losses:
+    def losses(self, batch: Batch, noise: Noise) -> Losses:
         """Return the cross-entropy of each example, row by row of the batch."""
         carried = None if self.groups is None else self.carried
-        logits = classify(self.classifier, batch, carried, bptt=self.settings.bptt)
+        logits = classify(self.classifier, batch, carried, bptt=self.settings.bptt, noise=noise)
         each = example_losses(logits, batch.labels, self.class_weights, self.settings)
         return Losses(each, (logits.argmax(1) == batch.labels).sum())
 
@@ -175,14 +176,15 @@ class Classification:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the states that groups ended in."""
-        return self.carried.tensors()
+        return {} if self.groups is None else self.carried.tensors(self.classifier)
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
         """Put back the states that groups ended in: of every group learned from, and no other."""
+        if self.groups is None:
+            return
         self.carried.load(tensors, self.classifier)
-        groups = np.zeros(0, np.int64) if self.groups is None else self.groups[learned]
-        begun = set(groups[groups >= 0].tolist())
-        if set(tensors.get("carried.groups", torch.zeros(0)).tolist()) != begun:
+        groups = self.groups[learned]
+        if {*tensors["carried.groups"].tolist()} != {*groups[groups >= 0].tolist()}:
             raise ValueError("carried.groups: not those of the epoch so far")
 
 
@@ -223,9 +225,9 @@ class TokenPrediction:
         self.groups: Ints | None = None
         self.collate: Callable[[SequenceStore], Batch] = collate
 
-    def losses(self, batch: Batch) -> Losses:
+    def losses(self, batch: Batch, noise: Noise) -> Losses:
         """Return the loss of each prediction; none of them counts as an answer."""
-        each: Tensor = self.predictor(batch.packed)
+        each: Tensor = self.predictor(batch.packed, noise)
         return Losses(each, each.new_zeros(()))
 
     @torch.no_grad()

@@ -20,6 +20,7 @@ from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
+from seqtrain.model.randomness import Noise
 from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.objectives import Objective
@@ -27,9 +28,8 @@ from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.state import (
     Progress,
-    capture_generators,
+    check_names,
     checked_progress,
-    restore_generators,
 )
 
 SHOWN_LINES = 10
@@ -99,10 +99,13 @@ class Trainer:
             RunError: the loss or a gradient isn't finite; nothing was updated.
         """
         objective, optimizer = self.objective, self.optimizer
+        # Its rows are sorted by length: their numbers go along.
+        examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
+        noise = Noise.of(objective.config.seed, self.progress.updates, examples)
         optimizer.prepare(batch.packed.data, lr=lr)
         lowered = objective.settings.precision == "bfloat16"
         with torch.autocast(objective.device.type, torch.bfloat16, enabled=lowered):
-            losses, correct = objective.losses(batch)
+            losses, correct = objective.losses(batch, noise)
         mean_loss = losses.mean()
         norm = optimizer.gradient(mean_loss)
         # One copy from the device per update: each would wait for it.
@@ -125,8 +128,7 @@ class Trainer:
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the classifier: named tensors, and JSON values."""
-        tensors = capture_generators(self.objective.device)
-        tensors |= self.optimizer.tensors() | self.objective.tensors()
+        tensors = self.optimizer.tensors() | self.objective.tensors()
         return tensors, vars(self.progress).copy()
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
@@ -136,6 +138,7 @@ class Trainer:
             ValueError: it isn't what `capture` returns for this run.
         """
         progress = checked_progress(values)
+        check_names(tensors)
         phase = self.objective.pretraining
         if progress.pretraining != phase:
             raise ValueError(
@@ -144,7 +147,6 @@ class Trainer:
         self.optimizer.load(tensors, some=phase, begun=progress.updates > 0)
         done = self.plan(progress.epoch)[: progress.batches_done]
         self.objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *done]))
-        restore_generators(tensors, self.objective.device)
         self.progress = progress
 
     def _learn(self, plan: list[Ints]) -> Iterator[UpdateEvent]:

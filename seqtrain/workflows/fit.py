@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
@@ -21,6 +19,7 @@ from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import load_model
+from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.trainer import Trainer
@@ -80,15 +79,13 @@ def fit(
             held.enter_context(run.lock())
             point = read_resume_point(run, config)
         else:
-            run_directory.check_free(directory, force=force)
+            check_free(directory, force=force)
             if directory is not None:
                 _refuse_data_inside(directory, config)
         check_files(config, beside)
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)
-        held.enter_context(torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []))
         held.enter_context(deterministic_algorithms(config.training.deterministic))
-        torch.manual_seed(config.seed)
         signals = held.enter_context(StopSignals())
         if run is not None:
             recorder = Recorder(run, run_state.resume(config, data, chosen, run, point), listener)

@@ -69,7 +69,7 @@ class RunState:
 
 
 def begin(config: Config, data: PreparedData, device: torch.device) -> RunState:
-    """Draw the initial weights of a run, from torch's global generator.
+    """Draw the initial weights of a run, from its seed.
 
     Args:
         config: resolved.
@@ -77,7 +77,7 @@ def begin(config: Config, data: PreparedData, device: torch.device) -> RunState:
         device: where to compute.
     """
     network = new_network(config.model, data.preprocessing)
-    network.initialize()
+    network.initialize(config.seed)
     model = Model(network, data.preprocessing)
     return _state(config, data, device, model, pretraining=data.unlabelled is not None)
 
@@ -132,6 +132,8 @@ def _pretrainer(
     settings = config.pretraining
     assert data.unlabelled is not None, "read where the config has an objective"
     assert settings.objective is not None
-    model = OBJECTIVES[settings.objective](classifier, settings.dropout).to(device)
+    model = OBJECTIVES[settings.objective](classifier, settings.dropout)
+    model.initialize(config.seed)
+    model.to(device)
     validation = data.splits.get("validation")
     return Trainer(TokenPrediction(model, data.unlabelled, validation, config, device))

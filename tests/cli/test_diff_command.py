@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import CONFIG, Cli, rows, write_table, write_text_project
 
 from seqtrain.cli.main import run as run_program
+from tests.helpers.tiny import CONFIG, Cli, rows, write_table, write_text_project
 
 
 @pytest.fixture(scope="module")

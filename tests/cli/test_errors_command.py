@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import Cli, write_jsonl, write_npz
+
+from tests.helpers.tiny import Cli, write_jsonl, write_npz
 
 
 @pytest.fixture

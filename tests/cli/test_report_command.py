@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import Cli, listing
+
+from tests.helpers.tiny import Cli, listing
 
 
 @pytest.fixture

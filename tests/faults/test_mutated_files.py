@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 import torch
-from program import fit
-from watched import watch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
 from seqtrain.training.optimizer import Optimizer
-from seqtrain.training.state import checked_progress, restore_generators
+from seqtrain.training.state import checked_progress
+from tests.helpers.program import fit
+from tests.helpers.watched import watch
 
 MEMORY = 256 * 2**20
 WEIRD = [
@@ -90,7 +90,6 @@ def use(folder: Path) -> Checkpoint:
     try:
         updates = checked_progress(checkpoint.progress).updates
         optimizer.load(checkpoint.tensors, some=False, begun=updates > 0)
-        restore_generators(checkpoint.tensors, torch.device("cpu"))
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

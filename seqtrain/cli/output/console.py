@@ -1,4 +1,4 @@
-"""What goes to stderr: notes, warnings and tables. Colours and bars only where it is a terminal."""
+"""Notes, warnings and tables. Colours and bars only on a terminal."""
 
 from __future__ import annotations
 

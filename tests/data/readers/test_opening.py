@@ -118,7 +118,7 @@ def test_what_is_no_utf_8_text_is_named(refuse: Refuse, content: bytes, found: s
 def test_empty_files_are_refused_except_in_prediction(read: Read, refuse: Refuse) -> None:
     for content in (b"", b"\xef\xbb\xbf", b"label\ttext\n"):
         assert refuse(content, "a.tsv", **TSV) == (
-            "a.tsv: no rows; expected a labelled sequence a row",
+            "a.tsv: no rows; expected one labelled sequence per row",
         )
         assert read(content, "a.tsv", **TSV, labelled=False) == []
     assert read(b"\xef\xbb\xbf", "a.txt", format="lines", labelled=False) == []
