@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,8 +48,8 @@ class NgramVocabulary:
         keys: (K,) int64. idf: (K,) float32.
 
     Raises:
-        ValueError: the arrays are empty, aren't of this shape and type, the keys don't ascend, or an idf
-            isn't a finite number from 1.
+        ValueError: the arrays are empty or aren't of this shape and type, the keys don't ascend,
+            or an idf isn't a finite number from 1.
     """
 
     shortest: int
@@ -90,7 +91,8 @@ def folded(keys: Keys, ids: Keys) -> Keys:
         ids: the last id of each, int64.
     """
     mixed = (keys + ids + 1) * MULTIPLIER  # wraps around
-    return mixed ^ ((mixed >> 32) & LOW_HALF)
+    longer: Keys = mixed ^ ((mixed >> 32) & LOW_HALF)
+    return longer
 
 
 def fit_ngrams(
@@ -103,7 +105,8 @@ def fit_ngrams(
     Args:
         values: ids of all sequences.
         offsets: where each sequence begins, and the end.
-        shortest, longest: ids of an n-gram, at least 1.
+        shortest: ids of an n-gram at least, from 1.
+        longest: ids of an n-gram at most.
         most: n-grams to choose at most.
 
     Shape:
@@ -127,8 +130,10 @@ def row_keys(
     """Yield, for each length of n-grams, the row and the key of every n-gram, in order.
 
     Args:
-        values, offsets: as for `fit_ngrams`.
-        shortest, longest: ids of an n-gram.
+        values: as for `fit_ngrams`.
+        offsets: as for `fit_ngrams`.
+        shortest: ids of an n-gram at least, from 1.
+        longest: ids of an n-gram at most.
 
     Shape:
         Yields: two arrays of one length, int64.
@@ -201,7 +206,7 @@ def _parts(
     """Part the sequences, CHUNK_STEPS or so together; a longer one is alone."""
     chunk = offsets[1:] // CHUNK_STEPS
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
-    for first, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, stop in pairwise(cuts):
         if first < stop:
             start, end = offsets[first], offsets[stop]
             yield np.asarray(values[start:end]), offsets[first : stop + 1] - start

@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
 from seqtrain.data import ngrams
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams, folded, row_keys
 

@@ -8,11 +8,12 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+
 from seqtrain.data.collate import collate
 from seqtrain.data.ngrams import fit_ngrams, folded
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.ngrams import GAIN, NgramClassifier
-from torch import Tensor
 
 VOCAB_SIZE = 9
 SIZES = [(1, 1), (1, 2), (2, 3), (1, 5)]
