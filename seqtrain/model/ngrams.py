@@ -94,9 +94,7 @@ class NgramClassifier(nn.Module):
         parts = [*walk.within(self.keys), *walk.at_ends(self.keys)]
         index, place = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         size = len(self.vocabulary)
-        pairs, times = (
-            (walk.row[place] * size + index).sort()[0].unique_consecutive(return_counts=True)
-        )
+        pairs, times = torch.unique(walk.row[place] * size + index, return_counts=True)
         row, index = pairs // size, pairs % size
         values = (1 + times.log()) * self.idf[index]
         squares = values.new_zeros(rows).index_add(0, row, values.square())
