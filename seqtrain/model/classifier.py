@@ -6,6 +6,7 @@ C classes, F features.
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import torch
@@ -15,14 +16,16 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
-from seqtrain.model.encoder import choose_engine, embed, encode, make_encoder, state_shape
+from seqtrain.model.cells import state_shape
+from seqtrain.model.encoder import embed, make_encoder
+from seqtrain.model.engines.choice import choose_engine
+from seqtrain.model.engines.interface import Engine, ProjectedTable
 from seqtrain.model.initialization import initialize
-from seqtrain.model.native import Projected, project, serves
-from seqtrain.model.pieces import both_directions, last_states, pooled_states
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
+from seqtrain.model.truncation import both_directions, last_states, pooled_states
 
 PREDICTION_STEPS = 16384
-"""Steps of a piece where no gradients are wanted: memory stays flat however long a sequence is."""
+"""Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
 
 
 class SequenceClassifier(nn.Module):
@@ -55,31 +58,53 @@ class SequenceClassifier(nn.Module):
             self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(width, num_classes)
+        self._engine: Engine | None = None
+        self._engine_for: tuple[torch.device, torch.dtype] | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What computes the recurrence: chosen once after the model was built, loaded or moved.
+
+        Raises:
+            ConfigError: model.engine asks for one that can't run here.
+        """
+        weights = self.head.weight.device, self.head.weight.dtype
+        if self._engine is None or self._engine_for != weights:
+            self._engine, self._engine_for = choose_engine(self.config, *weights), weights
+        return self._engine
+
+    def computed_by(self, **keys: str) -> SequenceClassifier:
+        """Return a model that shares these weights, with other keys of the config.
+
+        Args:
+            keys: engine and unroll, as the model section has them.
+        """
+        other = copy.copy(self)
+        other.config, other._engine = self.config.model_copy(update=keys), None
+        return other
 
     def initialize(self) -> None:
         """Draw the initial weights, from torch's global generator."""
         std = self.config.embedding_std
         initialize(self.embedding, self.encoder, self.head, embedding_std=std)
 
-    def project_vocabulary(self) -> Projected | None:
+    def project_vocabulary(self) -> ProjectedTable | None:
         """Project every token once, for many batches without gradients.
 
         Returns:
             What `forward` takes while the weights stay as they are; None for feature vectors, and
-            where another engine than native computes.
+            where the engine has no use for it.
         """
-        weight, encoder = self.embedding.weight, self.encoder
-        engine, _ = choose_engine(self.config, weight.device)
-        if isinstance(self.embedding, nn.Linear) or engine != "native" or not serves(encoder):
+        if isinstance(self.embedding, nn.Linear):
             return None
-        return project(weight, encoder)
+        return self.engine.project(self.embedding.weight, self.encoder)
 
     def forward(
         self,
         inputs: PackedSequence | Tensor,
         lengths: Tensor | None = None,
         *,
-        vocabulary: Projected | None = None,
+        vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
     ) -> Tensor:
         """Classify sequences.
@@ -106,7 +131,7 @@ class SequenceClassifier(nn.Module):
         lengths: Tensor | None = None,
         start: Tensor | None = None,
         *,
-        vocabulary: Projected | None = None,
+        vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Classify sequences from given states on, and return those they end in.
@@ -119,7 +144,7 @@ class SequenceClassifier(nn.Module):
             bptt: as for `forward`.
 
         Shape:
-            start: (P, L * D, B, hidden), where P counts the parts of a state (h, and c of an LSTM),
+            start: (P, L * D, B, hidden), where P counts the parts of a state (h, or h and c),
             L layers, D directions. Returns: logits (B, C), and states shaped as start, row by row.
 
         Raises:
@@ -168,7 +193,7 @@ class SequenceClassifier(nn.Module):
         self,
         packed: PackedSequence,
         start: Tensor | None,
-        vocabulary: Projected | None,
+        vocabulary: ProjectedTable | None,
         bptt: int | None,
     ) -> tuple[Tensor, Tensor]:
         """Return logits (B, C) and last states, row by packed row."""
@@ -199,26 +224,18 @@ class SequenceClassifier(nn.Module):
         packed: PackedSequence,
         start: Tensor | None,
         *,
-        vocabulary: Projected | None,
+        vocabulary: ProjectedTable | None,
         need_outputs: bool,
     ) -> tuple[Tensor | None, Tensor]:
         """Embed and encode packed steps: states of all steps, directions joined; last states."""
-        engine, _ = choose_engine(self.config, packed.data.device)
         inputs = embed(
             self.embedding,
             packed,
             dropout=self.embedding_dropout,
-            engine=engine,
+            engine=self.engine,
             vocabulary=vocabulary,
         )
-        outputs, state = encode(
-            self.encoder,
-            inputs,
-            start,
-            engine=engine,
-            how=self.config.unroll,
-            need_outputs=need_outputs,
-        )
+        outputs, state = self.engine.run(self.encoder, inputs, start, need_outputs=need_outputs)
         return None if outputs is None else self.join(outputs), state
 
     def start(self, rows: int) -> Tensor | None:
@@ -231,7 +248,7 @@ class SequenceClassifier(nn.Module):
 
     @property
     def _prediction_steps(self) -> int | None:
-        """Steps of a piece without gradients; None where the whole must be seen at once."""
+        """Time steps of a segment without gradients; None where the whole must be seen at once."""
         stacked = self.config.bidirectional and self.config.num_layers > 1
         whole = stacked or self.config.unroll == "padded"
         return None if whole else PREDICTION_STEPS

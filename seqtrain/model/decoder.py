@@ -8,7 +8,7 @@ the end, so its next token is the one before (Peters et al. 2018, arXiv:1802.053
 Both work on packed steps: nothing is computed on padding. The first token is predicted from the
 encoder's state, so no token stands for the beginning; END is the answer where a sequence is over.
 
-Legend of shapes: B batch, N steps of all sequences, P parts of a state (h, and c of an LSTM),
+Legend of shapes: B batch, N steps of all sequences, P parts of a state,
 D directions, H hidden size, W width of the states that predict, V vocabulary.
 """
 
@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.vocabulary import PAD
+from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import CELLS, choose_engine, embed, encode
-from seqtrain.model.fused import DistinctInputs
+from seqtrain.model.encoder import embed
+from seqtrain.model.engines.interface import DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
 END = PAD
@@ -61,11 +62,12 @@ class PretrainingModel(nn.Module):
         return self.classifier.embedding
 
     @property
-    def _engine(self) -> str:
-        return choose_engine(self.classifier.config, self.classifier.head.weight.device)[0]
+    def engine(self) -> Engine:
+        """The classifier's, over packed sequences whatever model.unroll says."""
+        return self.classifier.engine.over_packed
 
     def _embed(self, packed: PackedSequence) -> PackedSequence | DistinctInputs:
-        return embed(self.embedding, packed, dropout=self.dropout, engine=self._engine)
+        return embed(self.embedding, packed, dropout=self.dropout, engine=self.engine)
 
     def _read(
         self, packed: PackedSequence, inputs: PackedSequence | DistinctInputs
@@ -78,9 +80,7 @@ class PretrainingModel(nn.Module):
         self, rnn: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Run a recurrence; return all states (N, D * H) and the last ones (P, L * D, B, H)."""
-        states, last = encode(
-            rnn, inputs, start, engine=self._engine, how="packed", need_outputs=True
-        )
+        states, last = self.engine.run(rnn, inputs, start)
         assert states is not None, "they were asked for"
         return states, last
 
@@ -139,7 +139,7 @@ class Autoencoder(PretrainingModel):
         width = directions * config.hidden_size
         super().__init__(classifier, width, dropout)
         self.directions = directions
-        self.decoder = CELLS[config.rnn](config.embedding_dim, width, batch_first=True)
+        self.decoder = CELLS[config.rnn].module(config.embedding_dim, width, batch_first=True)
 
     def forward(self, packed: PackedSequence) -> Tensor:
         """Return the loss of each prediction in nats; the decoder is fed the true tokens.

@@ -15,9 +15,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from seqtrain.model.cells import cell_of
+
 KEEP_BIAS = 1.0
-KEEPING_GATE = 1
-"""Which block of H rows keeps the state: z and f, for torch's order is r, z, n and i, f, g, o."""
 
 
 @torch.no_grad()
@@ -28,12 +28,12 @@ def initialize(
     if isinstance(embedding, nn.Embedding):
         nn.init.normal_(embedding.weight, std=embedding_std)
         embedding.weight[embedding.padding_idx].zero_()
-    size = encoder.hidden_size
+    size, keeping = encoder.hidden_size, cell_of(encoder).keeping_gate
     for name, parameter in encoder.named_parameters():
         if name.startswith("bias"):
             parameter.zero_()
-            if name.startswith("bias_ih") and encoder.mode in ("GRU", "LSTM"):
-                parameter[KEEPING_GATE * size : (KEEPING_GATE + 1) * size] = KEEP_BIAS
+            if name.startswith("bias_ih") and keeping is not None:
+                parameter[keeping * size : (keeping + 1) * size] = KEEP_BIAS
             continue
         draw = nn.init.orthogonal_ if name.startswith("weight_hh") else nn.init.xavier_uniform_
         for start in range(0, len(parameter), size):

@@ -89,7 +89,8 @@ def join_directions(states: Tensor, how: str) -> Tensor:
 class StepPooling(nn.Module):
     """Mean, max or attention over the valid steps of each sequence; nothing is padded.
 
-    Steps are added up piece by piece (`begin`, `add`, `finish`), or all at once (`forward`).
+    Time steps are added up segment by segment (`begin`, `add`, `finish`), or all at once
+    (`forward`).
     Attention scores each step with one learned vector and averages by their softmax.
 
     Args:
@@ -98,7 +99,7 @@ class StepPooling(nn.Module):
 
     Reference:
         Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
-        pieces: Milakov & Gimelshein 2018, arXiv:1805.02867.
+        parts: Milakov & Gimelshein 2018, arXiv:1805.02867.
     """
 
     def __init__(self, how: str, width: int) -> None:

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
+from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.unrolls import over_padded
 from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
-from seqtrain.model.unroll import over_padded
 
 
 def recipe_logits(
@@ -56,7 +57,7 @@ def _packed(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tens
     inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
     outputs, state = model.encoder(inputs)
     if model.config.pooling == "last":
-        h_n = state[0] if model.config.rnn == "lstm" else state
+        h_n = as_one_tensor(state)[0]
         return model.join(last_valid_state(h_n, bidirectional=model.config.bidirectional))
     return _pool(model, outputs)
 

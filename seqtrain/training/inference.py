@@ -13,7 +13,7 @@ from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import Projected
+from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.metrics import Scores, score
@@ -72,7 +72,7 @@ def logits_of_batches(
     store: SequenceStore,
     batches: Iterable[Ints],
     device: torch.device,
-    vocabulary: Projected | None = None,
+    vocabulary: ProjectedTable | None = None,
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
 ) -> Tensor:

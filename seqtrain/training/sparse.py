@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model import native
 from seqtrain.model.encoder import distinct_ids
+from seqtrain.model.engines import native
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float | None) -> Tensor:

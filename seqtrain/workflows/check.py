@@ -6,7 +6,6 @@ at a time in torch's own module, where there is neither padding nor a batch-mate
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,8 @@ from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import Projected, why_not
+from seqtrain.model.engines.choice import serving_engines
+from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.runs.run_directory import CONFIG, find
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
@@ -102,7 +102,7 @@ class Check(Sampled):
         return all(difference.logits <= self.allowed for difference in self.differences)
 
 
-Variant: TypeAlias = tuple[SequenceClassifier, Projected | None]
+Variant: TypeAlias = tuple[SequenceClassifier, ProjectedTable | None]
 """A network, and its vocabulary projected beforehand, as predict does for much data."""
 
 
@@ -222,18 +222,13 @@ def sample(lengths: Ints) -> Ints:
 
 def _variants(network: SequenceClassifier, device: torch.device) -> dict[str, Variant]:
     """Return the same weights under each engine that serves them, and their own unroll, by name."""
-    engines = ["torch"]
-    if network.config.rnn == "gru":
-        engines += ["fused"]
-        if device.type == "cpu" and not why_not():
-            engines += ["native"]
+    engines = serving_engines(network.config, device)
     ways = {engine: {"engine": engine, "unroll": "packed"} for engine in engines}
     if network.config.unroll != "packed":
         ways[network.config.unroll] = {"engine": "torch"}
     variants: dict[str, Variant] = {}
     for engine, keys in ways.items():
-        variant = copy.copy(network)
-        variant.config = network.config.model_copy(update=keys)
+        variant = network.computed_by(**keys)
         variants[engine] = variant, None
         with torch.inference_mode():
             vocabulary = variant.project_vocabulary()

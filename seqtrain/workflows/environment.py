@@ -13,7 +13,7 @@ import torch
 
 import seqtrain
 from seqtrain.data.preparation import PreparedData
-from seqtrain.model.native import vector_path
+from seqtrain.model.engines.native import vector_path
 
 
 def environment(data: PreparedData, device: torch.device) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.devices import select_device

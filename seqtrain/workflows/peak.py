@@ -7,11 +7,11 @@ import time
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.matmul import product
+from seqtrain.model.cells import CELLS
+from seqtrain.model.engines.fused.matmul import product
 
 SIDES = (512, 1024)
 """Sizes of the square products tried: one of them suits the machine's caches best."""
-GATES = {"gru": 3, "lstm": 4, "rnn": 1}
 
 
 def flops_a_token(model: ModelConfig) -> dict[str, int]:
@@ -34,7 +34,7 @@ def flops_a_token(model: ModelConfig) -> dict[str, int]:
     size = model.hidden_size
     inputs = model.embedding_dim + (model.num_layers - 1) * directions * size
     states = model.num_layers * size
-    forward = 2 * GATES[model.rnn] * size * directions * (inputs + states)
+    forward = 2 * CELLS[model.rnn].gates * size * directions * (inputs + states)
     return {"training": 3 * forward, "prediction": forward}
 
 

@@ -18,7 +18,7 @@ from seqtrain.config import render_config
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError, Interrupted
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import STATE, Checkpoint, checkpoint_files
 from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
@@ -68,7 +68,8 @@ class Session:
         self.model: Model
         self.trainer: Trainer
         self.learner: Trainer | Pretrainer
-        self.engine, self.engine_reason = choose_engine(config.model, device)
+        engine = choose_engine(config.model, device)
+        self.engine, self.engine_reason = engine.name, engine.reason
         self.metrics_length = 0
         self.saved_at = 0.0
         self.last_is_whole = True

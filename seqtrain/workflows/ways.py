@@ -11,7 +11,7 @@ import torch
 from seqtrain.config.rules import joint_faults, model_faults
 from seqtrain.config.schema import Config
 from seqtrain.errors import ConfigError
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def ways_for(config: Config) -> list[str]:
 
 def usual_engine(config: Config, device: torch.device) -> str:
     """Return the engine that model.engine: auto takes for a config's cell, packed."""
-    return choose_engine(config.model.model_copy(update=AUTO), device)[0]
+    return choose_engine(config.model.model_copy(update=AUTO), device).name
 
 
 def why_left_out(name: str, config: Config, device: torch.device) -> str:

@@ -29,7 +29,7 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.preparation import prepare
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import choose_engine
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.model_folder import new_network
 from seqtrain.training.inference import EVALUATION_BATCHING
 
@@ -143,7 +143,7 @@ def main() -> None:
     )
     runs: dict[str, Callable[[int], Floats]] = {
         "ONNX Runtime": lambda i: session.run(None, fed[i])[0],
-        choose_engine(config.model, torch.device("cpu"))[0]: lambda i: array(
+        choose_engine(config.model, torch.device("cpu")).name: lambda i: array(
             model(batches[i].packed)
         ),
     }

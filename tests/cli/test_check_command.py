@@ -13,7 +13,7 @@ from tiny import Cli, fit, rows, series, write_npz
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import why_not
+from seqtrain.model.engines.native import why_not
 
 ENGINES = {"torch", "fused"} | (set() if why_not() else {"native", "native, table"})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny import Cli, listing
 
-from seqtrain.model.native import why_not
+from seqtrain.model.engines.native import why_not
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")

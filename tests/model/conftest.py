@@ -11,8 +11,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.collate import Batch, collate
 from seqtrain.data.store import StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import why_not
-from seqtrain.model.native.library import VARIABLE, find_library
+from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import VARIABLE, find_library
 
 VOCAB_SIZE, NUM_CLASSES = 30, 4
 

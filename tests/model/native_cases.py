@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native import native_gru, why_not
+from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native import native_gru, why_not
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 

@@ -1,17 +1,12 @@
-"""Names and initial values of the weights, and the choice of the engine."""
+"""Names and initial values of the weights."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import choose_engine
-from seqtrain.model.native import why_not
-from seqtrain.model.native.library import find_library
 
 
 def build(**keys: object) -> SequenceClassifier:
@@ -73,67 +68,3 @@ def test_the_padding_row_is_zero_and_the_others_small() -> None:
 def test_equal_seeds_give_equal_weights() -> None:
     one, other = build(pooling="attention").state_dict(), build(pooling="attention").state_dict()
     assert all(torch.equal(one[name], other[name]) for name in one)
-
-
-@pytest.mark.parametrize(
-    ("keys", "device", "engine"),
-    [
-        ({}, "cpu", "fused" if why_not() else "native"),
-        ({}, "cuda", "torch"),
-        ({"rnn": "lstm"}, "cpu", "torch"),
-        ({"engine": "torch"}, "cpu", "torch"),
-        ({"unroll": "masked"}, "cpu", "torch"),
-        ({"engine": "fused"}, "cuda", "fused"),
-    ],
-)
-def test_auto_takes_the_fastest_engine_that_serves(
-    keys: dict[str, str], device: str, engine: str
-) -> None:
-    config = ModelConfig.model_validate(keys)
-    chosen, reason = choose_engine(config, torch.device(device))
-    assert chosen == engine
-    assert reason
-
-
-def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = ModelConfig.model_validate({"engine": "native"})
-    with pytest.raises(ConfigError, match="no kernels for cuda; or set auto, fused or torch"):
-        choose_engine(config, torch.device("cuda"))
-    monkeypatch.setenv("SEQTRAIN_NATIVE", "off")
-    find_library.cache_clear()
-    try:
-        with pytest.raises(ConfigError, match=r"switched off \(SEQTRAIN_NATIVE=off\)"):
-            choose_engine(config, torch.device("cpu"))
-        engine, reason = choose_engine(ModelConfig(), torch.device("cpu"))
-        assert engine == "fused"
-        assert "switched off" in reason
-    finally:
-        find_library.cache_clear()
-
-
-@pytest.mark.skipif(bool(why_not()), reason=why_not())
-@pytest.mark.parametrize("pooling", ["last", "max"])
-def test_native_gives_the_logits_of_the_fused_engine(pooling: str) -> None:
-    logits = []
-    for engine in ("native", "fused"):
-        torch.manual_seed(0)
-        config = ModelConfig.model_validate(
-            {"engine": engine, "pooling": pooling, "bidirectional": True, "hidden_size": 24}
-        )
-        model = SequenceClassifier(config, input_size=20, num_classes=3, features=False)
-        model.initialize()
-        ids = [torch.randint(2, 20, (length,)) for length in (9, 5, 5, 1)]
-        logits.append(model(pack_sequence(ids)))
-    assert torch.allclose(*logits, atol=1e-5)
-
-
-def test_a_model_in_float64_is_computed_by_an_engine_that_can() -> None:
-    torch.manual_seed(0)
-    model = SequenceClassifier(ModelConfig(), input_size=20, num_classes=3, features=False)
-    model.initialize()
-    packed = pack_sequence([torch.tensor([2, 3, 4]), torch.tensor([5])])
-    expected = model(packed)
-    model.double()
-    assert model(packed).dtype == torch.float64
-    assert torch.allclose(model(packed).float(), expected, atol=1e-5)
-    assert model.project_vocabulary() is None

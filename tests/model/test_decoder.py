@@ -20,7 +20,7 @@ from seqtrain.model.decoder import (
     neighbours,
     token_softmax,
 )
-from seqtrain.model.native import why_not
+from seqtrain.model.engines.native import why_not
 
 MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]

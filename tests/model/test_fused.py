@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from seqtrain.model.fused import DistinctInputs, fused_gru
-from seqtrain.model.matmul import long_product, outer_product, product
+from seqtrain.model.engines.fused.engine import fused_gru
+from seqtrain.model.engines.fused.matmul import long_product, outer_product, product
+from seqtrain.model.engines.interface import DistinctInputs
 
 VOCABULARY = 11
 INPUT_SIZE = 5

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from native_cases import Case, needs_library
 from torch import Tensor, nn
 
-from seqtrain.model.native import project, why_not
-from seqtrain.model.native.library import load_library
+from seqtrain.model.engines.native import project, why_not
+from seqtrain.model.engines.native.library import load_library
 
 needs_bfloat16 = pytest.mark.skipif(
     bool(why_not()) or not load_library().has_bfloat16, reason="no bfloat16 products here"

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native import native_gru, serves, why_not
-from seqtrain.model.native.build import LIBRARY, compile_library
-from seqtrain.model.native.library import VARIABLE, find_library
+from seqtrain.model.cells import GRU
+from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native import native_gru, why_not
+from seqtrain.model.engines.native.build import LIBRARY, compile_library
+from seqtrain.model.engines.native.engine import NativeEngine
+from seqtrain.model.engines.native.library import VARIABLE, find_library
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -57,11 +59,13 @@ def test_bad_input_is_refused(
 
 
 @needs_library
-def test_serves_float32_grus_alone() -> None:
-    assert serves(nn.GRU(2, 3))
-    assert not serves(nn.LSTM(2, 3))
-    assert not serves(nn.GRU(2, 3).double())
-    assert not serves(nn.GRU(2, 3, device="meta"))
+def test_serves_float32_on_the_cpu_alone() -> None:
+    cpu = torch.device("cpu")
+    assert not NativeEngine.why_not(GRU, cpu, torch.float32)
+    assert (
+        NativeEngine.why_not(GRU, cpu, torch.float64) == "native takes float32 alone, not float64"
+    )
+    assert NativeEngine.why_not(GRU, torch.device("meta"), torch.float32).endswith("for meta")
     with pytest.raises(TypeError, match="float64"):
         native_gru(packed([2, 1]), nn.GRU(5, 6).double())
 
@@ -74,7 +78,7 @@ def test_the_variable_switches_it_off(
     find_library.cache_clear()
     try:
         assert says in why_not()
-        assert not serves(nn.GRU(2, 3))
+        assert says in NativeEngine.why_not(GRU, torch.device("cpu"), torch.float32)
         with pytest.raises(RuntimeError, match=says):
             native_gru(packed([2, 1]), nn.GRU(5, 6))
     finally:

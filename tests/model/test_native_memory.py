@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from native_cases import Case
 from torch import Tensor, nn
 
-from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native import native_gru, project
-from seqtrain.model.native.build import compile_library
+from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native import native_gru, project
+from seqtrain.model.engines.native.build import compile_library
 
 FUZZ = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -139,7 +139,7 @@ def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
     library = tmp_path / "library.so"
     assert compile_library(library, ["-fsanitize=address", "-O1", "-g"]) == ""
     program = (
-        "import sys, pytest, seqtrain.model.native.library as library\n"
+        "import sys, pytest, seqtrain.model.engines.native.library as library\n"
         "library.LIBRARY = sys.argv[1]\n"
         "chosen = 'fuzz or awkward or number_of_threads or frozen or rows or input'\n"
         "options = ['-q', '-x', '-p', 'no:cacheprovider', '-k', chosen]\n"

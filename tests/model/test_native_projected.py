@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from native_cases import Case, needs_library
 from torch import nn
 
-from seqtrain.model.fused import DistinctInputs, fused_gru
-from seqtrain.model.native import Projected, native_gru, project
+from seqtrain.model.engines.fused.engine import fused_gru
+from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native import Projected, native_gru, project
 
 
 def projected(case: Case, table: Projected) -> DistinctInputs:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.model.native import adam_idle, adam_rows, distinct, why_not
+from seqtrain.model.engines.native import adam_idle, adam_rows, distinct, why_not
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 

@@ -15,8 +15,8 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.data.batching import plan_epoch
 from seqtrain.data.collate import collate
 from seqtrain.data.store import StoreBuilder
-from seqtrain.model import native
-from seqtrain.model.native import why_not
+from seqtrain.model.engines import native
+from seqtrain.model.engines.native import why_not
 from seqtrain.training import sparse
 from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.optimization import lr_at

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from seqtrain.model.native.checks import check_type
-from seqtrain.model.native.library import AdamRows, load_library
+from seqtrain.model.engines.native.checks import check_type
+from seqtrain.model.engines.native.library import AdamRows, load_library
 
 
 def distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:

@@ -8,27 +8,61 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
-from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.fused import DistinctInputs
-from seqtrain.model.native.call import Projected, Reading, allows_bfloat16, layer_parameters
-from seqtrain.model.native.checks import check_parameters, check_start, check_tokens, check_vectors
-from seqtrain.model.native.layer import run_layer
-from seqtrain.model.native.library import load_library, why_not
+from seqtrain.model.cells import GRU, Cell
+from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.native.call import Projected, Reading, allows_bfloat16, layer_parameters
+from seqtrain.model.engines.native.checks import (
+    check_parameters,
+    check_start,
+    check_tokens,
+    check_vectors,
+)
+from seqtrain.model.engines.native.layer import run_layer
+from seqtrain.model.engines.native.library import load_library, why_not
+from seqtrain.model.engines.native.projected import project
 
 
-def serves(encoder: nn.Module) -> TypeGuard[nn.GRU]:
-    """Return whether the native engine can run this module: a float32 GRU on the CPU."""
-    return (
-        not why_not()
-        and isinstance(encoder, nn.GRU)
-        and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in encoder.parameters())
-    )
+class NativeEngine(Engine):
+    """Calls the compiled library: float32 on the CPU."""
+
+    name = "native"
+    cells = (GRU,)
+    reads_distinct = True
+
+    @classmethod
+    def why_not(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
+        """Return in one line why it can't run; as `Engine.why_not`."""
+        absent = super().why_not(cell, device, dtype)
+        if not absent and device.type != "cpu":
+            absent = f"it has no kernels for {device.type}"
+        if not absent and dtype != torch.float32:
+            absent = f"native takes float32 alone, not {str(dtype).removeprefix('torch.')}"
+        return absent or why_not()
+
+    def run(
+        self,
+        encoder: nn.RNNBase,
+        inputs: PackedSequence | DistinctInputs,
+        start: Tensor | None = None,
+        *,
+        need_outputs: bool = True,
+    ) -> tuple[Tensor | None, Tensor]:
+        """Run all layers; as `Engine.run`."""
+        assert isinstance(encoder, nn.GRU), "why_not lets no other cell through"
+        h0 = None if start is None else start[0]
+        outputs, h_n = native_gru(inputs, encoder, h0, need_outputs=need_outputs)
+        return outputs, h_n.unsqueeze(0)
+
+    def project(self, table: Tensor, encoder: nn.RNNBase) -> Projected:
+        """Project a table once; as `Engine.project`."""
+        assert isinstance(encoder, nn.GRU), "why_not lets no other cell through"
+        return project(table, encoder)
 
 
 def native_gru(
@@ -89,12 +123,12 @@ def native_gru(
 
 def _read(inputs: PackedSequence | DistinctInputs, gru: nn.GRU) -> Reading:
     """Check the inputs; return what the first layer reads, but for its initial states."""
-    vectors: Tensor | Projected = (
-        inputs.data if isinstance(inputs, PackedSequence) else inputs.table
-    )
+    vectors = inputs.data if isinstance(inputs, PackedSequence) else inputs.table
     index = None if isinstance(inputs, PackedSequence) else inputs.index.contiguous()
     if isinstance(vectors, Tensor):
         vectors = vectors.to(torch.float32).contiguous()
+    elif not isinstance(vectors, Projected):
+        raise TypeError("inputs: projected for another engine than native")
     check_vectors(vectors, gru)
     tokens, batch = check_tokens(inputs.batch_sizes, index, len(vectors))
     return Reading(

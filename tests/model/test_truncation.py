@@ -1,4 +1,4 @@
-"""Truncated backpropagation and prediction in pieces, against one sequence at a time."""
+"""Truncated backpropagation and prediction in segments, against one sequence at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from seqtrain.data.collate import Batch
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.native import why_not
-from seqtrain.model.pieces import cut
+from seqtrain.model.engines.native import why_not
+from seqtrain.model.truncation import cut
 
 MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]
@@ -57,8 +57,8 @@ def truncated(model: SequenceClassifier, ids: Tensor, steps: int) -> Tensor:
         state = tuple(parts) if model.config.rnn == "lstm" else parts[0]
     outputs = []
     first = len(ids) % steps or steps
-    for piece in ids.split([first, *[steps] * ((len(ids) - first) // steps)]):
-        out, state = model.encoder(model.embedding(piece).unsqueeze(0), state)
+    for segment in ids.split([first, *[steps] * ((len(ids) - first) // steps)]):
+        out, state = model.encoder(model.embedding(segment).unsqueeze(0), state)
         outputs.append(out[0])
         state = tuple(s.detach() for s in state) if isinstance(state, tuple) else state.detach()
     states = torch.cat(outputs)
@@ -100,7 +100,7 @@ def test_as_many_steps_as_the_longest_sequence_has_give_the_full_gradient(
 
 @every_way
 @pytest.mark.parametrize("steps", [1, 5])
-def test_prediction_in_pieces_gives_equal_logits(
+def test_prediction_in_segments_gives_equal_logits(
     keys: dict[str, Any],
     steps: int,
     make_model: MakeModel,
@@ -122,7 +122,7 @@ def test_prediction_in_pieces_gives_equal_logits(
 @pytest.mark.parametrize("start", ["zeros", "learned"])
 @pytest.mark.parametrize("pooling", ["last", "mean", "max", "attention"])
 @pytest.mark.parametrize(("rnn", "engine"), ENGINES)
-def test_prediction_in_pieces_in_both_directions_gives_equal_logits_and_states(
+def test_prediction_in_segments_in_both_directions_gives_equal_logits_and_states(
     rnn: str,
     engine: str,
     pooling: str,
@@ -141,9 +141,9 @@ def test_prediction_in_pieces_in_both_directions_gives_equal_logits_and_states(
     with torch.no_grad():
         logits, states = model.carry(packed)
         monkeypatch.setattr(classifier, "PREDICTION_STEPS", steps)
-        in_pieces, states_in_pieces = model.carry(packed)
-    torch.testing.assert_close(in_pieces, logits, atol=1e-6, rtol=0)
-    torch.testing.assert_close(states_in_pieces, states, atol=1e-6, rtol=0)
+        in_segments, states_in_segments = model.carry(packed)
+    torch.testing.assert_close(in_segments, logits, atol=1e-6, rtol=0)
+    torch.testing.assert_close(states_in_segments, states, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "attention"])
@@ -161,20 +161,20 @@ def test_under_bfloat16_every_parameter_still_gets_its_gradient(
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 25))
-def test_pieces_hold_every_step_once_in_order_and_end_with_the_ends(
+def test_segments_hold_every_step_once_in_order_and_end_with_the_ends(
     lengths: list[int], steps: int
 ) -> None:
     lengths = sorted(lengths, reverse=True)
     rows = [torch.arange(length) + 100 * row for row, length in enumerate(lengths)]
-    pieces = [*cut(pack_sequence(rows), steps)]
+    segments = [*cut(pack_sequence(rows), steps)]
     found: list[list[int]] = [[] for _ in rows]
-    for _, piece in pieces:
-        assert len(piece.batch_sizes) <= steps
-        for row, part in enumerate(unpack(piece)):
+    for _, segment in segments:
+        assert len(segment.batch_sizes) <= steps
+        for row, part in enumerate(unpack(segment)):
             found[row] += part
     assert found == [row.tolist() for row in rows]
-    assert [later for later, _ in pieces] == [*range(len(pieces))][::-1]
-    assert [len(part) for part in unpack(pieces[-1][1])] == [min(steps, n) for n in lengths]
+    assert [later for later, _ in segments] == [*range(len(segments))][::-1]
+    assert [len(part) for part in unpack(segments[-1][1])] == [min(steps, n) for n in lengths]
 
 
 def unpack(packed: PackedSequence) -> list[list[int]]:

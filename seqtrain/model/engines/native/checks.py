@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.fused import PARAMETERS
-from seqtrain.model.native.call import Projected
+from seqtrain.model.cells import PARAMETERS
+from seqtrain.model.engines.native.call import Projected
 
 
 def check_parameters(gru: nn.GRU) -> None:

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqtrain.model.matmul import long_product, outer_product, product
+from seqtrain.model.engines.fused.matmul import long_product, outer_product, product
 
 BLOCK = 1024
 """Tokens of a block: enough to share the cost of an operation, few enough for the cache."""

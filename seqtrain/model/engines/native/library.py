@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from seqtrain.model.native.build import LIBRARY, sources_digest
+from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
 """Environment variable that forces a vector path: avx512, avx2 or portable; or off.

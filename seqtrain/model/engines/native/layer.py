@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqtrain.model.native.buffers import Buffers, Loan
-from seqtrain.model.native.call import Reading, address, describe
-from seqtrain.model.native.library import GruCall, Library
+from seqtrain.model.engines.native.buffers import Buffers, Loan
+from seqtrain.model.engines.native.call import Reading, address, describe
+from seqtrain.model.engines.native.library import GruCall, Library
 
 _buffers = Buffers()
 

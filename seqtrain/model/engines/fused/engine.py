@@ -10,36 +10,38 @@ H hidden size, L layers, D directions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.cells import GRU, PARAMETERS
+from seqtrain.model.engines.fused.recurrence import Block, Recurrence, cut_into_blocks
+from seqtrain.model.engines.interface import DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
-from seqtrain.model.recurrence import Block, Recurrence, cut_into_blocks
-
-if TYPE_CHECKING:
-    from seqtrain.model.native import Projected
-
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctInputs:
-    """Packed tokens many of which share a vector, so that each vector is projected once.
+class FusedEngine(Engine):
+    """Runs on every device and in every type of number."""
 
-    Attributes:
-        table: the distinct vectors (U, E); for the native engine they may be projected before.
-        index: row of the table of every packed token (N,), in PackedSequence's order.
-        batch_sizes: number of sequences at every step (T,), int64, on the CPU.
-    """
+    name = "fused"
+    cells = (GRU,)
+    reads_distinct = True
 
-    table: Tensor | Projected
-    index: Tensor
-    batch_sizes: Tensor
+    def run(
+        self,
+        encoder: nn.RNNBase,
+        inputs: PackedSequence | DistinctInputs,
+        start: Tensor | None = None,
+        *,
+        need_outputs: bool = True,
+    ) -> tuple[Tensor | None, Tensor]:
+        """Run all layers; as `Engine.run`."""
+        assert isinstance(encoder, nn.GRU), "why_not lets no other cell through"
+        h0 = None if start is None else start[0]
+        outputs, h_n = fused_gru(inputs, encoder, h0, need_outputs=need_outputs)
+        return outputs, h_n.unsqueeze(0)
 
 
 def fused_gru(

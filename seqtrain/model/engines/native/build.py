@@ -1,7 +1,8 @@
 """Build hook: compile the native engine with the system's C++ compiler, where there is one.
 
 Run by hatchling when seqtrain is installed or packed into a wheel, or by hand:
-`python seqtrain/model/native/build.py`. Without a working compiler the install goes on without.
+`python seqtrain/model/engines/native/build.py`. Without a working compiler the install goes on
+without.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ else:
                 return
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
-            build_data["artifacts"].append(f"/seqtrain/model/native/{LIBRARY}")
+            build_data["artifacts"].append(f"/seqtrain/model/engines/native/{LIBRARY}")
 
 
 if __name__ == "__main__":

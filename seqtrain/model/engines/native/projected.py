@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.native.call import (
+from seqtrain.model.engines.native.call import (
     Projected,
     Reading,
     address,
@@ -13,8 +13,8 @@ from seqtrain.model.native.call import (
     describe,
     layer_parameters,
 )
-from seqtrain.model.native.checks import check_parameters, check_vectors
-from seqtrain.model.native.library import load_library
+from seqtrain.model.engines.native.checks import check_parameters, check_vectors
+from seqtrain.model.engines.native.library import load_library
 
 
 @torch.no_grad()

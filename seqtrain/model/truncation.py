@@ -1,14 +1,14 @@
-"""Long sequences in bounded memory: piece by piece through time, each from the state before it.
+"""Long sequences in bounded memory: segment by segment through time, each from the state before.
 
-Sequences are cut backward from their ends, so that the last piece holds the last `steps` steps of
-each, and the first what is left over. In training this is truncated backpropagation through time
-(Williams & Peng 1990): states are carried from piece to piece, gradients are not. A loss on the
-last valid state then reaches the last `steps` steps, so the pieces before run forward alone. A loss
-on states pooled over all steps reaches all of them, each within its piece; a piece is run again
-when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
+Sequences are cut backward from their ends, so that the last segment holds the last `steps` time
+steps of each, and the first what is left over. In training this is truncated backpropagation
+through time (Williams & Peng 1990): states are carried from segment to segment, gradients are not.
+A loss on the last valid state then reaches the last `steps` time steps, so the segments before run
+forward alone. A loss on states pooled over all time steps reaches all of them, each within its
+segment; a segment is run again when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
 
 Legend of shapes: B batch, T longest length, N steps of all sequences, H hidden size, L layers,
-P parts of a state (h, and c of an LSTM).
+P parts of a state.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ Run = Callable[[PackedSequence, Tensor | None], tuple[Tensor | None, Tensor]]
 
 
 def cut(packed: PackedSequence, steps: int) -> Iterator[tuple[int, PackedSequence]]:
-    """Cut packed sequences into pieces of at most `steps` steps, the last ones full.
+    """Cut packed sequences into segments of at most `steps` steps, the last ones full.
 
-    Row i of a piece belongs to row i of the whole; a sequence shorter than others joins later.
+    Row i of a segment belongs to row i of the whole; a sequence shorter than others joins later.
 
     Args:
         packed: longest sequence first.
-        steps: of a piece at most, at least 1.
+        steps: of a segment at most, at least 1.
 
     Yields:
-        How many pieces come later, and the piece, packed, longest first; the last has all B rows.
+        How many segments come later, and the segment, packed, longest first; the last has all B
+        rows.
     """
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
@@ -59,16 +60,16 @@ def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> 
         run: the encoder.
         packed: longest sequence first.
         start: state before the first step.
-        steps: of a piece.
+        steps: of a segment.
 
     Shape:
         start: (P, L, B, H). Returns: the same.
     """
     learning, after = torch.is_grad_enabled(), start[:, :, :0]
-    for later, piece in cut(packed, steps):
-        state = _begin(piece, start, after)
+    for later, segment in cut(packed, steps):
+        state = _begin(segment, start, after)
         with torch.set_grad_enabled(learning and later == 0):
-            after = run(piece, state)[1]
+            after = run(segment, state)[1]
         # What autocast lowered without gradients must not serve where they are wanted.
         torch.clear_autocast_cache()
     return after
@@ -77,7 +78,7 @@ def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> 
 def pooled_states(
     run: Run, pooling: StepPooling, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor, Tensor]:
-    """Pool the states of all steps; gradients reach each, but not beyond its piece.
+    """Pool the states of all steps; gradients reach each, but not beyond its segment.
 
     Arguments are those of `last_states`.
 
@@ -88,9 +89,9 @@ def pooled_states(
     pooled, after = pooling.begin(start.shape[2], like=start), start[:, :, :0]
     if learning:
         pooled.requires_grad_()  # or checkpoint sees nothing to go back to
-    for _, piece in cut(packed, steps):
-        state = _begin(piece, start, after)
-        add = partial(_add, run, pooling, piece)
+    for _, segment in cut(packed, steps):
+        state = _begin(segment, start, after)
+        add = partial(_add, run, pooling, segment)
         if learning:
             pooled, after = checkpoint(add, pooled, state, use_reentrant=True)
         else:
@@ -101,9 +102,9 @@ def pooled_states(
 def both_directions(
     run: Run, pooling: StepPooling | None, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Do the same with one bidirectional layer, without gradients; every piece is run twice.
+    """Do the same with one bidirectional layer, without gradients; every segment is run twice.
 
-    First from the last piece to the first, to know where the backward direction begins in each;
+    First from the last segment to the first, to know where the backward direction begins in each;
     then from the first to the last, with both states known.
 
     Args:
@@ -111,43 +112,43 @@ def both_directions(
         pooling: of the states of all steps; None: they aren't wanted.
         packed: longest sequence first.
         start: state before the first step, and of the backward direction before the last.
-        steps: of a piece.
+        steps: of a segment.
 
     Shape:
         start: (P, 2, B, H). Returns: pooled (B, 2 * H) or as joined, and the last valid states.
     """
-    pieces = [piece for _, piece in cut(packed, steps)]
+    segments = [segment for _, segment in cut(packed, steps)]
     after, starts = start[:, 1:], []
     last = start.clone()
-    for piece in reversed(pieces):
-        rows = int(piece.batch_sizes[0])
+    for segment in reversed(segments):
+        rows = int(segment.batch_sizes[0])
         starts.append(after[:, :, :rows])
-        ends = run(piece, torch.cat((start[:, :1, :rows], starts[-1]), dim=1))[1]
+        ends = run(segment, torch.cat((start[:, :1, :rows], starts[-1]), dim=1))[1]
         after = ends[:, 1:].clone()  # a view would keep the states of all steps
         last[:, 1:, :rows] = after
     pooled, before = None, start[:, :1, :0]
-    for piece, backward in zip(pieces, reversed(starts), strict=True):
-        begin = torch.cat((_begin(piece, start[:, :1], before), backward), dim=1)
-        outputs, ends = run(piece, begin)
+    for segment, backward in zip(segments, reversed(starts), strict=True):
+        begin = torch.cat((_begin(segment, start[:, :1], before), backward), dim=1)
+        outputs, ends = run(segment, begin)
         before = ends[:, :1]
         if pooling is not None and outputs is not None:
             if pooled is None:
                 pooled = pooling.begin(start.shape[2], like=outputs)
-            pooled = pooling.add(pooled, outputs, piece.batch_sizes)
+            pooled = pooling.add(pooled, outputs, segment.batch_sizes)
     last[:, :1] = before
     finished = None if pooling is None or pooled is None else pooling.finish(pooled)
     return finished, last
 
 
 def _add(
-    run: Run, pooling: StepPooling, piece: PackedSequence, pooled: Tensor, state: Tensor
+    run: Run, pooling: StepPooling, segment: PackedSequence, pooled: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    outputs, after = run(piece, state)
+    outputs, after = run(segment, state)
     assert outputs is not None, "pooling asks for the states of all steps"
-    return pooling.add(pooled, outputs, piece.batch_sizes), after
+    return pooling.add(pooled, outputs, segment.batch_sizes), after
 
 
-def _begin(piece: PackedSequence, start: Tensor, before: Tensor) -> Tensor:
-    """Return the state before a piece: carried on, or the start of rows that begin with it."""
-    rows = int(piece.batch_sizes[0])
+def _begin(segment: PackedSequence, start: Tensor, before: Tensor) -> Tensor:
+    """Return the state before a segment: carried on, or the start of rows that begin with it."""
+    rows = int(segment.batch_sizes[0])
     return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.native.library import GruCall
+from seqtrain.model.engines.interface import ProjectedTable
+from seqtrain.model.engines.native.library import GruCall
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
+class Projected(ProjectedTable):
     """What each row of a table adds to the gates of a GRU's first layer.
 
     It stands for the table and the weights as they were: project again once either changed.

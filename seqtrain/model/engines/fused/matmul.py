@@ -2,7 +2,7 @@
 
 torch's own float32 products on the CPU go through MKL, which leaves AVX-512 unused on AMD:
 oneDNN takes half the time there. It compiles code for every new shape, which takes longer than
-the product, so long inputs are cut into pieces of few different lengths.
+the product, so long inputs are cut into parts of few different lengths.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-PIECE = 512
-"""Rows of a piece of a long product."""
+PART = 512
+"""Rows of a part of a long product."""
 
 GRAIN = 64
-"""A piece shorter than PIECE has a multiple of GRAIN rows, or fewer than GRAIN."""
+"""A part shorter than PART has a multiple of GRAIN rows, or fewer than GRAIN."""
 
 MIN_WORK = 1 << 20
 """Multiplications below which oneDNN's start-up costs more than its speed gains."""
@@ -69,9 +69,7 @@ def long_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
     """Multiply any number of rows by a transposed weight; arguments as for `product`."""
     if x.device.type != "cpu":
         return functional.linear(x, weight, bias)
-    return torch.cat(
-        [product(piece, weight, bias) for piece in x.split_with_sizes(_pieces(len(x)))]
-    )
+    return torch.cat([product(part, weight, bias) for part in x.split_with_sizes(_parts(len(x)))])
 
 
 def outer_product(x: Tensor, y: Tensor, dtype: torch.dtype) -> Tensor:
@@ -90,15 +88,15 @@ def outer_product(x: Tensor, y: Tensor, dtype: torch.dtype) -> Tensor:
     """
     if x.device.type != "cpu":
         return (x.T.to(dtype) @ y.to(dtype)).to(x.dtype)
-    pieces = _pieces(len(x))
+    parts = _parts(len(x))
     total = x.new_zeros(y.shape[1], x.shape[1])
-    for left, right in zip(y.split_with_sizes(pieces), x.split_with_sizes(pieces), strict=True):
+    for left, right in zip(y.split_with_sizes(parts), x.split_with_sizes(parts), strict=True):
         total += product(left.T, right.T.to(dtype))
     return total.T
 
 
-def _pieces(rows: int) -> list[int]:
+def _parts(rows: int) -> list[int]:
     """Cut a number of rows into few different lengths."""
-    whole, rest = divmod(rows, PIECE)
-    pieces = [PIECE] * whole + [rest - rest % GRAIN, rest % GRAIN]
-    return [piece for piece in pieces if piece]
+    whole, rest = divmod(rows, PART)
+    parts = [PART] * whole + [rest - rest % GRAIN, rest % GRAIN]
+    return [part for part in parts if part]

@@ -1,0 +1,102 @@
+"""What a recurrent cell is: its gates, the parts of its state, its work. The one file that says it.
+
+In each formula, x is an input, h a hidden state and c an LSTM's cell state; torch's parameters
+hold the gates one below the other, H rows each, in the order of the letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqtrain.config.schema import ModelConfig
+
+PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+"""Names of a layer's parameters in one direction, without `_l0` or `_l0_reverse` and so on."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A recurrent cell.
+
+    Attributes:
+        name: as model.rnn has it.
+        gates: blocks of H rows in each weight and bias.
+        parts: of its state: h, or h and c.
+        keeping_gate: number of the block that keeps the state; None: no gate does.
+        module: torch's module of this cell.
+        kernel: torch's function over padded or packed sequences, as that module calls it.
+        step: one time step: projected inputs (B, gates * H), recurrent products of the same shape,
+            and a state (P, B, H) -> the next state (P, B, H).
+    """
+
+    name: str
+    gates: int
+    parts: int
+    keeping_gate: int | None
+    module: type[nn.GRU | nn.LSTM | nn.RNN]
+    kernel: Callable[..., Any]
+    step: Callable[[Tensor, Tensor, Tensor], Tensor]
+
+    def products(self, input_size: int, hidden_size: int) -> int:
+        """Return the multiplications of one time step, in one layer and direction."""
+        return self.gates * hidden_size * (input_size + hidden_size)
+
+
+def cell_of(encoder: nn.RNNBase) -> Cell:
+    """Return the cell of torch's module."""
+    return next(cell for cell in CELLS.values() if isinstance(encoder, cell.module))
+
+
+def state_shape(config: ModelConfig) -> tuple[int, int, int]:
+    """Return the shape of one sequence's state: parts, layers, hidden.
+
+    Each direction of a layer counts as one of the layers, as in torch's h_n.
+    """
+    layers = config.num_layers * (2 if config.bidirectional else 1)
+    return CELLS[config.rnn].parts, layers, config.hidden_size
+
+
+def as_torch_takes(state: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """Return a state (P, …) as torch's modules and kernels take it: h, or the tuple h, c."""
+    parts = state.unbind()
+    return parts if len(parts) > 1 else parts[0]
+
+
+def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """Return h, or the tuple h, c as torch's modules return them, as one state (P, …)."""
+    return torch.stack(state) if isinstance(state, tuple) else state.unsqueeze(0)
+
+
+def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
+    """Cho et al. 2014, arXiv:1406.1078, the reset gate after the product, as torch has it."""
+    x_r, x_z, x_n = projected.chunk(3, 1)
+    h_r, h_z, h_n = recurrent.chunk(3, 1)
+    z = torch.sigmoid(x_z + h_z)
+    n = torch.tanh(x_n + torch.sigmoid(x_r + h_r) * h_n)
+    return (1 - z) * n + z * state
+
+
+def _lstm(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
+    """Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000."""
+    i, f, g, o = (projected + recurrent).chunk(4, 1)
+    c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
+    return torch.stack((torch.sigmoid(o) * torch.tanh(c), c))
+
+
+def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
+    """Elman 1990."""
+    return torch.tanh(projected + recurrent).unsqueeze(0)
+
+
+# Gates r, z, n: z keeps. Gates i, f, g, o: f keeps.
+GRU = Cell("gru", 3, 1, keeping_gate=1, module=nn.GRU, kernel=torch.gru, step=_gru)
+LSTM = Cell("lstm", 4, 2, keeping_gate=1, module=nn.LSTM, kernel=torch.lstm, step=_lstm)
+RNN = Cell("rnn", 1, 1, keeping_gate=None, module=nn.RNN, kernel=torch.rnn_tanh, step=_tanh)
+
+CELLS = {cell.name: cell for cell in (GRU, LSTM, RNN)}
+"""By the name that model.rnn has."""

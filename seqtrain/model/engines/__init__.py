@@ -1,0 +1,1 @@
+"""The engines: each computes a stack of recurrent layers over packed sequences in its own way."""
