@@ -23,7 +23,7 @@ from seqtrain.data.digests import digest_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import SeqtrainError
 
-FORMAT = 3
+FORMAT = 5
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400

@@ -21,8 +21,8 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
-from seqtrain.data.splits import stratified_split
-from seqtrain.data.store import SequenceStore, side_by_side
+from seqtrain.data.splits import equal_rows, stratified_split
+from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
@@ -192,9 +192,10 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     data = config.data
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
-    fitting = Fitting(data, reading, _train_bpe(config, reading) if bpe else None)
+    merges, held_out = _train_bpe(config, reading) if bpe else (None, None)
+    fitting = Fitting(data, reading, merges)
     read = read_encoded(fitting.read, data.train, reading)
-    parts, reports = _parts(config, *read)
+    parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
     more = [(key, path) for key, path in data_files(config) if key.startswith("pretraining.")]
     for key, file in more:
@@ -233,13 +234,15 @@ def _read_unlabelled(
 
 
 def _parts(
-    config: Config, read: SequenceStore, report: EncodingReport
+    config: Config, read: SequenceStore, report: EncodingReport, held_out: Ints | None
 ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-    """Part what was read of the train file as data.validation says."""
+    """Part what was read of the train file as data.validation says; equal rows stay together."""
     fraction = config.data.validation
     if not isinstance(fraction, float):
         return {"train": read}, {"train": report}
-    rows, held_out = stratified_split(read.labels, fraction, config.seed)
+    if held_out is None:
+        _, held_out = stratified_split(read.labels, fraction, config.seed, equal_rows(read))
+    rows = np.delete(np.arange(len(read)), held_out)
     parts = {"train": read.selection(rows), "validation": read.selection(held_out)}
     reports = {
         "train": replace(report, held_out=len(held_out)),
@@ -248,23 +251,30 @@ def _parts(
     return parts, reports
 
 
-def _train_bpe(config: Config, reading: ReadOptions) -> str:
-    """Learn merges from the training part alone: one pass for the labels, one for the texts."""
+def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, Ints]:
+    """Learn merges from the training part alone; return them, and the rows held out.
+
+    One pass for labels and which texts are equal, one for the texts.
+    """
     data = config.data
 
-    def kept() -> Iterator[Example]:
+    def kept() -> Iterator[tuple[str | None, str]]:
         for example in read_examples(data.train, reading):
-            if str(example.sequence).strip() or data.empty == "unk":
-                yield example
+            text = str(example.sequence).strip()
+            if text or data.empty == "unk":
+                yield example.label, text.lower() if data.lowercase else text
 
     numbers: dict[str | None, int] = {}
-    labels = [numbers.setdefault(example.label, len(numbers)) for example in kept()]
-    chosen = np.ones(len(labels), dtype=bool)
+    rows = [(numbers.setdefault(label, len(numbers)), hash(text)) for label, text in kept()]
+    labels, texts = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    held_out = np.zeros(0, dtype=np.int64)
     if isinstance(data.validation, float):
-        _, held_out = stratified_split(np.array(labels), data.validation, config.seed)
-        chosen[held_out] = False
-    texts = (str(example.sequence) for example, keep in zip(kept(), chosen, strict=True) if keep)
-    return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+        _, held_out = stratified_split(labels, data.validation, config.seed, texts)
+    chosen = np.ones(len(rows), dtype=bool)
+    chosen[held_out] = False
+    train = (text for (_, text), keep in zip(kept(), chosen, strict=True) if keep)
+    merges = train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+    return merges, held_out
 
 
 def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
@@ -273,8 +283,8 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
         if len(store) == 0:
             value = getattr(data, name)
             hint = (
-                f"{value:g} of train's rows is none, for each class keeps one in train; hold out "
-                "more, or see whether data.label is the right column"
+                f"{value:g} of train's rows is none, for each class keeps one in train, and equal "
+                "sequences stay together; hold out more, or see whether data.label is right"
                 if isinstance(value, float)
                 else "no rows are left, for every sequence is empty (data.empty: drop)"
             )

@@ -47,13 +47,13 @@ def stratified_split(
 
 
 def _up_to(wanted: int, sizes: Ints) -> Ints:
-    """Choose sets in their order that hold as many rows as wanted together, none more."""
+    """Choose sets in their order that hold as many rows as wanted together, or nearly so."""
     chosen, total = [], 0
     for place, size in enumerate(sizes.tolist()):
-        if total + size <= wanted:
+        if size < 2 * (wanted - total):  # nearer with it than without
             chosen.append(place)
             total += size
-        if total == wanted:
+        if total >= wanted:
             break
     return np.array(chosen, dtype=np.int64)
 

@@ -81,7 +81,7 @@ def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path
         {"lowercase": False},
         {"max_length": 2},
         {"max_vocab_size": 4},
-        {"tokenizer": "char"},
+        {"tokenizer": "char", "max_length": None},
         {"validation": 0.3},
         {"test": None},
         {"seed": 1},
