@@ -111,6 +111,9 @@ def fit_ngrams(
 
     Shape:
         values: (N,). offsets: (B + 1,).
+
+    Raises:
+        ValueError: no sequence is long enough for one.
     """
     tally = _Tally()
     for part_values, part_offsets in _parts(values, offsets):

@@ -18,6 +18,7 @@ from seqtrain.data.digests import digest
 from seqtrain.data.encoding import EncodingReport, read_encoded
 from seqtrain.data.examples import Example, shorten
 from seqtrain.data.fitting import Fitting
+from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.files import display_name
@@ -154,7 +155,11 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
         versions.append(bpe_version())
     pretraining = config.pretraining.objective is not None, config.pretraining.data
-    return cache.content_key([config.data.model_dump(), seed, digests, versions, pretraining])
+    model = config.model
+    grams = model.subwords, model.ngrams, model.max_ngrams if model.ngrams else None
+    return cache.content_key(
+        [config.data.model_dump(), seed, digests, versions, pretraining, grams]
+    )
 
 
 def _entry_values(data: PreparedData) -> dict[str, Any]:
@@ -193,7 +198,9 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
     merges, held_out = _train_bpe(config, reading) if bpe else (None, None)
-    fitting = Fitting(data, reading, merges)
+    subwords = config.model.subwords
+    sizes = None if subwords is None else (subwords[0], subwords[1])
+    fitting = Fitting(data, reading, merges, sizes)
     read = read_encoded(fitting.read, data.train, reading)
     parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
@@ -202,23 +209,44 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
         parts[key], reports[key] = _read_unlabelled(fitting, data, file)
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
+    preprocessing = replace(fitted.preprocessing, ngrams=_fit_ngrams(config, splits["train"]))
     unlabelled = None
     if config.pretraining.objective is not None:
         stores = [splits["train"], *(splits.pop(key) for key, _ in more)]
         unlabelled = side_by_side(stores) if more else stores[0]
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
-            encode = fitted.preprocessing.encode
+            encode = preprocessing.encode
             splits[name], reports[name] = read_encoded(encode, path, read_options(data, path))
     return PreparedData(
         splits,
-        fitted.preprocessing,
+        preprocessing,
         reports,
         fitted.eligible_tokens,
         digests,
         from_cache=False,
         unlabelled=unlabelled,
     )
+
+
+def _fit_ngrams(config: Config, train: SequenceStore) -> NgramVocabulary | None:
+    """Choose the n-grams of model.ngrams."""
+    sizes = config.model.ngrams
+    if sizes is None or not len(train):
+        return None
+    try:
+        return fit_ngrams(
+            train.values,
+            train.offsets,
+            shortest=sizes[0],
+            longest=sizes[1],
+            most=config.model.max_ngrams,
+        )
+    except ValueError:
+        raise DataError(
+            f"model.ngrams: no sequence of train has {sizes[0] - 2} tokens, as an n-gram of "
+            f"{sizes[0]} needs (both ends count); lower it"
+        ) from None
 
 
 def _read_unlabelled(

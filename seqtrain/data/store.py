@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.data import growing
 from seqtrain.data.growing import GrowingArray, blocks, joined
+from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
 UNKNOWN_LABEL = -1
@@ -31,9 +32,13 @@ class SequenceStore:
             number of the row through all of them, in the order of their names.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
             rows stand in order; -1: alone. None: all are alone.
+        spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere. None where
+            spelling doesn't count (model.subwords).
+        words: the character n-grams of the words that the vocabulary lacks; None as spellings.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups: (B,).
+        spellings: (N,) int32.
 
     Raises:
         ValueError: offsets don't rise from 0 to N, or a sequence has no steps.
@@ -44,6 +49,8 @@ class SequenceStore:
     labels: Ints
     lines: Ints
     groups: Ints | None = None
+    spellings: npt.NDArray[np.int32] | None = None
+    words: WordGrams | None = None
 
     def __post_init__(self) -> None:
         offsets, rows = self.offsets, len(self.labels)
@@ -81,10 +88,14 @@ class SequenceStore:
         ends = np.cumsum(self.lengths[rows])
         step = self.values[:1].nbytes
         cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
-        values = joined(self.__getitems__(part).values for part in np.split(rows, cuts))
-        groups = None if self.groups is None else self.groups[rows]
+        parts = np.split(rows, cuts)
+        values = joined(self.__getitems__(part).values for part in parts)
+        spellings = None
+        if self.spellings is not None:
+            known, lengths = self.spellings, self.lengths
+            spellings = joined(known[self._places(part, lengths[part])[1]] for part in parts)
         offsets = np.concatenate(([0], ends))
-        return SequenceStore(values, offsets, self.labels[rows], self.lines[rows], groups)
+        return self._of_rows(rows, values, offsets, spellings)
 
     def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
         """Return the first steps of these rows, as many as lengths says, as a store of their own.
@@ -92,11 +103,33 @@ class SequenceStore:
         Shape:
             rows, lengths: (P,); a row may come again with another length.
         """
+        offsets, steps = self._places(rows, lengths)
+        spellings = None if self.spellings is None else self.spellings[steps]
+        return self._of_rows(rows, self.values[steps], offsets, spellings)
+
+    def _places(self, rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+        """Return where the first steps of these rows begin side by side, and where each stands."""
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        groups = None if self.groups is None else self.groups[rows]
-        values, labels, lines = self.values[steps], self.labels[rows], self.lines[rows]
-        return SequenceStore(values, offsets, labels, lines, groups)
+        starts = self.offsets[rows] - offsets[:-1]
+        return offsets, np.arange(offsets[-1]) + np.repeat(starts, lengths)
+
+    def _of_rows(
+        self,
+        rows: Ints,
+        values: npt.NDArray[Any],
+        offsets: Ints,
+        spellings: npt.NDArray[np.int32] | None,
+    ) -> SequenceStore:
+        """Return a store of these steps, with what is known of their rows."""
+        return SequenceStore(
+            values,
+            offsets,
+            self.labels[rows],
+            self.lines[rows],
+            None if self.groups is None else self.groups[rows],
+            spellings,
+            self.words,
+        )
 
 
 class StoreBuilder:
@@ -128,16 +161,25 @@ class StoreBuilder:
 
     def build(self) -> SequenceStore:
         """Return what was added; the builder's memory is shared, so add no more afterwards."""
-        columns = (np.frombuffer(a, dtype=np.int64) for a in (self._labels, self._lines))
-        offsets = np.frombuffer(self._offsets, dtype=np.int64)
-        return SequenceStore(self._values.build(), offsets, *columns)
+        offsets, labels, lines = (
+            np.frombuffer(a, dtype=np.int64) for a in (self._offsets, self._labels, self._lines)
+        )
+        return SequenceStore(self._values.build(), offsets, labels, lines)
 
 
 def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
-    """Return the sequences of all stores as one store without groups."""
+    """Return the sequences of all stores, which number unknown words alike, without groups."""
     values = joined(block for store in stores for block in blocks(store.values))
     labels, lines, lengths = (
         np.concatenate([getattr(store, name) for store in stores])
         for name in ("labels", "lines", "lengths")
     )
-    return SequenceStore(values, np.append(0, lengths.cumsum()), labels, lines)
+    offsets = np.append(0, lengths.cumsum())
+    store = SequenceStore(values, offsets, labels=labels, lines=lines)
+    spelled = [each.spellings for each in stores if each.spellings is not None]
+    if not spelled:
+        return store
+    if any(each.words is not stores[0].words for each in stores):
+        raise ValueError("the stores number unknown words differently")
+    spellings = joined(block for each in spelled for block in blocks(each))
+    return replace(store, spellings=spellings, words=stores[0].words)

@@ -10,8 +10,6 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.store import Ints
-
 BUCKETS = 2**15
 """Rows of the table that n-grams share."""
 MOST_GRAMS = 1024
@@ -31,7 +29,7 @@ class WordGrams:
     """
 
     buckets: npt.NDArray[np.int32]
-    offsets: Ints
+    offsets: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -66,9 +66,9 @@ class ConvolutionLayer(nn.Module):
         self.norm = nn.BatchNorm1d(width)
         self.initialize()
 
-    def initialize(self) -> None:
+    def initialize(self, generator: torch.Generator | None = None) -> None:
         """Draw the weight as for ReLU (He et al. 2015, arXiv:1502.01852); reset the statistics."""
-        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu", generator=generator)
         self.norm.reset_parameters()
 
     def lengths(self, lengths: Tensor) -> Tensor:

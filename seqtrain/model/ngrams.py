@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -57,19 +58,32 @@ class NgramClassifier(nn.Module):
         sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
     """
 
-    keys: Tensor
-    idf: Tensor
-
     def __init__(self, vocabulary: NgramVocabulary, num_classes: int, vocab_size: int) -> None:
         super().__init__()
         self.vocabulary = vocabulary
         self.vocab_size = vocab_size
         self.sparse = False
-        # They are saved as preprocessing, not as weights.
-        self.register_buffer("keys", torch.tensor(vocabulary.keys), persistent=False)
-        self.register_buffer("idf", torch.tensor(vocabulary.idf), persistent=False)
         self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
         self.bias = nn.Parameter(torch.zeros(num_classes))
+        # No buffers: they belong to the preprocessing, and are saved with it.
+        self._tables: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def keys(self) -> Tensor:
+        """The vocabulary's keys, (K,), on the device of the weight."""
+        return self._on_device()[0]
+
+    @property
+    def idf(self) -> Tensor:
+        """The vocabulary's idf, (K,), on the device of the weight."""
+        return self._on_device()[1]
+
+    def _on_device(self) -> tuple[Tensor, Tensor]:
+        device = self.weight.device
+        if self._tables is None or self._tables[0].device != device:
+            keys, idf = np.array(self.vocabulary.keys), np.array(self.vocabulary.idf)
+            self._tables = torch.from_numpy(keys).to(device), torch.from_numpy(idf).to(device)
+        return self._tables
 
     @torch.no_grad()
     def initialize(self) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seqtrain.data.spellings import Grams
 from seqtrain.data.subwords import BUCKETS, WordGrams
 from seqtrain.data.vocabulary import UNK
 
@@ -27,29 +28,25 @@ class Subwords(nn.Module):
         sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
     """
 
-    buckets: Tensor
-    offsets: Tensor
-
     def __init__(self, vocabulary: WordGrams, embedding_dim: int) -> None:
         super().__init__()
         self.sparse = False
-        # They follow from the vocabulary's words, so they aren't saved.
-        self.register_buffer("buckets", torch.tensor(vocabulary.buckets).long(), persistent=False)
-        self.register_buffer("offsets", torch.tensor(vocabulary.offsets), persistent=False)
+        self.vocabulary = vocabulary
         self.weight = nn.Parameter(torch.empty(BUCKETS, embedding_dim))
+        self._known: Grams | None = None
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.vocabulary)
 
-    def initialize(self, std: float) -> None:
+    def initialize(self, std: float, generator: torch.Generator | None = None) -> None:
         """Draw the weight from a normal distribution of this standard deviation."""
-        nn.init.normal_(self.weight, std=std)
+        nn.init.normal_(self.weight, std=std, generator=generator)
 
     def rows(self, ids: Tensor) -> Tensor:
         """Return the rows of the word embedding that ids have: <unk>'s beyond the vocabulary."""
         return torch.where(ids < len(self), ids, UNK)
 
-    def forward(self, ids: Tensor, unknown: WordGrams | None = None) -> Tensor:
+    def forward(self, ids: Tensor, unknown: Grams | None = None) -> Tensor:
         """Return the sums of the n-grams' vectors, each divided by the root of their number.
 
         Args:
@@ -66,23 +63,15 @@ class Subwords(nn.Module):
         share = counts.clamp(min=1).rsqrt().to(table.dtype).repeat_interleave(counts)
         return functional.embedding_bag(index, table, starts, mode="sum", per_sample_weights=share)
 
-    def _grams(self, ids: Tensor, unknown: WordGrams | None) -> tuple[Tensor, Tensor]:
+    def _grams(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
         """Return the buckets of words one after another, and how many each has."""
+        if self._known is None or self._known.buckets.device != ids.device:
+            self._known = Grams.of(self.vocabulary).to(ids.device)
         known = int(torch.searchsorted(ids, len(self)))
-        parts = [_gather(self.buckets, self.offsets, ids[:known])]
+        parts = [self._known.gather(ids[:known])]
         if known < len(ids):
             if unknown is None:
                 raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
-            buckets = torch.tensor(unknown.buckets, device=ids.device).long()
-            offsets = torch.tensor(unknown.offsets, device=ids.device)
-            parts.append(_gather(buckets, offsets, ids[known:] - len(self)))
+            parts.append(unknown.gather(ids[known:] - len(self)))
         buckets, counts = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         return buckets, counts
-
-
-def _gather(values: Tensor, offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the values of some rows one after another, and how many each has."""
-    starts, counts = offsets[rows], offsets[rows + 1] - offsets[rows]
-    total = counts.cumsum(0)
-    index = torch.arange(int(total[-1]) if len(total) else 0, device=rows.device)
-    return values[index + (starts - total + counts).repeat_interleave(counts)], counts

@@ -117,3 +117,8 @@ def test_keys_stay_as_they_are() -> None:
 def test_what_cannot_be_a_vocabulary_is_refused(keys: list[int], idf: list[float]) -> None:
     with pytest.raises(ValueError, match="n-grams"):
         NgramVocabulary(1, 2, np.array(keys, dtype=np.int64), np.array(idf, dtype=np.float32))
+
+
+def test_sequences_too_short_for_any_are_refused() -> None:
+    with pytest.raises(ValueError, match="n-grams"):
+        fit_ngrams(*flat([[2], [3]]), shortest=4, longest=5, most=9)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqtrain.data.spellings import Grams
 from seqtrain.data.subwords import buckets_of, word_grams
 from seqtrain.model.subwords import Subwords
 
@@ -30,7 +31,7 @@ def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number
     model = make()
     ids = torch.tensor([0, 2, 3, 4, 6, 7])
     expected = [by_hand(model, (WORDS + UNKNOWN)[i]) for i in ids.tolist()]
-    found = model(ids, word_grams(UNKNOWN, 3, 5))
+    found = model(ids, Grams.of(word_grams(UNKNOWN, 3, 5)))
     torch.testing.assert_close(found, torch.stack(expected))
 
 
@@ -41,7 +42,7 @@ def test_words_that_the_vocabulary_lacks_have_the_row_of_unk() -> None:
 def test_a_word_is_the_same_known_or_unknown() -> None:
     model = make()
     known = model(torch.tensor([2]))
-    unknown = model(torch.tensor([len(WORDS)]), word_grams(["card"], 3, 5))
+    unknown = model(torch.tensor([len(WORDS)]), Grams.of(word_grams(["card"], 3, 5)))
     assert torch.equal(known, unknown)
 
 
