@@ -7,68 +7,40 @@
     classifier.predict(["move 20 from savings to checking"])[0].label
     seqtrain.evaluate(run).scores.accuracy
 
-Importing it is light: torch comes with the first use of a name below.
+Importing it is light: torch comes with the first use of a name. Which names there are, and where
+each is defined, stands in `__init__.pyi`, for type checkers and for the code below.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from seqtrain.config import Config, load_config
-    from seqtrain.workflows.check import check
-    from seqtrain.workflows.classifier import Classifier, Prediction, load
-    from seqtrain.workflows.compare import compare
-    from seqtrain.workflows.evaluate import evaluate
-    from seqtrain.workflows.events import Run
-    from seqtrain.workflows.fit import fit
-    from seqtrain.workflows.predict import predict
-    from seqtrain.workflows.reconstruct import reconstruct
-    from seqtrain.workflows.steps import predict_steps
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Config": "seqtrain.config",
-    "load_config": "seqtrain.config",
-    "check": "seqtrain.workflows.check",
-    "Classifier": "seqtrain.workflows.classifier",
-    "Prediction": "seqtrain.workflows.classifier",
-    "load": "seqtrain.workflows.classifier",
-    "compare": "seqtrain.workflows.compare",
-    "evaluate": "seqtrain.workflows.evaluate",
-    "Run": "seqtrain.workflows.events",
-    "fit": "seqtrain.workflows.fit",
-    "predict": "seqtrain.workflows.predict",
-    "predict_steps": "seqtrain.workflows.steps",
-    "reconstruct": "seqtrain.workflows.reconstruct",
-}
 
-__all__ = [
-    "Classifier",
-    "Config",
-    "Prediction",
-    "Run",
-    "__version__",
-    "check",
-    "compare",
-    "evaluate",
-    "fit",
-    "load",
-    "load_config",
-    "predict",
-    "predict_steps",
-    "reconstruct",
-]
+@cache
+def _homes() -> dict[str, str]:
+    """Read the module of each public name off the stub."""
+    import ast
+
+    stub = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    return {
+        alias.name: str(node.module)
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name == "__all__":
+        return __dir__()
+    if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module 'seqtrain' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_homes()[name]), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*_homes(), "__version__"]

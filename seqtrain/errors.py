@@ -11,12 +11,6 @@ SeqtrainError
 from __future__ import annotations
 
 import errno
-import re
-
-LINE_LIMIT = 189
-"""Characters of a problem at most: with the program's name before it a line has fewer than 200."""
-PATH_KEPT = 40
-"""Characters of a long path's end that a message keeps at least."""
 
 MACHINE_FAULTS = {
     getattr(errno, name)
@@ -24,22 +18,6 @@ MACHINE_FAULTS = {
     if hasattr(errno, name)
 }
 """Causes of an OSError that lie with the machine, not with what it was given."""
-
-
-def printable(text: str) -> str:
-    """Escape the control characters of a text, so that it is safe on a terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def one_line(problem: str) -> str:
-    """Bring a problem to one line of at most `LINE_LIMIT` characters: long paths keep their end."""
-    line = printable(problem)
-    for path in sorted(re.findall(r"/[^\s:;,()']+", line), key=len, reverse=True):
-        excess = len(line) - LINE_LIMIT
-        kept = max(PATH_KEPT, len(path) - excess - 1)
-        if excess > 0 and kept < len(path) - 1:
-            line = line.replace(path, f"…{path[-kept:]}", 1)
-    return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"
 
 
 class SeqtrainError(Exception):

@@ -1,68 +1,201 @@
-"""README's commands: the first one trains, and all of them parse."""
+"""The documents: commands run or parse, links lead somewhere, tables are whole."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
 
 from seqtrain.cli.main import app, run
-from seqtrain.config import config_from_mapping, render_config
+from seqtrain.config import config_from_mapping, key_reference, load_config, render_config
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(sh|bash)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+ROOMS_WITH_DOCUMENTS = ("configs", "data", "seqtrain", "tests")
+DOCUMENTS = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (
+        ROOT / "README.md",
+        *(path for room in ROOMS_WITH_DOCUMENTS for path in sorted((ROOT / room).rglob("*.md"))),
+    )
+}
+README = DOCUMENTS["README.md"]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = {name: FENCED.findall(text) for name, text in DOCUMENTS.items()}
+PROSE = {name: FENCED.sub("", text) for name, text in DOCUMENTS.items()}
+SPANS = [
+    " ".join(code.split()) for text in PROSE.values() for code in re.findall(r"`([^`]+)`", text)
+]
+SET_UP = [block for language, block in BLOCKS["README.md"] if language == "sh"]
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+OPTIONS = {
+    name: {option for parameter in command.params for option in parameter.opts}
+    for name, command in {"": typer.main.get_command(app), **COMMANDS}.items()
+}
 SMALLEST = {"data": {"train": "a.tsv", "sequence": "text", "label": "label"}}
-SET_UP = [block for language, block in BLOCKS if language == "sh"]
+SECTION_KEYS = re.compile(r"(?:data|batching|model|training|pretraining)\.[a-z][a-z_]+\b(?!\.)")
+REGENERATE = (
+    "sed -i '/^| key |/,$d' configs/README.md; seqtrain config --reference >> configs/README.md"
+)
 
 
-def commands(block: str) -> list[list[str]]:
+def seqtrain_commands(block: str) -> list[list[str]]:
     """Return the words of every `seqtrain …` command of a block, pipes and $(…) taken apart."""
     joined = block.replace("\\\n", " ")
     found = re.findall(r"(?:^|[|;(&]|\$ )\s*seqtrain\s+([^|;&)\n>]*)", joined, re.MULTILINE)
     return [shlex.split(words.split(" < ")[0], comments=True) for words in found]
 
 
-COMMANDS = [words for _, block in BLOCKS for words in commands(block)]
+IN_BLOCKS = [
+    words
+    for blocks in BLOCKS.values()
+    for language, block in blocks
+    if language in ("sh", "bash")
+    for words in seqtrain_commands(block)
+]
+IN_PROSE = [span.split()[1:] for span in SPANS if span.startswith("seqtrain ")]
+
+
+def known_keys() -> set[str]:
+    """Return every key of a config with its section."""
+    section, keys = "", set()
+    for line in render_config(config_from_mapping(SMALLEST)).splitlines():
+        if not line.startswith(" "):
+            section = line.split(":")[0]
+        keys.add(f"{section}.{line.split(':')[0].strip()}" if line.startswith(" ") else section)
+    return keys
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the data and the configs that ship, the quickstart in one epoch."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    shutil.copytree(ROOT / "data", folder / "data")
+    quickstart = folder / "configs" / "quickstart.yaml"
+    text = re.sub(r"max_epochs: \d+", "max_epochs: 1", quickstart.read_text(encoding="utf-8"))
+    quickstart.write_text(text, encoding="utf-8")
+    return folder
 
 
 def test_first_block_trains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fit = commands(SET_UP[0])[-1]
+    fit = seqtrain_commands(SET_UP[0])[-1]
     assert fit == ["fit", "configs/quickstart.yaml"]
-    shutil.copytree(ROOT / "configs", tmp_path / "configs")
-    shutil.copytree(ROOT / "data", tmp_path / "data")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(workplace)
     with pytest.raises(SystemExit) as ended:
-        run([*fit, "--set", "training.max_epochs=1"])
+        run(fit)
     assert ended.value.code == 0
-    assert (tmp_path / capsys.readouterr().out.strip() / "best" / "model.safetensors").is_file()
+    assert (workplace / capsys.readouterr().out.strip() / "best" / "model.safetensors").is_file()
 
 
 def test_second_block_runs_the_tests() -> None:
     assert "pytest" in SET_UP[1]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_python_session_runs(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (session,) = (block for language, block in BLOCKS["README.md"] if language == "python")
+    monkeypatch.chdir(workplace)
+    exec(compile(session, "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("runs")
+    assert sum("_" in line and "(" not in line for line in lines) >= 600  # a label per row
+
+
+def test_own_data_config_is_valid(tmp_path: Path) -> None:
+    (text,) = (block for language, block in BLOCKS["README.md"] if language == "yaml")
+    (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
+    assert load_config(tmp_path / "my.yaml").data.sequence == ["title", "body"]
+
+
+@pytest.mark.parametrize("words", IN_BLOCKS, ids=" ".join)
 def test_command_parses(words: list[str]) -> None:
-    verbs = {verb.name: verb for verb in app.registered_commands}
-    name, *rest = [word for word in words if word not in ("--debug", "--version", "--help")]
-    assert name in verbs
-    typer.main.get_command(app).commands[name].make_context(name, rest).close()
+    name, *rest = words
+    COMMANDS[name].make_context(name, list(rest)).close()  # empties the list
+    if rest[:1] and rest[0].startswith("configs/"):
+        sets = [value for flag, value in pairwise(rest) if flag == "--set"]
+        load_config(ROOT / rest[0], sets)
 
 
-def test_the_config_table_holds_every_key_with_its_default() -> None:
-    section = ""
-    for line in render_config(config_from_mapping(SMALLEST)).splitlines():
-        key, value = line.strip().split(": ", 1) if ": " in line else (line.strip(":"), "")
-        if not value:
-            section = key
-            continue
-        name = f"{section}.{key}" if line.startswith(" ") else key
-        (row,) = (row for row in README.splitlines() if row.startswith(f"| `{name}` |"))
-        assert row.split(" | ")[1] in ("required", "required*", value)
+@pytest.mark.parametrize("words", IN_PROSE, ids=" ".join)
+def test_command_in_prose_exists(words: list[str]) -> None:
+    name = words[0] if words[0] in COMMANDS else ""
+    flags = {word.split("=")[0] for word in words if word.startswith("--")}
+    assert name or words[0].startswith("--")
+    assert flags <= OPTIONS[name]
+
+
+def test_every_command_is_documented() -> None:
+    rows = re.findall(r"^\| `seqtrain (\w+)[^|]*\|[^|]*\|(.*)\|$", README, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(COMMANDS)
+    for name, cell in rows:
+        assert set(re.findall(r"`(--[\w-]+)", cell)) <= OPTIONS[name]
+
+
+def test_keys_named_in_documents_exist() -> None:
+    named = {
+        key
+        for span in SPANS
+        if "/" not in span and not span.endswith((".py", ".md"))
+        for key in SECTION_KEYS.findall(span)
+    }
+    assert named
+    assert named <= known_keys()
+
+
+def test_scripts_and_tests_named_in_documents_exist() -> None:
+    named = {
+        path
+        for text in DOCUMENTS.values()
+        for path in re.findall(r"(?:pytest|python) ((?:tests|data)/\S+\.py)", text)
+    }
+    assert named
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that a Markdown viewer gives to the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", text), re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", PROSE[name])
+    local = [link for link in links if "://" not in link]
+    broken = []
+    for link in local:
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        exists = target.is_file()
+        if not exists or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", [name for name, text in PROSE.items() if "\n- [" in text])
+def test_table_of_contents_is_whole(name: str) -> None:
+    listed = re.findall(r"^- \[(.+)\]\(#.+\)$", PROSE[name], re.MULTILINE)
+    assert listed == re.findall(r"^## (.+)$", PROSE[name], re.MULTILINE)
+
+
+def test_front_page_leads_to_every_document() -> None:
+    own = {name for name in DOCUMENTS if name.count("/") < 3 and name != "README.md"}
+    reachable = set(re.findall(r"\]\(([^)#]+\.md)", README))
+    inner = {
+        f"data/{found}" for found in re.findall(r"\(([^)#]+\.md)", DOCUMENTS["data/README.md"])
+    }
+    assert own - reachable - inner == set()
+
+
+def test_key_reference_equals_the_schema() -> None:
+    document = DOCUMENTS["configs/README.md"]
+    assert document.endswith("\n" + key_reference()), REGENERATE

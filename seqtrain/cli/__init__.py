@@ -1,1 +1,1 @@
-"""The command line: a thin verb a file over `workflows`; free of torch until a verb runs."""
+"""The command line. It imports torch only when a command runs."""

@@ -34,14 +34,14 @@ def compare(
     settings = load_config(config, overrides or [])
 
     from seqtrain.cli.compare_chart import check_chart, draw_chart
-    from seqtrain.cli.console import note, warn
+    from seqtrain.cli.output.console import note, warn
 
     check_chart(chart, force=force)
     note(f"measuring for {seconds} s, in turns")
 
-    from seqtrain.cli.json_line import json_line
     from seqtrain.cli.progress import Progress
     from seqtrain.runs.files import write_atomically
+    from seqtrain.text import json_line
     from seqtrain.workflows.compare import compare as run_comparison
 
     with Progress() as progress:

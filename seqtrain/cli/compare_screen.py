@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from seqtrain.cli.compare_sections import sections
-from seqtrain.cli.console import stdout_console
+from seqtrain.cli.output.console import stdout_console
 from seqtrain.workflows.compare import Comparison
 from seqtrain.workflows.recommendation import Row, Speed
 

@@ -1,23 +1,26 @@
-"""The program: gathers the verbs, and turns every ending into its exit code."""
+"""The program: gathers the commands, and turns every ending into its exit code."""
 
 from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import Annotated, TextIO
 
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import check, compare, config, evaluate, fit, predict, reconstruct
-from seqtrain.cli.second_interrupt import INTERRUPTED, ended_by_second_interrupt
+from seqtrain.cli import compare
+from seqtrain.cli.commands import check, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import MACHINE_FAULTS, SeqtrainError, one_line, printable
+from seqtrain.errors import MACHINE_FAULTS, SeqtrainError
+from seqtrain.signals import (
+    INTERRUPTED,
+    code_of_signal,
+    ended_by_second_interrupt,
+    ended_by_signals,
+)
+from seqtrain.text import one_line, printable
 
 app = typer.Typer(
     name="seqtrain",
@@ -35,7 +38,6 @@ app.command("compare")(compare.compare)
 app.command("config")(config.config)
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
-ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def _show_version(wanted: bool) -> None:
@@ -108,7 +110,7 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("memory ran out; what was saved stays valid; try smaller data or a smaller model")
         return RUN_FAULT
     except Exception as error:
-        ended = _code_of_signal(error)
+        ended = code_of_signal(error)
         if ended is not None:
             return ended
         if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
@@ -122,37 +124,6 @@ def _exit_code(arguments: list[str]) -> int:
             f"seqtrain --debug {' '.join(arguments)}"
         )
         return BUG
-
-
-def _code_of_signal(error: Exception) -> int | None:
-    """Return the code of a signal that came before an error: what is left half-way may fail."""
-    context = error.__context__
-    while context is not None:
-        if isinstance(context, KeyboardInterrupt):
-            return INTERRUPTED
-        if isinstance(context, SystemExit) and isinstance(context.code, int):
-            return context.code
-        context = context.__context__
-    return None
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Leave with 128 + signal where nothing else answers it, as `fit` does while it trains."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    previous = {
-        number: signal.signal(number, leave)
-        for number in ENDING_SIGNALS
-        if signal.getsignal(number) is signal.SIG_DFL
-    }
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _abandon(stream: TextIO) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import typer
+
+from seqtrain.text import nearest
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Typer's own base of usage errors: click's, or its copy of click's, by version."""
@@ -30,8 +31,8 @@ def usage_problem(error: typer.BadParameter) -> str:
     if option and text.startswith("No such option"):
         text = f"no option {option}; {_instead(option, context)}"
     elif verb:
-        near = get_close_matches(verb[1], context.command.commands, n=1)
-        hint = f"did you mean {near[0]}?" if near else ""
+        near = nearest(verb[1], context.command.commands)
+        hint = f"did you mean {near}?" if near else ""
         text = f"no command {verb[1]}; {hint or 'expected ' + ', '.join(context.command.commands)}"
     return f"{text}; see: {context.command_path} --help"
 
@@ -39,11 +40,11 @@ def usage_problem(error: typer.BadParameter) -> str:
 def _instead(option: str, context: Any) -> str:
     """Name the option that may have been meant: of the verb, of the program, or a config's key."""
     own, program = _names(context), _names(context.find_root())
-    near = get_close_matches(option, own, n=1)
+    near = nearest(option, own)
     name = option.lstrip("-").replace("-", "_")
     key = _nearest_key(name) if "--set" in own else None
     if near and not (key or "").endswith(name):
-        return f"did you mean {near[0]}?"
+        return f"did you mean {near}?"
     if option in program:
         return f"it stands before the verb: seqtrain {option} {context.info_name} …"
     if key:

@@ -2,6 +2,7 @@
 
 from seqtrain.config.formats import FIXED_COLUMNS, resolve_format
 from seqtrain.config.loading import config_from_mapping, load_config, parse_config
+from seqtrain.config.reference import key_reference
 from seqtrain.config.render import config_schema, render_config
 from seqtrain.config.schema import (
     BatchingConfig,
@@ -22,6 +23,7 @@ __all__ = [
     "TrainingConfig",
     "config_from_mapping",
     "config_schema",
+    "key_reference",
     "load_config",
     "parse_config",
     "render_config",

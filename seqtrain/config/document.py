@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from seqtrain.config.problems import Keys, Place, Problem, clean
+from seqtrain.config.problems import Keys, Place, Problem
 from seqtrain.config.scalars import AmbiguousScalar, resolve_scalar
 from seqtrain.config.syntax import explain
+from seqtrain.text import shorten
 
 DEPTH_LIMIT = 20
 
@@ -197,13 +198,13 @@ class _Reader:
 def _refusal(event: Any) -> str:
     """Say why a value can't be used as YAML: an alias, an anchor or a tag; else nothing."""
     if isinstance(event, yaml.AliasEvent):
-        return f"alias *{clean(str(event.anchor), 40)} refused; write the value out"
+        return f"alias *{shorten(str(event.anchor), 40)} refused; write the value out"
     if event.anchor is not None:
-        return f"anchor &{clean(event.anchor, 40)} refused; write the value out where it is used"
+        return f"anchor &{shorten(event.anchor, 40)} refused; write the value out where it is used"
     if event.tag is not None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!", 1)
         tag = tag if tag.startswith("!") else f"!<{tag}>"
-        return f"tag {clean(tag, 60)} refused; write plain values"
+        return f"tag {shorten(tag, 60)} refused; write plain values"
     return ""
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from seqtrain.config.problems import Keys, clean, dotted
+from seqtrain.config.problems import Keys, dotted
 from seqtrain.config.schema import Config, Section
+from seqtrain.text import nearest, one_of, shorten
 
 SECTIONS: dict[str, type[Section]] = {
     name: field.annotation
@@ -75,14 +75,14 @@ def hint(path: Keys, value: object, written: str | None) -> str:
     arms = _arms(_schema(path))
     if isinstance(value, str):
         choices = [str(word) for arm in arms for word in _choices(arm)]
-        near = difflib.get_close_matches(value.lower()[:100], choices, 1)
-        return f"; did you mean '{near[0]}'?" if near else ""
+        near = nearest(value.lower(), choices)
+        return f"; did you mean '{near}'?" if near else ""
     if written is None or not isinstance(value, int | float):
         return ""
     numeric = any(arm.get("type") in ("integer", "number") for arm in arms)
     if numeric or not any(re.search(arm.get("pattern", "(?!)"), written) for arm in arms):
         return ""
-    return f'; quote it ("{clean(written, 40)}") if text is meant'
+    return f'; quote it ("{shorten(written, 40)}") if text is meant'
 
 
 def unknown_key(path: Keys) -> str:
@@ -103,11 +103,6 @@ def unknown_key(path: Keys) -> str:
         return f"unknown key; did you mean {dotted(near)}?"
     section = SECTIONS.get(str(path[0])) if len(path) > 1 else Config
     return f"unknown key; expected {one_of(list((section or Config).model_fields))}"
-
-
-def one_of(words: Sequence[str]) -> str:
-    """Join words as a choice: `a, b or c`."""
-    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def nearest_key(path: Keys) -> Keys | None:
@@ -134,8 +129,8 @@ def nearest_key(path: Keys) -> Keys | None:
 
 def _closest(name: str, named: Iterable[tuple[str, Keys]], cutoff: float) -> Keys | None:
     table = dict(named)
-    near = difflib.get_close_matches(name, table, 1, cutoff)
-    return table[near[0]] if near else None
+    near = nearest(name, table, cutoff)
+    return None if near is None else table[near]
 
 
 @cache

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from seqtrain.config.document import Document, read_yaml
 from seqtrain.config.expectation import SECTIONS, expected
 from seqtrain.config.overrides import apply_overrides
-from seqtrain.config.problems import Place, Problem, clean, raise_if_any, show
+from seqtrain.config.problems import Place, Problem, raise_if_any, show
 from seqtrain.config.schema import Config, Section, TrainingConfig
 from seqtrain.config.validation import validate
 from seqtrain.errors import ConfigError, reading_fault
+from seqtrain.text import shorten
 
 SIZE_LIMIT = 2**20
 """Largest configuration file, in bytes."""
@@ -53,7 +54,7 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
     Raises:
         ConfigError: with all that is wrong in the text and the options.
     """
-    shown = clean(name, 4096)
+    shown = shorten(name, 4096)
 
     def locate(line: int, column: int) -> Place:
         return Place(f"{shown}:{line}:{column}", (0, line, column))
@@ -120,7 +121,7 @@ def _plain(value: object) -> object:
 
 def _read(path: str | Path) -> bytes:
     """Read a regular file of at most 1 MiB, without waiting on pipes and devices."""
-    tried = clean(os.path.abspath(path), 4096)
+    tried = shorten(os.path.abspath(path), 4096)
     try:
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -139,7 +140,7 @@ def _read(path: str | Path) -> bytes:
 
 def _decode(content: bytes, name: str) -> str:
     """Decode UTF-8, with or without a byte order mark."""
-    shown = clean(name, 4096)
+    shown = shorten(name, 4096)
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ConfigError(f"{shown}: UTF-16 at byte 0; save the file as UTF-8")
     if b"\x00" in content:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seqtrain.config.document import Document, Entry, Locate, read_yaml
-from seqtrain.config.problems import Keys, Place, Problem, clean
+from seqtrain.config.problems import Keys, Place, Problem
+from seqtrain.text import shorten
 
 
 def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
@@ -16,7 +17,7 @@ def apply_overrides(document: Document, overrides: Sequence[str]) -> None:
         overrides: options `section.key=value`, the value in YAML, such as `training.lr=3e-4`.
     """
     for number, option in enumerate(overrides):
-        place = Place(f"--set {clean(option, 50)}", (1, number))
+        place = Place(f"--set {shorten(option, 50)}", (1, number))
         name, equals, text = option.partition("=")
         path: Keys = tuple(name.strip().split("."))
         if not equals or not all(path):

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from seqtrain.errors import LINE_LIMIT, ConfigError
+from seqtrain.errors import ConfigError
+from seqtrain.text import PROBLEM_LENGTH, located, shorten
 
 SHOWN_PROBLEMS = 50
+"""Problems of a configuration that are told in full; the rest is counted."""
 
 Keys: TypeAlias = tuple[str | int, ...]
 """Keys from the top of the configuration down, such as ("training", "lr")."""
@@ -42,16 +44,11 @@ class Problem:
     text: str
 
     def line(self) -> str:
-        """Return the problem as one line of at most `LINE_LIMIT` characters."""
+        """Return the problem as one line of at most `PROBLEM_LENGTH` characters."""
         where, key = self.place.where, dotted(self.path)
         if where.startswith(f"--set {key}="):
             key = ""
-        line = ": ".join(part for part in (where, key, self.text) if part)
-        excess = len(line) - LINE_LIMIT
-        if excess > 0 and len(where) > 60:
-            kept = max(59, len(where) - excess - 1)
-            line = "…" + line[len(where) - kept :]
-        return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"
+        return shorten(located(where, f"{key}: {self.text}" if key else self.text), PROBLEM_LENGTH)
 
 
 def raise_if_any(problems: Iterable[Problem]) -> None:
@@ -73,13 +70,7 @@ def raise_if_any(problems: Iterable[Problem]) -> None:
 
 def dotted(path: Sequence[object]) -> str:
     """Write keys as messages show them: `training.lr`."""
-    return ".".join(clean(str(key), 40) for key in path)
-
-
-def clean(text: str, limit: int) -> str:
-    """Escape what a terminal can't show on one line, and cut to `limit` characters."""
-    shown = text if text.isprintable() else ascii(text)[1:-1]
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return ".".join(shorten(str(key), 40) for key in path)
 
 
 def show(value: object) -> str:
@@ -92,7 +83,7 @@ def show(value: object) -> str:
         A few words on one line.
     """
     if isinstance(value, str):
-        return f"'{clean(value, 40)}'"
+        return f"'{shorten(value, 40)}'"
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -105,4 +96,4 @@ def show(value: object) -> str:
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
-    return f"a value of type {clean(type(value).__name__, 40)}"
+    return f"a value of type {shorten(type(value).__name__, 40)}"

@@ -48,11 +48,11 @@ def _rows(section: Section, indent: str) -> list[tuple[str, bool]]:
             rows += [(f"{name}:", False), *_rows(value, indent + "  ")]
         else:
             is_default = name not in section.model_fields_set
-            rows.append((f"{indent}{name}: {_flow(value)}", is_default))
+            rows.append((f"{indent}{name}: {flow(value)}", is_default))
     return rows
 
 
-def _flow(value: object) -> str:
+def flow(value: object) -> str:
     """Write a value on one line."""
     if value is None:
         return "null"
@@ -61,9 +61,9 @@ def _flow(value: object) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list):
-        return f"[{', '.join(_flow(item) for item in value)}]"
+        return f"[{', '.join(flow(item) for item in value)}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_key(key)}: {_flow(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{_key(key)}: {flow(item)}' for key, item in value.items())}}}"
     return repr(value)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from seqtrain.config.expectation import one_of
 from seqtrain.config.formats import ENDINGS, FEATURE_FORMATS, FIXED_COLUMNS, resolve_format
 from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
+from seqtrain.text import one_of
 
 INITIAL_SCALE = ModelConfig().initial_scale
 

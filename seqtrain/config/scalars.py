@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from seqtrain.config.problems import clean
+from seqtrain.text import shorten
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -56,7 +56,7 @@ def resolve_scalar(text: str) -> Scalar:
         return int(text) if _INTEGER.fullmatch(text) else float(text)
     for pattern, advice in _AMBIGUOUS:
         if pattern.fullmatch(text):
-            shown = clean(text, 40)
+            shown = shorten(text, 40)
             advice += ", or " if advice else ""
             raise AmbiguousScalar(f'found {shown}; {advice}quote it ("{shown}") if text is meant')
     return text

@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from seqtrain.config.problems import clean
+from seqtrain.text import shorten
 
 _SENTENCES = (
     (r"found character '\\t'", False, "a tab can't indent YAML; use spaces"),
@@ -80,7 +80,7 @@ def explain(error: yaml.MarkedYAMLError) -> tuple[int, int, str]:
                 line, column = _position(error.context_mark)
             return line, column, match.expand(sentence)
     problem = problem.replace("'\\x00'", "the end").replace("'<stream end>'", "the end")
-    return line, column, f"not valid YAML: {clean(problem, 80)}"
+    return line, column, f"not valid YAML: {shorten(problem, 80)}"
 
 
 def _position(mark: yaml.Mark | None) -> tuple[int, int]:

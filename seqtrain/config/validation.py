@@ -10,9 +10,10 @@ from pydantic_core import ErrorDetails
 
 from seqtrain.config.document import Document
 from seqtrain.config.expectation import SECTIONS, expected, hint, unknown_key
-from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, clean, raise_if_any, show
+from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, raise_if_any, show
 from seqtrain.config.rules import RULES, joint_faults
 from seqtrain.config.schema import Config
+from seqtrain.text import shorten
 
 _UNKNOWN = ("extra_forbidden", "invalid_key")
 
@@ -117,7 +118,7 @@ def _text(document: Document, values: Any, path: Keys, kind: str) -> str:
         values = values[step]
     entry = document.entries.get(path)
     written = entry.written if entry and not isinstance(values, str) else None
-    found = clean(written, 40) if written else show(values)
+    found = shorten(written, 40) if written else show(values)
     return f"found {found}; expected {expected(path)}{hint(path, values, written)}"
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import Example, RowProblems, locate, shorten
+from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds
 from seqtrain.errors import DataError
+from seqtrain.text import display_name, located, quote
 
 SHOWN_LABELS = 5
 
@@ -231,11 +231,9 @@ class Encoder:
             report.unknown_labels += 1
             if report.unknown_labels <= SHOWN_LABELS:
                 report.unknown_label_rows.append(
-                    locate(
-                        file,
-                        example.line,
-                        f"label {shorten(example.label)} doesn't occur in train; "
-                        "it counts as wrong",
+                    located(
+                        f"{file}:{example.line}",
+                        f"label {quote(example.label)} doesn't occur in train; it counts as wrong",
                     )
                 )
         return label

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.errors import LINE_LIMIT, DataError
+from seqtrain.errors import DataError
+from seqtrain.text import located
 
 Features: TypeAlias = npt.NDArray[np.float32]
 Sequence: TypeAlias = str | list[str] | Features
 """A sequence as read: text, symbols already split, or feature vectors of shape (T, C)."""
 
-SHOWN_PROBLEMS = 5
-MESSAGE_LIMIT = 80
+SHOWN_ROWS = 5
+"""Bad rows of an input that are told with their lines; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class RowProblems:
         if self.stop_at_first:
             self.fail(line, problem)
         self.count += 1
-        if len(self.shown) < SHOWN_PROBLEMS:
-            self.shown.append(locate(self.file, line, problem))
+        if len(self.shown) < SHOWN_ROWS:
+            self.shown.append(located(f"{self.file}:{line}", problem))
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""
         self.count += 1
-        located = locate(self.file, line, problem)
-        raise DataError(located, *self.shown, *self._total(shown_now=1))
+        first = located(f"{self.file}:{line}", problem)
+        raise DataError(first, *self.shown, *self._total(shown_now=1))
 
     def raise_if_any(self) -> None:
         """Raise what was gathered as one DataError: the first five and the total."""
@@ -84,17 +84,3 @@ class RowProblems:
         """Return the line that counts the rows not shown, if any."""
         more = self.count - len(self.shown) - shown_now
         return [f"{self.name}: {self.count} rows can't be used ({more} not shown)"] if more else []
-
-
-def locate(file: str, line: int, problem: str) -> str:
-    """Put file and line before a problem; of a path that makes it overlong, the end alone."""
-    if len(f"{file}:{line}: {problem}") > LINE_LIMIT:
-        file = min(file, "…" + f"/{os.path.basename(file)}"[-MESSAGE_LIMIT:], key=len)
-    return f"{file}:{line}: {problem}"
-
-
-def shorten(text: str) -> str:
-    """Quote a piece of the user's data for a message: control characters escaped, cut to 80."""
-    head = text[: MESSAGE_LIMIT + 1]
-    quoted = f"'{head}'" if head.isprintable() else ascii(head)
-    return quoted if len(quoted) <= MESSAGE_LIMIT else quoted[: MESSAGE_LIMIT - 2] + "…'"

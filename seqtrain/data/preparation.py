@@ -16,17 +16,17 @@ from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.digests import digest
 from seqtrain.data.encoding import EncodingReport, read_encoded
-from seqtrain.data.examples import Example, shorten
+from seqtrain.data.examples import Example
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.readers.files import display_name
 from seqtrain.data.splits import equal_rows, stratified_split
 from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
+from seqtrain.text import display_name, quote
 
 SPLITS = ("train", "validation", "test")
 UNLABELLED = "unlabelled"
@@ -104,7 +104,7 @@ def check_files(config: Config, beside: Path | None) -> None:
     for key, path in data_files(config):
         if os.path.lexists(path):
             continue
-        problem = f"{key}: no file {shorten(path)} (tried {Path(path).absolute()})"
+        problem = f"{key}: no file {quote(path)} (tried {Path(path).absolute()})"
         if beside is not None and (beside / path).exists():
             problem += f"; paths are relative to the current directory: write {beside / path}"
         problems.append(problem)
@@ -328,6 +328,6 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
     if len(labels) < 2:
         rows = len(prepared.splits["train"])
         raise DataError(
-            f"data.label: all {rows} rows of train are of one class ({shorten(labels[0])}); "
+            f"data.label: all {rows} rows of train are of one class ({quote(labels[0])}); "
             "expected at least two"
         )

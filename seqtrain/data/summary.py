@@ -10,13 +10,12 @@ import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batching import padding_fraction, plan_epoch
-from seqtrain.data.encoding import SHOWN_LABELS
-from seqtrain.data.examples import shorten
 from seqtrain.data.growing import blocks
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK
+from seqtrain.text import listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
@@ -125,14 +124,12 @@ def _label_warnings(data: PreparedData) -> list[str]:
         if len(alike) > 1:
             warnings.append(
                 "labels that look alike are different classes: "
-                + ", ".join(ascii(name) for name in alike[:SHOWN_LABELS])
+                + listed([ascii(name) for name in alike])
             )
     counts = Counter(data.splits["train"].labels.tolist())
-    single = [shorten(names[label]) for label, count in sorted(counts.items()) if count == 1]
+    single = [quote(names[label]) for label, count in sorted(counts.items()) if count == 1]
     if single:
-        more = f" and {len(single) - SHOWN_LABELS} more" if len(single) > SHOWN_LABELS else ""
-        shown = ", ".join(single[:SHOWN_LABELS])
-        warnings.append(f"classes with one row in train: {shown}{more}")
+        warnings.append(f"classes with one row in train: {listed(single)}")
     return warnings
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from seqtrain.data.readers.strict_json import parse_json
 from seqtrain.errors import ConfigError
+from seqtrain.text import shorten
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 """A run of letters, digits and underscores (with inner apostrophes), or one other mark."""
@@ -73,6 +75,9 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
     Returns:
         One that gives no tokens for nothing but blanks (char and byte keep blanks).
+
+    Raises:
+        ValueError: as `read_merges`.
     """
     tokenizer = TOKENIZERS[name] if bpe_model is None else _bpe_tokenizer(bpe_model)
     if not lowercase:
@@ -82,13 +87,60 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 
 def _bpe_tokenizer(model: str) -> Tokenizer:
-    merges = _import_tokenizers().Tokenizer.from_str(model)
+    """Rebuild the tokenizer that `train_bpe` made, from its merges alone."""
+    package = _import_tokenizers()
+    merges = read_merges(model)
+    vocabulary = {token: place for place, token in enumerate(_vocabulary(merges))}
+    rebuilt = package.Tokenizer(package.models.BPE(vocab=vocabulary, merges=merges))
+    rebuilt.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
 
     def split(text: str) -> list[str]:
-        tokens: list[str] = merges.encode(text).tokens
+        tokens: list[str] = rebuilt.encode(text).tokens
         return tokens
 
     return Tokenizer(lambda text: (text.strip(),), split)
+
+
+def read_merges(model: str) -> list[tuple[str, str]]:
+    """Read the merges of a trained model, which anybody may have written.
+
+    The rest of the file isn't used: it could replace, pad, cut or part texts in ways that take all
+    memory, or that answer differently from call to call.
+
+    Args:
+        model: JSON, as `train_bpe` returns it.
+
+    Returns:
+        The pairs of tokens that are joined, in the order in which they were learned.
+
+    Raises:
+        ValueError: it isn't JSON, a pair joins what was no token before, or the vocabulary isn't
+            the 256 bytes and the joined pairs.
+    """
+    try:
+        description: Any = parse_json(model)
+        listed, named = description["model"]["merges"], description["model"]["vocab"]
+        pairs = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in listed]
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"expected a model with vocab and merges ({error})") from None
+    known = set(_alphabet())
+    for pair in pairs:
+        if len(pair) != 2 or not all(isinstance(part, str) and part in known for part in pair):
+            raise ValueError(f"merges: {shorten(str(pair), 40)} joins what is no token before it")
+        known.add("".join(pair))
+    if len(set(pairs)) < len(pairs) or not isinstance(named, dict) or known != named.keys():
+        raise ValueError("vocab: expected the 256 bytes and what the merges join, each once")
+    return pairs
+
+
+def _alphabet() -> list[str]:
+    """Return the characters that stand for the 256 bytes."""
+    return sorted(_import_tokenizers().pre_tokenizers.ByteLevel.alphabet())
+
+
+def _vocabulary(merges: list[tuple[str, str]]) -> dict[str, None]:
+    """Return all tokens, each once: the bytes, and what the merges join."""
+    return dict.fromkeys(chain(_alphabet(), map("".join, merges)))
 
 
 def bpe_version() -> str:
@@ -122,7 +174,7 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = package.trainers.BpeTrainer(
         vocab_size=vocab_size - 2,
-        initial_alphabet=sorted(package.pre_tokenizers.ByteLevel.alphabet()),
+        initial_alphabet=_alphabet(),
         show_progress=False,
     )
     stripped = (text.strip().lower() if lowercase else text.strip() for text in texts)

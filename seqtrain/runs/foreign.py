@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.tokenizers import read_merges
 from seqtrain.data.vocabulary import SPECIAL
 
 
@@ -72,9 +73,7 @@ def _check_tokenizer(preprocessing: Preprocessing) -> None:
     if (preprocessing.tokenizer == "bpe") != isinstance(merges, str):
         raise ValueError("bpe_model: expected merges for tokenizer bpe, and for no other")
     if merges is not None:
-        import tokenizers
-
         try:
-            tokenizers.Tokenizer.from_str(merges)
-        except Exception as error:  # the package raises no narrower one
+            read_merges(merges)
+        except ValueError as error:
             raise ValueError(f"bpe_model: {error}") from None

@@ -16,6 +16,7 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.text import listed
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import score_store
 from seqtrain.training.loss import class_weights, example_losses
@@ -243,10 +244,9 @@ class Trainer:
         bad = ~torch.isfinite(losses.detach().cpu())
         guilty = rows[bad.numpy()] if bool(bad.any()) else rows
         lines = self.train.lines[guilty]
-        shown = ", ".join(map(str, lines[:SHOWN_LINES].tolist()))
-        more = f" and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
+        shown = listed([str(line) for line in lines.tolist()], SHOWN_LINES)
         return RunError(
             f"step {self.progress.step + 1}: the {what} isn't finite for train lines "
-            f"{shown}{more} (of a folder: rows through its files); nothing was updated; "
+            f"{shown} (of a folder: rows through its files); nothing was updated; "
             "lower training.lr, or look at these rows"
         )

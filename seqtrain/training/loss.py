@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.data.examples import shorten
 from seqtrain.data.store import Ints
 from seqtrain.errors import ConfigError
+from seqtrain.text import quote
 
 
 def example_losses(
@@ -64,12 +64,12 @@ def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) ->
         counts = torch.bincount(torch.tensor(labels), minlength=len(names))
         return counts.sum() / (len(names) * counts.clamp(min=1).float())
     weights = dict(given)
-    allowed = ", ".join(shorten(name) for name in names)
+    allowed = ", ".join(quote(name) for name in names)
     problems = [
-        f"training.class_weights: found label {shorten(name)}; expected one of: {allowed}"
+        f"training.class_weights: found label {quote(name)}; expected one of: {allowed}"
         for name in sorted(weights.keys() - set(names))
     ] + [
-        f"training.class_weights: label {shorten(name)} has no weight"
+        f"training.class_weights: label {quote(name)} has no weight"
         for name in names
         if name not in weights
     ]

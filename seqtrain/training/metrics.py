@@ -14,6 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 LENGTH_GROUPS = 5
+MATRIX_CLASSES = 200
+"""Classes up to which the whole confusion matrix is kept: it grows with their square."""
+KEPT_CONFUSIONS = 100
+"""Most frequent confusions that are kept, however many classes there are."""
+LOSS_CELLS = 2**22
+"""Logits whose losses are computed at once, in double precision: memory stays flat."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,9 @@ class Scores:
         num_unknown_labels: examples among them whose label train lacks.
         labels: label of each class index.
         per_class: precision, recall, f1 and support by label.
-        confusion_matrix: counts; rows true, columns predicted.
+        confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`.
+        confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
+            most.
         by_length: accuracy in groups of like length, shortest first.
     """
 
@@ -39,7 +47,8 @@ class Scores:
     num_unknown_labels: int
     labels: list[str]
     per_class: dict[str, dict[str, float | int]]
-    confusion_matrix: list[list[int]]
+    confusion_matrix: list[list[int]] | None
+    confusions: list[dict[str, str | int]]
     by_length: list[dict[str, float | int]]
 
     def monitored(self, name: str) -> float:
@@ -66,37 +75,67 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     """
     known = labels >= 0
     predicted = logits.argmax(dim=1)
-    correct = (predicted == labels).double()
+    correct = predicted == labels
     classes = len(names)
-    cells = labels[known] * classes + predicted[known]
-    confusion = torch.bincount(cells, minlength=classes * classes).view(classes, classes)
-    hits, support = confusion.diagonal().double(), confusion.sum(1).double()
+    hits = torch.bincount(labels[correct], minlength=classes).double()
+    support = torch.bincount(labels[known], minlength=classes).double()
     answers = torch.bincount(predicted, minlength=classes).double()
     precision, recall = _ratio(hits, answers), _ratio(hits, support)
     f1 = _ratio(2 * hits, support + answers)
     seen = (support + answers) > 0
     unknown = int((~known).sum())
-    loss = functional.cross_entropy(logits[known].double(), labels[known])
+    rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
+    both = torch.stack([labels, predicted])[:, known]
+    pairs, counts = torch.unique(both, dim=1, return_counts=True)
     return Scores(
-        loss=float(loss) if bool(known.any()) else 0.0,
-        accuracy=float(correct.mean()),
+        loss=_mean_loss(logits, labels, known),
+        accuracy=float(correct.double().mean()),
         macro_f1=float(f1.sum() / (int(seen.sum()) + (unknown > 0))),
         weighted_f1=float((f1 * support).sum() / len(labels)),
         num_examples=len(labels),
         num_unknown_labels=unknown,
         labels=list(names),
         per_class={
-            name: {
-                "precision": float(precision[i]),
-                "recall": float(recall[i]),
-                "f1": float(f1[i]),
-                "support": int(support[i]),
-            }
-            for i, name in enumerate(names)
+            name: {"precision": p, "recall": r, "f1": f, "support": int(count)}
+            for name, (p, r, f, count) in zip(names, rows, strict=True)
         },
-        confusion_matrix=confusion.tolist(),
-        by_length=_by_length(correct, lengths),
+        confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
+        confusions=_most_frequent(pairs, counts, names),
+        by_length=_by_length(correct.double(), lengths),
     )
+
+
+def _mean_loss(logits: Tensor, labels: Tensor, known: Tensor) -> float:
+    """Mean cross-entropy of the known examples in double precision; 0 where there is none."""
+    places = known.nonzero().flatten()
+    total = 0.0
+    for some in torch.split(places, max(1, LOSS_CELLS // logits.shape[1])):
+        loss = functional.cross_entropy(logits[some].double(), labels[some], reduction="sum")
+        total += float(loss)
+    return total / max(1, len(places))
+
+
+def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:
+    """Return the counts of pairs (2, P) of true and predicted class as a matrix."""
+    matrix = torch.zeros(classes, classes, dtype=torch.int64)
+    matrix[pairs[0], pairs[1]] = counts
+    rows: list[list[int]] = matrix.tolist()
+    return rows
+
+
+def _most_frequent(
+    pairs: Tensor, counts: Tensor, names: Sequence[str]
+) -> list[dict[str, str | int]]:
+    """Return the most frequent pairs (2, P) that differ; equal counts in the order of classes."""
+    wrong = pairs[0] != pairs[1]
+    pairs, counts = pairs[:, wrong], counts[wrong]
+    order = counts.argsort(descending=True, stable=True)[:KEPT_CONFUSIONS]
+    return [
+        {"true": names[true], "predicted": names[predicted], "count": count}
+        for (true, predicted), count in zip(
+            pairs[:, order].T.tolist(), counts[order].tolist(), strict=True
+        )
+    ]
 
 
 def _ratio(part: Tensor, whole: Tensor) -> Tensor:

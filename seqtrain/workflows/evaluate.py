@@ -10,11 +10,11 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
 from seqtrain.data.encoding import read_encoded
 from seqtrain.data.preparation import prepare
-from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.runs.saved_folder import unlike
+from seqtrain.text import display_name
 from seqtrain.training.metrics import Scores
 from seqtrain.training.prefixes import score_prefixes
 from seqtrain.workflows.classifier import Classifier, load

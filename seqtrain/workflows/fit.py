@@ -18,6 +18,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.signals import StopSignals
 from seqtrain.training.devices import select_device
 from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
@@ -25,7 +26,6 @@ from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
 from seqtrain.workflows.resuming import check_config_unchanged, read_standing
 from seqtrain.workflows.session import Session
-from seqtrain.workflows.stopping import StopSignals
 
 SMALLEST_INPUT = 2
 """Rows of the smallest embedding: what a model needs at least, known before any data is read."""

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import RunError
-from seqtrain.workflows.stopping import STOPPING, StopSignals
+from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.workflows.task import Task
 
 TURN = 0.15

@@ -12,8 +12,8 @@ from seqtrain.data.chunks import CHUNK_ROWS
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.readers.files import display_name
 from seqtrain.errors import RunError
+from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, Prediction, load
 from seqtrain.workflows.events import RunLike
 

@@ -11,10 +11,10 @@ from seqtrain.data.batching import plan_in_order_of_length
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.collate import collate
 from seqtrain.data.readers import read_examples
-from seqtrain.data.readers.files import display_name
 from seqtrain.data.store import Ints
 from seqtrain.runs.pretrained_folder import load_autoencoder
 from seqtrain.runs.run_directory import find
+from seqtrain.text import display_name
 from seqtrain.training.devices import select_device
 from seqtrain.training.inference import EVALUATION_BATCHING
 from seqtrain.training.memory import memory_errors

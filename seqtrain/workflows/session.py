@@ -24,6 +24,7 @@ from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
+from seqtrain.signals import StopSignals
 from seqtrain.training.loop import EpochEvent, Trainer
 from seqtrain.training.metrics import Scores
 from seqtrain.training.pretraining import PretrainEpochEvent, Pretrainer, PretrainStepEvent
@@ -41,7 +42,6 @@ from seqtrain.workflows.resuming import (
     nothing_left,
     stays,
 )
-from seqtrain.workflows.stopping import StopSignals
 
 STEPS_A_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""

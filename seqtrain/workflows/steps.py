@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.readers.files import display_name
+from seqtrain.text import display_name
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.prefixes import predict_step_logits
 from seqtrain.workflows.classifier import Classifier, load

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tiny import CONFIG, Cli, rows, write_table
 
-from seqtrain.cli.fit_screen import epoch_row
-from seqtrain.cli.prediction_rows import _csv_cell, _tsv_cell
+from seqtrain.cli.output.fit_screen import epoch_row
+from seqtrain.cli.output.prediction_rows import _csv_cell, _tsv_cell
 from seqtrain.training.loop import EpochEvent
 
 

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from tiny import Cli, listing, rows
 
 from seqtrain.data import encoding
+from seqtrain.signals import StopSignals
 from seqtrain.training.pretraining import Pretrainer
 from seqtrain.workflows.session import Session
-from seqtrain.workflows.stopping import StopSignals
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")

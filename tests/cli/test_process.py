@@ -22,7 +22,7 @@ from test_resume import metrics
 from tiny import CONFIG, Cli
 
 from seqtrain.cli.main import ended_by_signals
-from seqtrain.cli.second_interrupt import ended_by_second_interrupt
+from seqtrain.signals import ended_by_second_interrupt
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 15
@@ -192,8 +192,8 @@ def test_signal_while_training_saves_and_resume_is_exact(
 
 NATIVE = """
 import torch
-from seqtrain.cli.second_interrupt import ended_by_second_interrupt
-from seqtrain.workflows.stopping import StopSignals
+from seqtrain.signals import ended_by_second_interrupt
+from seqtrain.signals import StopSignals
 matrix = torch.zeros(2000, 2000)
 with ended_by_second_interrupt(), StopSignals():
     print("ready", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqtrain.cli.step_line import step_line
+from seqtrain.cli.output.step_line import step_line
 from seqtrain.workflows.steps import StepPredictions
 
 

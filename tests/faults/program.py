@@ -21,7 +21,12 @@ from typing import Any
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["torch._dynamo", "seqtrain.cli.main", "seqtrain.cli.fit_screen", "seqtrain.workflows.fit"]
+    [
+        "torch._dynamo",
+        "seqtrain.cli.main",
+        "seqtrain.cli.output.fit_screen",
+        "seqtrain.workflows.fit",
+    ]
 )
 PATIENCE = 300
 """Seconds after which a process counts as hung: those in which this one runs too, for a machine may

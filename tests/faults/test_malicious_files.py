@@ -96,6 +96,53 @@ def model_folders(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
     yield from ({**files, name: deep} for name in NAMES[1:3])
 
 
+def bpe_models(model: str) -> Iterator[dict[str, Any]]:
+    """Yield tokenizer files that keep the merges and add what takes memory, time or turns."""
+    trained = json.loads(model)
+    grow = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+    explode = {"type": "Split", "pattern": {"Regex": "(a*)*b"}, "behavior": "Isolated",
+               "invert": False}  # fmt: skip
+    pad = {"strategy": {"Fixed": 2**33}, "direction": "Right", "pad_to_multiple_of": None,
+           "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>"}  # fmt: skip
+    cut = {"direction": "Right", "max_length": 0, "strategy": "LongestFirst", "stride": 0}
+    special = {"id": 0, "content": "e", "single_word": False, "lstrip": True, "rstrip": True,
+               "normalized": False, "special": True}  # fmt: skip
+    yield {**trained, "normalizer": {"type": "Sequence", "normalizers": [grow] * 4}}
+    yield {**trained, "pre_tokenizer": explode}
+    yield {**trained, "padding": pad}
+    yield {**trained, "truncation": cut}
+    yield {**trained, "added_tokens": [special]}
+    yield {
+        **trained,
+        "post_processor": {"type": "BertProcessing", "sep": ["a", 1], "cls": ["b", 2]},
+    }
+    for key, value in (("dropout", 0.5), ("ignore_merges", True), ("byte_fallback", True),
+                       ("continuing_subword_prefix", "##"), ("unk_token", "e")):  # fmt: skip
+        yield {**trained, "model": {**trained["model"], key: value}}
+    for other in ("WordPiece", "Unigram", "WordLevel"):
+        yield {**trained, "model": {**trained["model"], "type": other}}
+
+
+def broken_merges(model: str) -> Iterator[dict[str, Any]]:
+    """Yield tokenizer files whose vocabulary or merges fit no training."""
+    trained = json.loads(model)
+    vocabulary, merges = trained["model"]["vocab"], trained["model"]["merges"]
+    for key, value in (
+        ("merges", [["e", "no token"], *merges]),
+        ("merges", [*merges, merges[0]]),
+        ("merges", list(reversed(merges))),
+        ("merges", [[*merges[0], "e"]]),
+        ("merges", [[["e"], "e"]]),
+        ("merges", 5),
+        ("vocab", {**vocabulary, "more": 9999}),
+        ("vocab", dict(list(vocabulary.items())[1:])),
+        ("vocab", list(vocabulary)),
+        ("vocab", None),
+    ):
+        yield {**trained, "model": {**trained["model"], key: value}}
+    yield {"model": None}
+
+
 def data_files(folder: Path) -> Iterator[str]:
     """Write malicious data files; yield their names."""
     zeros = gzip.compress(bytes(2**24))
@@ -150,6 +197,52 @@ def attack(folder: Path) -> list[tuple[str, int]]:
         program("train", "fit", "c.yaml", *option, "--set", "data.label=1", "--quiet")
         program("input", "predict", name, "--run", "good")
     return codes
+
+
+def attack_bpe(folder: Path) -> list[tuple[str, int, bool]]:
+    """Predict with crafted tokenizers; return the exit codes, and whether answers are the same."""
+    from seqtrain.cli.main import run
+
+    def program(*arguments: str) -> int:
+        try:
+            run(list(arguments))
+        except SystemExit as ended:
+            return int(ended.code or 0)
+        return 0
+
+    sys.stdout = sys.stderr = io.StringIO()
+    files = {path.name: path.read_bytes() for path in (folder / "r" / "best").iterdir()}
+    del files[NAMES[-1]]
+    description = json.loads(files["model.json"])
+    model = description["preprocessing"]["bpe_model"]
+    assert program("predict", "test.tsv", "--run", "r", "--output", "expected.tsv") == 0
+    expected = (folder / "expected.tsv").read_bytes()
+    outcomes = []
+    for kind, crafted in (("added", bpe_models(model)), ("broken", broken_merges(model))):
+        for forged in crafted:
+            description["preprocessing"]["bpe_model"] = json.dumps(forged)
+            write_folder(
+                folder / "forged", {**files, "model.json": json.dumps(description).encode()}
+            )
+            code = program(
+                "predict", "test.tsv", "--run", "forged", "--output", "found.tsv", "--force"
+            )
+            same = code == 0 and (folder / "found.tsv").read_bytes() == expected
+            outcomes.append((kind, code, same))
+    return outcomes
+
+
+def test_a_tokenizer_is_rebuilt_from_its_merges_alone(
+    project: Path, figure: Callable[[str], None]
+) -> None:
+    fit(project, "r", "--set", "training.max_epochs=1", "--set", "data.tokenizer=bpe",
+        "--set", "data.max_vocab_size=280")  # fmt: skip
+    outcomes, offences, memory = watch(project, attack_bpe)
+    assert offences == []
+    assert {case[1:] for case in outcomes if case[0] == "added"} == {(0, True)}
+    assert {case[1:] for case in outcomes if case[0] == "broken"} == {(2, False)}
+    assert memory < 256 * 2**20
+    figure(f"crafted tokenizers: {len(outcomes)}, answers as trained or exit code 2")
 
 
 def test_nothing_runs(project: Path, figure: Callable[[str], None]) -> None:

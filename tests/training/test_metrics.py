@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seqtrain.training.metrics import Scores, score
+from seqtrain.text import json_line
+from seqtrain.training.metrics import KEPT_CONFUSIONS, MATRIX_CLASSES, Scores, score
 
 NAMES = ["a", "b", "c", "d"]
 ROWS = st.lists(
@@ -56,6 +58,39 @@ def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> 
         assert scores.confusion_matrix == (
             metrics.confusion_matrix(true[known], predicted[known], labels=range(4)).tolist()
         )
+
+
+@given(ROWS)
+def test_confusions_are_the_mistakes_of_the_matrix(rows: list[tuple[int, int, int]]) -> None:
+    scores, _, _ = scores_of(rows)
+    assert scores.confusion_matrix is not None
+    mistakes = [
+        {"true": NAMES[i], "predicted": NAMES[j], "count": count}
+        for i, row in enumerate(scores.confusion_matrix)
+        for j, count in enumerate(row)
+        if i != j and count
+    ]
+    assert scores.confusions == sorted(mistakes, key=lambda mistake: -int(mistake["count"]))
+
+
+@pytest.mark.parametrize("classes", [MATRIX_CLASSES, MATRIX_CLASSES + 1, 20_000])
+def test_scores_of_many_classes_stay_small(classes: int) -> None:
+    """The matrix of 20,000 classes would take 3 GB, and as JSON 800 MB."""
+    names = [f"c{i}" for i in range(classes)]
+    true = torch.arange(300) % classes
+    predicted = torch.where(torch.arange(300) % 3 == 0, true, (true + 1) % classes)
+    logits = torch.zeros(300, classes)
+    logits[torch.arange(300), predicted] = 5.0
+    true[0] = -1
+    scores = score(logits, true, torch.ones(300, dtype=torch.int64), names)
+    assert (scores.confusion_matrix is None) == (classes > MATRIX_CLASSES)
+    assert len(scores.confusions) == KEPT_CONFUSIONS
+    assert scores.accuracy == pytest.approx(99 / 300)
+    known = true >= 0
+    assert scores.loss == pytest.approx(
+        torch.nn.functional.cross_entropy(logits[known].double(), true[known]).item()
+    )
+    assert len(json_line(asdict(scores))) < 200 * classes + 200_000
 
 
 def test_the_loss_is_the_mean_over_known_examples() -> None:

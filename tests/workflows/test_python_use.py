@@ -12,7 +12,7 @@ import pytest
 
 import seqtrain
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.workflows.stopping import StopSignals
+from seqtrain.signals import StopSignals
 
 WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, TypeAlias
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.fasttext import read_fasttext
-from seqtrain.data.readers.files import display_name, open_input
+from seqtrain.data.readers.files import open_input
 from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.lines import read_plain
 from seqtrain.data.readers.npz import read_npz
@@ -20,6 +20,7 @@ from seqtrain.data.readers.options import Column, ReadOptions
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import read_folder, read_txt
 from seqtrain.errors import DataError
+from seqtrain.text import display_name
 
 __all__ = ["Column", "ReadOptions", "read_examples"]
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import BinaryIO, NoReturn, TypeAlias
 
-from seqtrain.data.examples import Example, RowProblems, Sequence, shorten
-from seqtrain.data.readers.lines import LINE_LIMIT, read_lines, without_end
+from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.readers.lines import LINE_BYTES, read_lines, without_end
 from seqtrain.data.readers.options import Column, ReadOptions, missing_name
 from seqtrain.data.readers.rows import checked_label, parse_rows, without_blank_rows
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
+from seqtrain.text import quote
 
 Lines: TypeAlias = Iterator[tuple[int, str]]
 Record: TypeAlias = tuple[int, list[str]]
@@ -124,8 +125,8 @@ def _quoted_field(
         at = 0
         if not text:
             problems.fail(opened, "the quote that opens on this line is never closed")
-        if size > LINE_LIMIT:
-            problems.fail(opened, f"the quoted field is longer than {LINE_LIMIT} characters")
+        if size > LINE_BYTES:
+            problems.fail(opened, f"the quoted field is longer than {LINE_BYTES} characters")
 
 
 def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems) -> NoReturn:
@@ -133,7 +134,7 @@ def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems)
     where = "" if line == opened else f" on line {line}"
     problems.fail(
         opened,
-        f"the quoted field that opens here ends{where} before {shorten(rest)}; "
+        f"the quoted field that opens here ends{where} before {quote(rest)}; "
         'write "" for a quote inside it',
     )
 
@@ -145,14 +146,14 @@ def _header(
     named = [column for column in columns if isinstance(column, str)]
     if options.header is False and named:
         raise DataError(
-            f"data.header: false, but column {shorten(named[0])} is named; give its index from 0"
+            f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
         )
     if options.header is False or (options.header == "auto" and not named):
         return None
     line, names = first
     for name in names:
         if name and names.count(name) > 1:
-            problems.fail(line, f"column {shorten(name)} occurs twice in the header")
+            problems.fail(line, f"column {quote(name)} occurs twice in the header")
     return names
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence, shorten
+from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.lines import read_lines
 from seqtrain.data.readers.options import ReadOptions
 from seqtrain.data.readers.rows import (
@@ -16,6 +16,7 @@ from seqtrain.data.readers.rows import (
     without_blank_rows,
 )
 from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.text import quote
 
 _LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 
@@ -35,7 +36,7 @@ def read_fasttext(
     def parse(text: str) -> tuple[Sequence, str | None]:
         found = list(_LABEL.finditer(text))
         if len(found) > 1:
-            names = shorten(", ".join(match[1] for match in found))
+            names = quote(", ".join(match[1] for match in found))
             raise BadRow(f"{len(found)} labels, {names}; expected exactly one")
         if not found and not labelled:
             return sequence_from_text(text, options.kind), None

@@ -13,18 +13,12 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from seqtrain.errors import DataError, SeqtrainError, reading_fault
+from seqtrain.text import display_name
 
 GZIP_MAGIC = b"\x1f\x8b"
 BUFFER = 1 << 18
 BOMB_RATIO = 1000
 BOMB_FREE_BYTES = 100_000_000
-
-
-def display_name(path: str) -> str:
-    """Return how messages name an input: on one line and printable, whatever its name holds."""
-    if path == "-":
-        return "stdin"
-    return path if path and path.isprintable() else ascii(path)[1:-1] or "''"
 
 
 def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:

@@ -11,7 +11,7 @@ from seqtrain.data.readers.rows import parse_rows
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
 
-LINE_LIMIT = 1 << 28
+LINE_BYTES = 1 << 28
 """Bytes a line may have (256 MiB), and characters a quoted field."""
 
 HEAD_BYTES = 4096
@@ -44,18 +44,18 @@ def read_lines(
 
     Raises:
         DataError: for data that are no UTF-8 text, hold a NUL, or can't be read to the end, and
-            for a line over `LINE_LIMIT`.
+            for a line over `LINE_BYTES`.
     """
     number = 1
     try:
         raw = _first_line(stream, problems)
         while raw:
-            if len(raw) > LINE_LIMIT:
-                problems.fail(number, f"the line is longer than {LINE_LIMIT} bytes")
+            if len(raw) > LINE_BYTES:
+                problems.fail(number, f"the line is longer than {LINE_BYTES} bytes")
             text = _decode(raw, number, problems)
             yield number, text if keep_ends else without_end(text)
             number += 1
-            raw = stream.readline(LINE_LIMIT + 1)
+            raw = stream.readline(LINE_BYTES + 1)
     except OSError as error:
         problems.fail(number, error.strerror or str(error))
 
@@ -77,7 +77,7 @@ def _first_line(stream: BinaryIO, problems: RowProblems) -> bytes:
         problems.fail(1, f"expected UTF-8 text, found {UTF_16}")
     _refuse_nul(head, 1, problems)
     if not head.endswith(b"\n"):
-        head += stream.readline(LINE_LIMIT)
+        head += stream.readline(LINE_BYTES)
     return head.removeprefix(BYTE_ORDER_MARK)
 
 

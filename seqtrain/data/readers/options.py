@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from seqtrain.config.formats import resolve_format
-from seqtrain.data.examples import shorten
 from seqtrain.errors import DataError
+from seqtrain.text import nearest, quote
 
 Column: TypeAlias = int | str
 
@@ -74,6 +73,6 @@ class ReadOptions:
 def missing_name(what: str, name: str, present: Iterable[str]) -> str:
     """Word the complaint that a column or field is absent: those present, and the nearest."""
     names = list(present)
-    near = get_close_matches(name, names, n=1)
-    hint = f"; did you mean {shorten(near[0])}?" if near else ""
-    return f"no {what} {shorten(name)}; found {shorten(', '.join(names))}{hint}"
+    near = nearest(name, names)
+    hint = f"; did you mean {quote(near)}?" if near else ""
+    return f"no {what} {quote(name)}; found {quote(', '.join(names))}{hint}"

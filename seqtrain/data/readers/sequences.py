@@ -8,8 +8,9 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.examples import BadRow, Features, Sequence, shorten
+from seqtrain.data.examples import BadRow, Features, Sequence
 from seqtrain.data.readers.strict_json import json_type, parse_json
+from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 NUMBER_TYPES = {int, float, type(None)}
@@ -136,7 +137,7 @@ def _parse_numbers(text: str) -> npt.NDArray[np.float64]:
         except ValueError:
             pass
     odd = next(cell for cell in cells if not _is_number(cell))
-    raise BadRow(f"expected a number, found {shorten(odd)}")
+    raise BadRow(f"expected a number, found {quote(odd)}")
 
 
 def _is_number(cell: str) -> bool:

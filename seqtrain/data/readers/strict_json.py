@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from typing import NoReturn
 
-from seqtrain.data.examples import BadRow, shorten
+from seqtrain.data.examples import BadRow
+from seqtrain.text import quote
 
 
 def parse_json(text: str) -> object:
@@ -44,7 +45,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise BadRow(f"JSON with the key {shorten(twice)} twice")
+        raise BadRow(f"JSON with the key {quote(twice)} twice")
     return value
 
 

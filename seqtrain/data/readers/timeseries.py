@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence, shorten
+from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.lines import read_lines
 from seqtrain.data.readers.options import ReadOptions
 from seqtrain.data.readers.rows import (
@@ -21,6 +21,7 @@ from seqtrain.data.readers.rows import (
 )
 from seqtrain.data.readers.sequences import features_from_columns
 from seqtrain.errors import DataError
+from seqtrain.text import quote
 
 Lines = Iterator[tuple[int, str]]
 
@@ -82,7 +83,7 @@ def _read_header(lines: Lines, problems: RowProblems, labelled: bool) -> _Header
             header.has_label = first == "true"
             header.labels = frozenset(text.split()[2:])
         elif key and not key.startswith("@"):
-            problems.fail(line, f"expected a header line @…, or @data; found {shorten(text)}")
+            problems.fail(line, f"expected a header line @…, or @data; found {quote(text)}")
     if line:
         problems.fail(line, "the file ends before a line @data")
     return header
@@ -91,7 +92,7 @@ def _read_header(lines: Lines, problems: RowProblems, labelled: bool) -> _Header
 def _parse_count(line: int, text: str, problems: RowProblems) -> int:
     """Read the number of channels."""
     if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
-        problems.fail(line, f"@dimensions: expected a number from 1, found {shorten(text)}")
+        problems.fail(line, f"@dimensions: expected a number from 1, found {quote(text)}")
     return int(text)
 
 
@@ -99,5 +100,5 @@ def _label(text: str, header: _Header, labelled: bool) -> str | None:
     """Check a label against those that the header lists."""
     label = checked_label(text, labelled)
     if label is not None and header.labels and label not in header.labels:
-        raise BadRow(f"label {shorten(label)} is not among those listed by @classLabel")
+        raise BadRow(f"label {quote(label)} is not among those listed by @classLabel")
     return label

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, TypeAlias
 
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
-from seqtrain.data.readers.files import display_name, file_problem, open_input
+from seqtrain.data.readers.files import file_problem, open_input
 from seqtrain.data.readers.lines import read_lines, without_end
 from seqtrain.data.readers.options import ReadOptions
 from seqtrain.data.readers.rows import (
@@ -19,6 +19,7 @@ from seqtrain.data.readers.rows import (
 )
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
+from seqtrain.text import display_name
 
 ReadRows: TypeAlias = Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]]
 

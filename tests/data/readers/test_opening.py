@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtrain.data.examples import Example, RowProblems, locate, shorten
+from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers import ReadOptions, files, lines, read_examples
 from seqtrain.errors import DataError
 
@@ -156,7 +156,7 @@ def test_gzip_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_overlong_line_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LINE_LIMIT", 10_000)
+    monkeypatch.setattr(lines, "LINE_BYTES", 10_000)
     content = b"x" * 9_999 + b"\n" + b"y" * 10_001
     message = refuse(b"\n" + content, "a.txt", format="lines", labelled=False)
     assert message == ("a.txt:3: the line is longer than 10000 bytes",)
@@ -193,15 +193,17 @@ def test_the_first_five_problems_and_the_total() -> None:
 
 def test_a_long_path_gives_way_to_the_problem() -> None:
     deep = f"/{'folder/' * 40}"
-    for name, shown in (("a.csv", "…/a.csv"), ("x" * 250, "…" + "x" * 80)):
+    for name, shown in (("a.csv", "/folder/a.csv"), ("x" * 250, "x" * 57)):
         problems = RowProblems(deep + name)
         problems.add(7, "p" * 90)
         with pytest.raises(DataError) as caught:
             problems.fail(8, "q" * 90)
-        assert caught.value.problems == (f"{shown}:8: {'q' * 90}", f"{shown}:7: {'p' * 90}")
-        assert all(len(line) < 200 for line in caught.value.problems)
-    assert locate("d/a.csv", 1, "p" * 80) == f"d/a.csv:1: {'p' * 80}"
-    assert locate("a.csv", 1, "p" * 200) == f"a.csv:1: {'p' * 200}"
+        for line, ending in zip(
+            caught.value.problems, (f"{shown}:8: {'q' * 90}", f"{shown}:7: {'p' * 90}"), strict=True
+        ):
+            assert line.startswith("…")
+            assert line.endswith(ending)
+            assert len(line) < 200
 
 
 def test_stop_at_first_comes_after_the_rows_before_it(tmp_path: Path) -> None:
@@ -212,14 +214,6 @@ def test_stop_at_first_comes_after_the_rows_before_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.tsv:3: expected 2 fields") as caught:
         next(rows)
     assert len(caught.value.problems) == 1
-
-
-def test_shortened_text_is_printable_and_short() -> None:
-    assert shorten("a 'b'") == "'a 'b''"
-    assert shorten("a\x1b[31m\n") == "'a\\x1b[31m\\n'"
-    assert shorten("\u202e") == "'\\u202e'"
-    for text in ("x" * 10**6, "\x00" * 10**6):
-        assert len(shorten(text)) <= 80
 
 
 @settings(deadline=None, max_examples=300)

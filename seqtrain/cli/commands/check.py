@@ -26,10 +26,10 @@ def check(
     """Compare predictions alone, in batches of all sorts, and by every engine; 3 if they differ."""
     from dataclasses import asdict
 
-    from seqtrain.cli.check_screen import show_check, show_sampled
-    from seqtrain.cli.json_line import json_line
+    from seqtrain.cli.output.check_screen import show_check, show_sampled
     from seqtrain.cli.progress import Progress
     from seqtrain.errors import RunError
+    from seqtrain.text import json_line
     from seqtrain.workflows.check import check as run_check
 
     with Progress() as progress:

@@ -43,13 +43,13 @@ def fit(
     if not resume:
         check_free(place, force=force)  # answered before torch is loaded
     elif place is None and not force:
-        from seqtrain.cli.console import note
+        from seqtrain.cli.output.console import note
 
         place = find(None, Path(config).stem).path
         if not quiet:
             note(f"going on with the newest run of {Path(config).stem}: {place}")
 
-    from seqtrain.cli.fit_screen import FitScreen
+    from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.workflows.fit import fit as run_fit
 
     with FitScreen(quiet=quiet) as screen:

@@ -17,16 +17,21 @@ def config(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of a config instead.")
     ] = False,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print a Markdown table of all keys instead.")
+    ] = False,
 ) -> None:
     """Print CONFIG with every key, and which of them were defaulted."""
     import json
 
-    from seqtrain.config import config_schema, load_config, render_config
+    from seqtrain.config import config_schema, key_reference, load_config, render_config
     from seqtrain.errors import ConfigError
 
     if schema:
         print(json.dumps(config_schema(), indent=2))
+    elif reference:
+        print(key_reference(), end="")
     elif config is None:
-        raise ConfigError("CONFIG: missing; give a YAML file, or --schema")
+        raise ConfigError("CONFIG: missing; give a YAML file, --schema or --reference")
     else:
         print(render_config(load_config(config, overrides or []), defaulted=True), end="")

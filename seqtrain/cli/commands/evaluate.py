@@ -39,10 +39,10 @@ def evaluate(
     """Score a run's best model on its test split, another split, or another file."""
     from dataclasses import asdict
 
-    from seqtrain.cli.console import note, warn
-    from seqtrain.cli.eval_screen import show_scores
-    from seqtrain.cli.json_line import json_line
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.eval_screen import show_scores
     from seqtrain.errors import ConfigError
+    from seqtrain.text import json_line
     from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
     if split and data:

@@ -11,9 +11,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from seqtrain.cli.json_line import json_line
-from seqtrain.errors import ConfigError, RunError, printable
+from seqtrain.errors import ConfigError, RunError
 from seqtrain.runs.files import write_all
+from seqtrain.text import json_line, printable
 
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seqtrain.errors import printable
+from seqtrain.text import printable
 
 WIDTH_OF_A_FILE = 120
 

@@ -9,8 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from seqtrain.cli.json_line import json_line
 from seqtrain.errors import ConfigError
+from seqtrain.text import json_line
 
 if TYPE_CHECKING:
     from seqtrain.workflows.steps import StepPredictions
@@ -55,7 +55,7 @@ def write_steps(
     with open_file() as file:
         for index, prediction in enumerate(chain(first, predictions)):
             if lines:
-                from seqtrain.cli.step_line import show_steps
+                from seqtrain.cli.output.step_line import show_steps
 
                 show_steps(index, prediction)
             else:

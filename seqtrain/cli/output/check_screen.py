@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqtrain.cli.console import note, small_table, stdout_console
+from seqtrain.cli.output.console import note, small_table, stdout_console
 from seqtrain.workflows.check import SAMPLE_LENGTH, Check, Sampled
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from rich.table import Table
 from tqdm import tqdm
 
-from seqtrain.cli.console import note, small_table, stderr_console, warn
-from seqtrain.cli.eval_screen import score_tables
+from seqtrain.cli.output.console import note, small_table, stderr_console, warn
+from seqtrain.cli.output.eval_screen import score_tables
 from seqtrain.data.summary import SplitSummary, unknown_share
 from seqtrain.training.loop import EpochEvent
 from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent, perplexity

@@ -30,8 +30,7 @@ def reconstruct(
     device: Device = None,
 ) -> None:
     """Show what the decoder of a run pretrained as an autoencoder makes of each row."""
-    from seqtrain.cli.json_line import json_line
-    from seqtrain.errors import printable
+    from seqtrain.text import json_line, printable
     from seqtrain.workflows.reconstruct import reconstruct as run_reconstruction
 
     found = run_reconstruction(source, run, max_steps=max_steps, device=device or "auto")

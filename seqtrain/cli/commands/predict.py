@@ -44,20 +44,20 @@ def predict(
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
-    from seqtrain.cli.prediction_rows import (
+    from seqtrain.cli.output.prediction_rows import (
         check_output,
         format_of,
         open_output,
         write_predictions,
     )
-    from seqtrain.cli.step_rows import check_format, shown_as_lines, write_steps
+    from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
 
     check_output(output, source, force=force)
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
 
-    from seqtrain.cli.console import note, warn
+    from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
     from seqtrain.workflows.predict import predict as run_prediction

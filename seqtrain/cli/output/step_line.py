@@ -10,8 +10,8 @@ from typing import TypeVar
 from rich.padding import Padding
 from rich.text import Text
 
-from seqtrain.cli.console import stdout_console
-from seqtrain.errors import printable
+from seqtrain.cli.output.console import stdout_console
+from seqtrain.text import printable, shorten
 from seqtrain.workflows.steps import StepPredictions
 
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -66,9 +66,7 @@ def _append_stretch(
 ) -> None:
     """Add steps with one answer: its label, then their pieces, the middle left out if long."""
     answer = prediction.answers[stretch[0]]
-    color, label = _color(answer), printable(prediction.labels[answer])
-    if len(label) > LABEL_WIDTH:
-        label = label[: LABEL_WIDTH - 1] + "…"
+    color, label = _color(answer), shorten(prediction.labels[answer], LABEL_WIDTH)
     probabilities = prediction.probabilities[:, answer]
     line.append(f"[{label} {probabilities[stretch[0]]:.0%}]", style=f"reverse {color}")
     line.append(" ")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from seqtrain.cli.console import plain, small_table, stdout_console
+from seqtrain.cli.output.console import plain, small_table, stdout_console
 from seqtrain.training.metrics import Scores
 
 SHOWN_CONFUSIONS = 10
@@ -26,8 +26,8 @@ def score_tables(scores: Scores, title: str) -> Iterator[Table]:
     """Yield the tables of one split's scores."""
     yield _figures(scores, title)
     yield _classes(scores)
-    if len(scores.labels) <= LARGEST_MATRIX:
-        yield _matrix(scores)
+    if scores.confusion_matrix is not None and len(scores.labels) <= LARGEST_MATRIX:
+        yield _matrix(scores.labels, scores.confusion_matrix)
     else:
         yield _confusions(scores)
     yield _lengths(scores)
@@ -57,11 +57,11 @@ def _classes(scores: Scores) -> Table:
     return table
 
 
-def _matrix(scores: Scores) -> Table:
+def _matrix(labels: list[str], matrix: list[list[int]]) -> Table:
     """Count answers; columns go by number, so that long labels don't crowd them out."""
-    numbers = [str(number) for number in range(1, len(scores.labels) + 1)]
+    numbers = [str(number) for number in range(1, len(labels) + 1)]
     table = small_table("true \\ predicted", *numbers)
-    for number, label, row in zip(numbers, scores.labels, scores.confusion_matrix, strict=True):
+    for number, label, row in zip(numbers, labels, matrix, strict=True):
         table.add_row(plain(f"{number} {label}"), *(f"{n:,}" if n else "·" for n in row))
     return table
 
@@ -69,14 +69,8 @@ def _matrix(scores: Scores) -> Table:
 def _confusions(scores: Scores) -> Table:
     """The most frequent mistakes, where the matrix is too wide to read."""
     table = small_table("most frequent mistakes: true", "predicted", "examples")
-    mistakes = [
-        (count, scores.labels[i], scores.labels[j])
-        for i, row in enumerate(scores.confusion_matrix)
-        for j, count in enumerate(row)
-        if i != j and count
-    ]
-    for count, true, predicted in sorted(mistakes, key=lambda m: -m[0])[:SHOWN_CONFUSIONS]:
-        table.add_row(plain(true), plain(predicted), f"{count:,}")
+    for row in scores.confusions[:SHOWN_CONFUSIONS]:
+        table.add_row(plain(str(row["true"])), plain(str(row["predicted"])), f"{row['count']:,}")
     return table
 
 

@@ -1,0 +1,1 @@
+"""What the commands show and write: tables, bars and rows."""

@@ -1,0 +1,115 @@
+"""Text from outside, made safe and short for people to read. Imports nothing of ours.
+
+File names, labels, cells and config values may hold anything: control characters that steer a
+terminal, marks that turn the direction of writing, a million characters. Everything that a message
+or a screen says about them goes through this module.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+PROBLEM_LENGTH = 189
+"""Characters of a problem at most: with the program's name before it a line has fewer than 200."""
+QUOTE_LENGTH = 80
+"""Characters of a quoted piece of the user's data at most."""
+LISTED = 5
+"""Names that a list in a message shows at most."""
+PATH_KEPT = 40
+"""Characters of a long path's end that a message keeps at least."""
+PLACE_KEPT = 59
+"""Characters of a long `file:line:column` that a message keeps at least."""
+
+
+def printable(text: str) -> str:
+    """Escape control characters, marks of direction and lone surrogates; letters stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return a text on one line of at most `limit` characters: escaped, its end cut off."""
+    shown = printable(text[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
+    """Return a text in single quotes, escaped, with at most `limit` characters in all."""
+    quoted = f"'{printable(text[: limit + 1])}'"
+    return quoted if len(quoted) <= limit else quoted[: limit - 2] + "…'"
+
+
+def display_name(path: str) -> str:
+    """Return how messages name an input: `stdin` for `-`, else its path, escaped."""
+    return "stdin" if path == "-" else printable(path) or "''"
+
+
+def one_line(problem: str) -> str:
+    """Return a problem on one line of `PROBLEM_LENGTH` characters; long paths keep their end."""
+    line = printable(problem)
+    for path in sorted(re.findall(r"/[^\s:;,()']+", line), key=len, reverse=True):
+        excess = len(line) - PROBLEM_LENGTH
+        kept = max(PATH_KEPT, len(path) - excess - 1)
+        if excess > 0 and kept < len(path) - 1:
+            line = line.replace(path, f"…{path[-kept:]}", 1)
+    return shorten(line, PROBLEM_LENGTH)
+
+
+def located(place: str, problem: str) -> str:
+    """Put the place before a problem; a long place keeps its end, so that both fit on one line.
+
+    Args:
+        place: such as `file:line:column`, escaped already; or nothing.
+        problem: what is wrong there.
+    """
+    line = f"{place}: {problem}" if place else problem
+    excess = len(line) - PROBLEM_LENGTH
+    if excess > 0 and len(place) > PLACE_KEPT + 1:
+        kept = max(PLACE_KEPT, len(place) - excess - 1)
+        line = "…" + line[len(place) - kept :]
+    return line
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 row`, `1,200 rows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Sequence[str], limit: int = LISTED) -> str:
+    """Return names as a list, of a long one the beginning: `a, b, c, d, e and 3 more`."""
+    shown = ", ".join(names[:limit])
+    return f"{shown} and {len(names) - limit:,} more" if len(names) > limit else shown
+
+
+def one_of(words: Sequence[str]) -> str:
+    """Join words as a choice: `a, b or c`."""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that a wrong one is most alike, if any is alike enough.
+
+    Args:
+        name: what was found.
+        names: the known ones.
+        cutoff: how alike both must be, in [0, 1].
+    """
+    near = get_close_matches(name[:100], names, 1, cutoff)
+    return near[0] if near else None
+
+
+def json_line(value: Any) -> str:
+    """Return a value as one line of JSON, without its end; nothing is lost.
+
+    Letters stay as they are; control characters and marks of direction are escaped, so that a
+    label from a file can't steer the terminal that it is shown on.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
