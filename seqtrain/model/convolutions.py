@@ -27,7 +27,7 @@ class Convolutions(nn.Sequential):
         layers: width, kernel (odd) and stride of each.
     """
 
-    def __init__(self, channels: int, layers: Sequence[tuple[int, int, int]]) -> None:
+    def __init__(self, channels: int, layers: Sequence[Sequence[int]]) -> None:
         widths = [channels, *(width for width, _, _ in layers)]
         super().__init__(
             *(
@@ -36,6 +36,12 @@ class Convolutions(nn.Sequential):
             )
         )
         self.width = widths[-1]
+
+    def initialize(self, generator: torch.Generator | None = None) -> None:
+        """Draw the initial weights of all layers."""
+        for layer in self.children():
+            assert isinstance(layer, ConvolutionLayer)
+            layer.initialize(generator)
 
     def lengths(self, lengths: Tensor) -> Tensor:
         """Return the steps that sequences of these lengths have above all layers, (B,)."""

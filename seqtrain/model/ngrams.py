@@ -10,7 +10,7 @@ P distinct n-grams of each sequence, over all sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,7 +21,6 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.ngrams import BOUNDARY, NO_KEY, NgramVocabulary, folded
-from seqtrain.data.vocabulary import UNK
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
 GAIN = 20.0
@@ -52,16 +51,14 @@ class NgramClassifier(nn.Module):
     Args:
         vocabulary: of n-grams.
         num_classes: C.
-        vocab_size: ids from here on are words that the vocabulary lacks, and count as <unk>.
 
     Attributes:
         sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
     """
 
-    def __init__(self, vocabulary: NgramVocabulary, num_classes: int, vocab_size: int) -> None:
+    def __init__(self, vocabulary: NgramVocabulary, num_classes: int) -> None:
         super().__init__()
         self.vocabulary = vocabulary
-        self.vocab_size = vocab_size
         self.sparse = False
         self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
         self.bias = nn.Parameter(torch.zeros(num_classes))
@@ -104,7 +101,7 @@ class NgramClassifier(nn.Module):
     def find(self, packed: PackedSequence) -> Ngrams:
         """Return the known n-grams of packed sequences of ids, longest first."""
         rows = int(packed.batch_sizes[0])
-        walk = _Walk(self.vocabulary, self._known(packed.data), packed.batch_sizes)
+        walk = _Walk(self.vocabulary, packed.data, packed.batch_sizes)
         parts = [*walk.within(self.keys), *walk.at_ends(self.keys)]
         index, place = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         size = len(self.vocabulary)
@@ -125,7 +122,7 @@ class NgramClassifier(nn.Module):
         Shape:
             packed.data: (N,) int64. Returns: (N, C), packed.
         """
-        walk = _Walk(self.vocabulary, self._known(packed.data), packed.batch_sizes)
+        walk = _Walk(self.vocabulary, packed.data, packed.batch_sizes)
         index, place = (torch.cat(tensors) for tensors in zip(*walk.within(self.keys), strict=True))
         before = _times_before(walk.row[place] * len(self.vocabulary) + index)
         weight_before = torch.where(before > 0, 1 + before.clamp(min=1).log(), 0.0)
@@ -142,9 +139,6 @@ class NgramClassifier(nn.Module):
         norm = torch.where(squares > 0, squares.sqrt(), 1.0)
         return (GAIN * sums / norm + self.bias).to(self.weight.dtype)
 
-    def _known(self, ids: Tensor) -> Tensor:
-        return torch.where(ids < self.vocab_size, ids, UNK)
-
     def _sums(self, place: Tensor, index: Tensor, factor: Tensor, steps: int) -> Tensor:
         """Add weights of n-grams to the steps where they end, (N, C) float64."""
         terms = (factor * self.idf[index]).unsqueeze(1) * self.weight[index]
@@ -154,6 +148,17 @@ class NgramClassifier(nn.Module):
         """Add squares of idf to the steps where n-grams end, (N, 1) float64."""
         terms = (factor * self.idf[index].square()).unsqueeze(1)
         return terms.new_zeros(steps, 1).index_add(0, place, terms)
+
+
+def joint(parts: Sequence[Tensor]) -> Tensor:
+    """Return the logits of one answer: the mean of the parts' log-probabilities.
+
+    Shape:
+        parts: (…, C) each. Returns: (…, C); of one part as they are.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return torch.stack([part.float().log_softmax(-1) for part in parts]).mean(0)
 
 
 class _Walk:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -254,6 +255,23 @@ class JoinedPooling(nn.ModuleDict):
     def _split(self, pool: Tensor) -> list[Tensor]:
         widths = [part.width + COLUMNS[part.how] for part in self.parts]
         return list(pool.split_with_sizes(widths, dim=1))
+
+
+Pooling: TypeAlias = StepPooling | JoinedPooling
+
+
+def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names in model.pooling, in the order in which their vectors stand: last first."""
+    names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
+    return tuple(sorted(names, key=lambda name: name != "last"))
+
+
+def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
+    """Return what pools the states of all steps, as model.pooling has it; None: nothing does."""
+    names = [name for name in pooling_names(pooling) if name != "last"]
+    if not names:
+        return None
+    return StepPooling(pooling, width) if isinstance(pooling, str) else JoinedPooling(names, width)
 
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:

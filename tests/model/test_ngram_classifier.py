@@ -13,7 +13,7 @@ from torch import Tensor
 from seqtrain.data.collate import collate
 from seqtrain.data.ngrams import fit_ngrams, folded
 from seqtrain.data.store import SequenceStore
-from seqtrain.model.ngrams import GAIN, NgramClassifier
+from seqtrain.model.ngrams import GAIN, NgramClassifier, joint
 
 VOCAB_SIZE = 9
 SIZES = [(1, 1), (1, 2), (2, 3), (1, 5)]
@@ -33,7 +33,7 @@ def some_rows(seed: int, ids: int = VOCAB_SIZE) -> list[list[int]]:
 def make(sizes: tuple[int, int], most: int = 60) -> NgramClassifier:
     store = store_of(some_rows(seed=0))
     chosen = fit_ngrams(store.values, store.offsets, shortest=sizes[0], longest=sizes[1], most=most)
-    model = NgramClassifier(chosen, num_classes=3, vocab_size=VOCAB_SIZE)
+    model = NgramClassifier(chosen, num_classes=3)
     torch.manual_seed(1)
     torch.nn.init.normal_(model.weight)
     torch.nn.init.normal_(model.bias)
@@ -44,7 +44,6 @@ def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
     """The formula, n-gram by n-gram."""
     vocabulary = model.vocabulary
     numbers = {key: i for i, key in enumerate(vocabulary.keys.tolist())}
-    row = [i if i < VOCAB_SIZE else 1 for i in row]
     whole = [0, *row, 0]
     counts: Counter[int] = Counter()
     for size in range(vocabulary.shortest, vocabulary.longest + 1):
@@ -64,7 +63,7 @@ def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
 @pytest.mark.parametrize("sizes", SIZES)
 def test_logits_are_those_of_the_formula(sizes: tuple[int, int]) -> None:
     model = make(sizes)
-    rows = [*some_rows(seed=2, ids=VOCAB_SIZE + 3), [7]]
+    rows = [*some_rows(seed=2), [7]]
     batch = collate(store_of(rows))
     logits = model(model.find(batch.packed))[batch.unsorted_indices]
     expected = torch.stack([by_hand(model, row) for row in rows])
@@ -113,3 +112,11 @@ def test_weights_start_at_zero_and_alone_are_saved() -> None:
     assert model.state_dict().keys() == {"weight", "bias"}
     assert not model.weight.any()
     assert not model.bias.any()
+
+
+def test_a_joint_answer_is_the_mean_of_log_probabilities() -> None:
+    first, second = torch.randn(2, 5, 3)
+    assert joint([first]) is first
+    probabilities = joint([first, second]).softmax(1)
+    expected = (first.softmax(1) * second.softmax(1)).sqrt()
+    torch.testing.assert_close(probabilities, expected / expected.sum(1, keepdim=True))

@@ -19,6 +19,8 @@ from seqtrain.model.pooling import (
     last_by_gather,
     last_by_mask,
     last_valid_state,
+    make_pooling,
+    pooling_names,
 )
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=8).map(
@@ -144,3 +146,13 @@ def test_a_list_joins_its_poolings(lengths: list[int], hows: list[str], number: 
     assert torch.equal(by_parts, expected)
     running = joined.running(packed.data, packed.batch_sizes)
     assert running.shape == (len(packed.data), 3 * number)
+
+
+def test_the_last_state_stands_first_in_a_list() -> None:
+    assert pooling_names(["max", "last", "mean"]) == ("last", "max", "mean")
+    assert pooling_names("attention") == ("attention",)
+    assert make_pooling("last", 3) is None
+    assert make_pooling(["last"], 3) is None
+    joined = make_pooling(["max", "last", "mean"], 3)
+    assert isinstance(joined, JoinedPooling)
+    assert [part.how for part in joined.parts] == ["max", "mean"]
