@@ -16,12 +16,14 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.collate import sort_and_pack
 from seqtrain.data.vocabulary import PAD
+from seqtrain.model.building import draw_again, undrawn
 from seqtrain.model.cells import state_shape
 from seqtrain.model.encoder import embed, make_encoder
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.engines.interface import Engine, ProjectedTable
+from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
 from seqtrain.model.initialization import initialize
 from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
+from seqtrain.model.randomness import Noise, PackedNoise, Site
 from seqtrain.model.truncation import both_directions, last_states, pooled_states
 
 PREDICTION_STEPS = 16384
@@ -30,6 +32,8 @@ PREDICTION_STEPS = 16384
 
 class SequenceClassifier(nn.Module):
     """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
+
+    A new one has weights of any content: `initialize` it, or load them.
 
     Args:
         config: the config's model section.
@@ -43,23 +47,22 @@ class SequenceClassifier(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.embedding: nn.Embedding | nn.Linear
-        if features:
-            self.embedding = nn.Linear(input_size, config.embedding_dim)
-        else:
-            self.embedding = nn.Embedding(input_size, config.embedding_dim, padding_idx=PAD)
-        self.embedding_dropout = nn.Dropout(config.embedding_dropout)
-        self.encoder = make_encoder(config)
-        both = config.bidirectional and config.join == "concat"
-        width = config.hidden_size * (2 if both else 1)
-        if config.pooling != "last":
-            self.pooling = StepPooling(config.pooling, width)
-        if config.initial_state == "learned":
-            self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = nn.Linear(width, num_classes)
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
+        both = config.bidirectional and config.join == "concat"
+        width = config.hidden_size * (2 if both else 1)
+        self.embedding: nn.Embedding | nn.Linear
+        with undrawn():
+            if features:
+                self.embedding = nn.Linear(input_size, config.embedding_dim)
+            else:
+                self.embedding = nn.Embedding(input_size, config.embedding_dim, padding_idx=PAD)
+            self.encoder = make_encoder(config)
+            if config.pooling != "last":
+                self.pooling = StepPooling(config.pooling, width)
+            if config.initial_state == "learned":
+                self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
+            self.head = nn.Linear(width, num_classes)
 
     @property
     def engine(self) -> Engine:
@@ -83,10 +86,17 @@ class SequenceClassifier(nn.Module):
         other.config, other._engine = self.config.model_copy(update=keys), None
         return other
 
-    def initialize(self) -> None:
-        """Draw the initial weights, from torch's global generator."""
-        std = self.config.embedding_std
-        initialize(self.embedding, self.encoder, self.head, embedding_std=std)
+    def initialize(self, seed: int) -> None:
+        """Draw the initial weights, on the CPU; torch's global generator has no part in it."""
+        generator = torch.Generator("cpu").manual_seed(seed)
+        draw_again(self, generator)
+        initialize(
+            self.embedding,
+            self.encoder,
+            self.head,
+            embedding_std=self.config.embedding_std,
+            generator=generator,
+        )
 
     def project_vocabulary(self) -> ProjectedTable | None:
         """Project every token once, for many batches without gradients.
@@ -106,6 +116,7 @@ class SequenceClassifier(nn.Module):
         *,
         vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
+        noise: Noise | None = None,
     ) -> Tensor:
         """Classify sequences.
 
@@ -115,15 +126,18 @@ class SequenceClassifier(nn.Module):
             lengths: steps of each padded row, on the CPU.
             vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
             bptt: steps that gradients reach back at most; None: all.
+            noise: of the update, its examples row by row of the inputs, for dropout and random
+                initial states; None: neither (evaluation).
 
         Shape:
             inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
             lengths: (B,) int64. Returns: logits (B, C), row by row of the inputs.
 
         Raises:
-            ValueError: lengths don't fit padded inputs, or are missing.
+            ValueError: lengths don't fit padded inputs, or are missing; or noise is missing in
+                training.
         """
-        return self.carry(inputs, lengths, vocabulary=vocabulary, bptt=bptt)[0]
+        return self.carry(inputs, lengths, vocabulary=vocabulary, bptt=bptt, noise=noise)[0]
 
     def carry(
         self,
@@ -133,6 +147,7 @@ class SequenceClassifier(nn.Module):
         *,
         vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
+        noise: Noise | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Classify sequences from given states on, and return those they end in.
 
@@ -142,21 +157,24 @@ class SequenceClassifier(nn.Module):
             start: state before the first step of each row; None: as model.initial_state has it.
             vocabulary: as for `forward`.
             bptt: as for `forward`.
+            noise: as for `forward`.
 
         Shape:
             start: (P, L * D, B, hidden), where P counts the parts of a state (h, or h and c),
             L layers, D directions. Returns: logits (B, C), and states shaped as start, row by row.
 
         Raises:
-            ValueError: lengths don't fit padded inputs, or are missing.
+            ValueError: as for `forward`.
         """
+        self.check_noise(noise)
         if isinstance(inputs, PackedSequence):
-            return self._classify(inputs, start, vocabulary, bptt)
+            return self._classify(inputs, start, vocabulary, bptt, noise)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
         start = None if start is None else start[:, :, sorted_indices]
-        logits, state = self._classify(packed, start, vocabulary, bptt)
+        noise = None if noise is None else noise.rows(sorted_indices)
+        logits, state = self._classify(packed, start, vocabulary, bptt, noise)
         return logits[unsorted_indices], state[:, :, unsorted_indices]
 
     def zero_state(self, rows: int) -> Tensor:
@@ -183,11 +201,11 @@ class SequenceClassifier(nn.Module):
         if self.config.bidirectional:
             raise ValueError("bidirectional states know all steps; run each prefix on its own")
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
-        states, last = self._encode(packed, start, vocabulary=None, need_outputs=True)
+        states, last = self._encode(packed, start, vocabulary=None, need_outputs=True, noise=None)
         assert states is not None
         if self.config.pooling != "last":
             states = self.pooling.running(states, packed.batch_sizes)
-        return self.head(self.dropout(states)), last
+        return self.head(states), last
 
     def _classify(
         self,
@@ -195,12 +213,14 @@ class SequenceClassifier(nn.Module):
         start: Tensor | None,
         vocabulary: ProjectedTable | None,
         bptt: int | None,
+        noise: Noise | None,
     ) -> tuple[Tensor, Tensor]:
         """Return logits (B, C) and last states, row by packed row."""
         how = self.config.pooling
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
-        run = partial(self._encode, vocabulary=vocabulary, need_outputs=how != "last")
-        start = self.start(rows) if start is None else start
+        need_outputs = how != "last"
+        run = partial(self._encode, vocabulary=vocabulary, need_outputs=need_outputs, noise=noise)
+        start = self.start(rows, noise) if start is None else start
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
             start = self.zero_state(rows) if start is None else start
@@ -217,33 +237,71 @@ class SequenceClassifier(nn.Module):
                 pooled = self.pooling(outputs, packed.batch_sizes)
         if how == "last":
             pooled = self.join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
-        return self.head(self.dropout(pooled)), state
+        assert pooled is not None, "all ways above pool"
+        if noise is not None:
+            pooled = noise.drop(pooled, self.config.dropout, Site.HEAD, noise.examples)
+        return self.head(pooled), state
 
     def _encode(
         self,
         packed: PackedSequence,
         start: Tensor | None,
+        begin: Tensor | None = None,
         *,
         vocabulary: ProjectedTable | None,
         need_outputs: bool,
+        noise: Noise | None,
     ) -> tuple[Tensor | None, Tensor]:
         """Embed and encode packed steps: states of all steps, directions joined; last states."""
+        own = None if noise is None else PackedNoise.of(noise, packed.batch_sizes, begin)
         inputs = embed(
             self.embedding,
             packed,
-            dropout=self.embedding_dropout,
             engine=self.engine,
+            rate=self.config.embedding_dropout,
+            noise=own,
             vocabulary=vocabulary,
         )
-        outputs, state = self.engine.run(self.encoder, inputs, start, need_outputs=need_outputs)
+        outputs, state = self.engine.run(
+            self.encoder,
+            inputs,
+            start,
+            need_outputs=need_outputs,
+            between=self.dropout_between_layers(own),
+        )
         return None if outputs is None else self.join(outputs), state
 
-    def start(self, rows: int) -> Tensor | None:
+    def dropout_between_layers(self, noise: PackedNoise | None) -> Between | None:
+        """Return what drops units between two layers; None: nothing does."""
+        rate = self.config.dropout
+        if noise is None or not rate or self.config.num_layers == 1:
+            return None
+        return lambda states, layer: noise.drop(states, rate, Site.ABOVE_LAYER + layer)
+
+    def check_noise(self, noise: Noise | None) -> None:
+        """Refuse to train without the noise that the config asks for.
+
+        Raises:
+            ValueError: it is missing.
+        """
+        config = self.config
+        wanted = config.dropout or config.embedding_dropout or config.initial_state == "random"
+        if self.training and wanted and noise is None:
+            raise ValueError(
+                "noise: missing; dropout and random initial states need it in training; "
+                "to classify, switch the model to evaluation"
+            )
+
+    def start(self, rows: int, noise: Noise | None = None) -> Tensor | None:
         """Return the states before the first step; None: zeros, as carried ones begin too."""
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
-        if self.config.initial_state == "random" and self.training:
-            return self.config.initial_scale * torch.randn_like(self.zero_state(rows))
+        if self.config.initial_state == "random" and noise is not None:
+            zeros = self.zero_state(rows)
+            parts, layers, _, hidden = zeros.shape
+            drawn = noise.normals(Site.INITIAL_STATE, parts * layers * hidden)
+            drawn = drawn.view(rows, parts, layers, hidden).permute(1, 2, 0, 3)
+            return self.config.initial_scale * drawn.to(zeros)
         return None
 
     @property

@@ -21,11 +21,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.vocabulary import PAD
+from seqtrain.model.building import draw_again, undrawn
 from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import embed
-from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.randomness import Noise, PackedNoise, Site, number
 
 END = PAD
 """Answer after the last token (backward: after the first). Padding is none, so its id is free."""
@@ -44,6 +46,8 @@ WIDE = 64
 class PretrainingModel(nn.Module):
     """A classifier's embedding and encoder, and what predicts tokens from states.
 
+    A new one has weights of any content beside the classifier's: `initialize` it, or load them.
+
     Args:
         classifier: whose embedding and encoder learn.
         width: W.
@@ -53,8 +57,16 @@ class PretrainingModel(nn.Module):
     def __init__(self, classifier: SequenceClassifier, width: int, dropout: float) -> None:
         super().__init__()
         self.classifier = classifier
-        self.dropout = nn.Dropout(dropout)
-        self.softmax = token_softmax(width, len(classifier.embedding.weight))
+        self.dropout = dropout
+        with undrawn():
+            self.softmax = token_softmax(width, len(classifier.embedding.weight))
+
+    def initialize(self, seed: int) -> None:
+        """Draw the initial weights of what isn't the classifier's, on the CPU."""
+        generator = torch.Generator("cpu").manual_seed(number(seed, Site.PRETRAINING))
+        for name, part in self.named_children():
+            if name != "classifier":
+                draw_again(part, generator)
 
     @property
     def embedding(self) -> nn.Module:
@@ -66,27 +78,50 @@ class PretrainingModel(nn.Module):
         """The classifier's, over packed sequences whatever model.unroll says."""
         return self.classifier.engine.over_packed
 
-    def _embed(self, packed: PackedSequence) -> PackedSequence | DistinctInputs:
-        return embed(self.embedding, packed, dropout=self.dropout, engine=self.engine)
+    def _noise(self, packed: PackedSequence, noise: Noise | None) -> PackedNoise | None:
+        """Return the noise of packed time steps.
+
+        Raises:
+            ValueError: it is missing in training.
+        """
+        if self.training and self.dropout and noise is None:
+            raise ValueError("noise: missing; dropout needs it in training")
+        self.classifier.check_noise(noise)
+        if noise is None:
+            return None
+        return PackedNoise.of(noise.at(Site.PRETRAINING), packed.batch_sizes)
+
+    def _embed(
+        self, packed: PackedSequence, noise: PackedNoise | None = None
+    ) -> PackedSequence | DistinctInputs:
+        return embed(self.embedding, packed, engine=self.engine, rate=self.dropout, noise=noise)
 
     def _read(
-        self, packed: PackedSequence, inputs: PackedSequence | DistinctInputs
+        self,
+        packed: PackedSequence,
+        inputs: PackedSequence | DistinctInputs,
+        noise: PackedNoise | None,
     ) -> tuple[Tensor, Tensor]:
         """Run the encoder; as `_run`."""
-        start = self.classifier.start(int(packed.batch_sizes[0]))
-        return self._run(self.classifier.encoder, inputs, start)
+        model = self.classifier
+        start = model.start(int(packed.batch_sizes[0]), None if noise is None else noise.noise)
+        return self._run(model.encoder, inputs, start, model.dropout_between_layers(noise))
 
     def _run(
-        self, rnn: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
+        self,
+        rnn: nn.RNNBase,
+        inputs: PackedSequence | DistinctInputs,
+        start: Tensor | None,
+        between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Run a recurrence; return all states (N, D * H) and the last ones (P, L * D, B, H)."""
-        states, last = self.engine.run(rnn, inputs, start)
+        states, last = self.engine.run(rnn, inputs, start, between=between)
         assert states is not None, "they were asked for"
         return states, last
 
     def _losses(self, states: Tensor, answers: Tensor) -> Tensor:
         """Return the cross-entropy of each answer in nats: (N, W), (N,) -> (N,) float32."""
-        losses: Tensor = -self.softmax(self.dropout(states), answers).output.float()
+        losses: Tensor = -self.softmax(states, answers).output.float()
         return losses
 
     def own_state(self) -> dict[str, Tensor]:
@@ -107,13 +142,23 @@ class LanguageModel(PretrainingModel):
     def __init__(self, classifier: SequenceClassifier, dropout: float) -> None:
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
-    def forward(self, packed: PackedSequence) -> Tensor:
+    def forward(self, packed: PackedSequence, noise: Noise | None = None) -> Tensor:
         """Return the loss of each prediction in nats.
+
+        Args:
+            packed: ids, longest sequence first.
+            noise: of the update, its examples row by packed row; None: no dropout (evaluation).
 
         Shape:
             packed.data: (N,) int64. Returns: (D * N,), direction by direction, packed.
+
+        Raises:
+            ValueError: noise is missing in training.
         """
-        states, _ = self._read(packed, self._embed(packed))
+        own = self._noise(packed, noise)
+        states, _ = self._read(packed, self._embed(packed, own), own)
+        if own is not None:
+            states = own.drop(states, self.dropout, Site.HEAD)
         following, preceding = neighbours(packed)
         answers = following[int(packed.batch_sizes[0]) :]
         if self.classifier.config.bidirectional:
@@ -139,19 +184,28 @@ class Autoencoder(PretrainingModel):
         width = directions * config.hidden_size
         super().__init__(classifier, width, dropout)
         self.directions = directions
-        self.decoder = CELLS[config.rnn].module(config.embedding_dim, width, batch_first=True)
+        with undrawn():
+            self.decoder = CELLS[config.rnn].module(config.embedding_dim, width, batch_first=True)
 
-    def forward(self, packed: PackedSequence) -> Tensor:
+    def forward(self, packed: PackedSequence, noise: Noise | None = None) -> Tensor:
         """Return the loss of each prediction in nats; the decoder is fed the true tokens.
+
+        Arguments and errors are those of `LanguageModel.forward`.
 
         Shape:
             packed.data: (N,) int64. Returns: (B + N,): of the first tokens, then of what follows
             each step, packed.
         """
-        inputs = self._embed(packed)
-        start = self._start(packed, inputs)
+        own = self._noise(packed, noise)
+        inputs = self._embed(packed, own)
+        start = self._start(packed, inputs, own)
         states, _ = self._run(self.decoder, inputs, start)
-        return self._losses(torch.cat((start[0, 0], states)), neighbours(packed)[0])
+        first = start[0, 0]
+        if own is not None:
+            examples = own.noise.examples
+            first = own.noise.drop(first, self.dropout, Site.FIRST_TOKEN, examples)
+            states = own.drop(states, self.dropout, Site.HEAD)
+        return self._losses(torch.cat((first, states)), neighbours(packed)[0])
 
     @torch.no_grad()
     def reconstruct(self, packed: PackedSequence, steps: int) -> list[list[int]]:
@@ -166,7 +220,7 @@ class Autoencoder(PretrainingModel):
         """
         state = self._start(packed, self._embed(packed))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
-        rows = torch.arange(len(found))
+        rows = torch.arange(len(found), dtype=torch.int64, device="cpu")
         for _ in range(steps):
             ids = self.softmax.predict(state[0, 0])
             going = ids != END
@@ -175,13 +229,18 @@ class Autoencoder(PretrainingModel):
                 break
             for row, token in zip(rows.tolist(), ids.tolist(), strict=True):
                 found[row].append(token)
-            step = PackedSequence(ids, torch.tensor([len(rows)]))
+            step = PackedSequence(ids, torch.tensor([len(rows)], dtype=torch.int64, device="cpu"))
             _, state = self._run(self.decoder, self._embed(step), state)
         return found
 
-    def _start(self, packed: PackedSequence, inputs: PackedSequence | DistinctInputs) -> Tensor:
+    def _start(
+        self,
+        packed: PackedSequence,
+        inputs: PackedSequence | DistinctInputs,
+        noise: PackedNoise | None = None,
+    ) -> Tensor:
         """Read the sequences; return the decoder's state before its first step, (P, 1, B, W)."""
-        _, last = self._read(packed, inputs)
+        _, last = self._read(packed, inputs, noise)
         return torch.cat(last[:, -self.directions :].unbind(1), dim=-1).unsqueeze(1)
 
 

@@ -11,6 +11,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.model.cells import CELLS
 from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable
+from seqtrain.model.randomness import PackedNoise, Site
 
 
 def make_encoder(config: ModelConfig) -> nn.RNNBase:
@@ -29,8 +30,9 @@ def embed(
     embedding: nn.Module,
     packed: PackedSequence,
     *,
-    dropout: nn.Dropout,
     engine: Engine,
+    rate: float = 0.0,
+    noise: PackedNoise | None = None,
     vocabulary: ProjectedTable | None = None,
 ) -> PackedSequence | DistinctInputs:
     """Turn packed time steps into what an engine reads.
@@ -38,10 +40,11 @@ def embed(
     Args:
         embedding: from ids, or from feature vectors.
         packed: ids or feature vectors, longest sequence first.
-        dropout: of the embedded steps; a token's vector loses the same units wherever it stands in
-            the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct token is
-            embedded, dropped and projected once.
         engine: that reads them.
+        rate: share of their units that are dropped; a token's vector loses the same units wherever
+            it stands in the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct
+            token is embedded, dropped and projected once.
+        noise: says which units; None: nothing is dropped.
         vocabulary: the embedding as this engine has projected it; then nothing is embedded.
 
     Shape:
@@ -49,12 +52,17 @@ def embed(
     """
     if vocabulary is not None:
         return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
-    distinct = engine.reads_distinct or (dropout.training and dropout.p > 0)
+    distinct = engine.reads_distinct or (noise is not None and rate > 0)
     if not (isinstance(embedding, nn.Embedding) and distinct):
-        return PackedSequence(dropout(embedding(packed.data)), packed.batch_sizes)
+        vectors = embedding(packed.data)
+        if noise is not None:
+            vectors = noise.drop(vectors, rate, Site.EMBEDDING)
+        return PackedSequence(vectors, packed.batch_sizes)
     ids, index = distinct_ids(packed.data, embedding.num_embeddings)
     # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
-    table = dropout(functional.embedding(ids, embedding.weight, sparse=embedding.sparse))
+    table = functional.embedding(ids, embedding.weight, sparse=embedding.sparse)
+    if noise is not None:
+        table = noise.noise.drop(table, rate, Site.EMBEDDING, ids)
     return DistinctInputs(table, index, packed.batch_sizes)
 
 

@@ -22,11 +22,24 @@ KEEP_BIAS = 1.0
 
 @torch.no_grad()
 def initialize(
-    embedding: nn.Module, encoder: nn.RNNBase, head: nn.Linear, *, embedding_std: float
+    embedding: nn.Module,
+    encoder: nn.RNNBase,
+    head: nn.Linear,
+    *,
+    embedding_std: float,
+    generator: torch.Generator,
 ) -> None:
-    """Draw all initial weights, in place, from the global generator."""
+    """Draw the initial weights of these three, in place.
+
+    Args:
+        embedding: of ids; of feature vectors, it stays as it is.
+        encoder: all layers.
+        head: from states to logits.
+        embedding_std: standard deviation of tokens' vectors.
+        generator: to draw from.
+    """
     if isinstance(embedding, nn.Embedding):
-        nn.init.normal_(embedding.weight, std=embedding_std)
+        nn.init.normal_(embedding.weight, std=embedding_std, generator=generator)
         embedding.weight[embedding.padding_idx].zero_()
     size, keeping = encoder.hidden_size, cell_of(encoder).keeping_gate
     for name, parameter in encoder.named_parameters():
@@ -37,6 +50,6 @@ def initialize(
             continue
         draw = nn.init.orthogonal_ if name.startswith("weight_hh") else nn.init.xavier_uniform_
         for start in range(0, len(parameter), size):
-            draw(parameter[start : start + size])
-    nn.init.xavier_uniform_(head.weight)
+            draw(parameter[start : start + size], generator=generator)
+    nn.init.xavier_uniform_(head.weight, generator=generator)
     nn.init.zeros_(head.bias)

@@ -14,8 +14,10 @@ B batch, T longest length, E embedding, H state (both directions), C classes, F 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from seqtrain.model.cells import as_one_tensor
@@ -44,12 +46,14 @@ def recipe_logits(
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.
     """
-    vectors = model.embedding_dropout(model.embedding(steps))
+    vectors = functional.dropout(
+        model.embedding(steps), model.config.embedding_dropout, model.training
+    )
     if packed:
         pooled = _packed(model, vectors, lengths)
     else:
         pooled = _padded(model, vectors, lengths, last_by_mask if by_mask else last_by_gather)
-    logits: Tensor = model.head(model.dropout(pooled))
+    logits: Tensor = model.head(functional.dropout(pooled, model.config.dropout, model.training))
     return logits
 
 
@@ -68,7 +72,9 @@ def _padded(
     bidirectional = model.config.bidirectional
     if bidirectional:
         own = lengths.to(vectors.device)
-        states = over_padded(vectors, own, model.encoder, how="padded")[0]
+        states = over_padded(
+            vectors, own, model.encoder, how="padded", between=partial(_dropped, model.encoder)
+        )[0]
     else:
         states = model.encoder(vectors)[0]
     if model.config.pooling == "last":
@@ -76,6 +82,11 @@ def _padded(
     return _pool(
         model, pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
     )
+
+
+def _dropped(encoder: nn.RNNBase, states: Tensor, layer: int) -> Tensor:
+    """Drop units between two layers, as torch's module does."""
+    return functional.dropout(states, encoder.dropout, encoder.training)
 
 
 def _pool(model: SequenceClassifier, states: PackedSequence) -> Tensor:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,22 +25,33 @@ from torch.utils.checkpoint import checkpoint
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import StepPooling
 
-Run = Callable[[PackedSequence, Tensor | None], tuple[Tensor | None, Tensor]]
-"""Packed steps and a start (P, L, B, H) or None (zeros) -> states of all steps, last states."""
+Run = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
+"""Packed time steps, a start (P, L, B, H) or None (zeros), the place of each row's first time step
+in its sequence (B,) or None (0) -> states of all time steps, last states."""
 
 
-def cut(packed: PackedSequence, steps: int) -> Iterator[tuple[int, PackedSequence]]:
+class Segment(NamedTuple):
+    """Some consecutive time steps of each of some sequences.
+
+    Attributes:
+        packed: the time steps, longest first; row i belongs to row i of the whole.
+        begin: place of each row's first time step in its sequence, (B,) int64.
+        later: how many segments come later.
+    """
+
+    packed: PackedSequence
+    begin: Tensor
+    later: int
+
+
+def cut(packed: PackedSequence, steps: int) -> Iterator[Segment]:
     """Cut packed sequences into segments of at most `steps` steps, the last ones full.
 
-    Row i of a segment belongs to row i of the whole; a sequence shorter than others joins later.
+    A sequence shorter than others joins later; the last segment has all B rows.
 
     Args:
         packed: longest sequence first.
         steps: of a segment at most, at least 1.
-
-    Yields:
-        How many segments come later, and the segment, packed, longest first; the last has all B
-        rows.
     """
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
@@ -50,7 +62,8 @@ def cut(packed: PackedSequence, steps: int) -> Iterator[tuple[int, PackedSequenc
         sizes = len(stop) - (stop - start).bincount()[:-1].cumsum(0)
         row, step = rows_and_steps(sizes)
         index = first_of_step[start[row] + step] + row
-        yield later, PackedSequence(packed.data[index.to(packed.data.device)], sizes)
+        data = packed.data[index.to(packed.data.device)]
+        yield Segment(PackedSequence(data, sizes), start, later)
 
 
 def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> Tensor:
@@ -66,10 +79,10 @@ def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> 
         start: (P, L, B, H). Returns: the same.
     """
     learning, after = torch.is_grad_enabled(), start[:, :, :0]
-    for later, segment in cut(packed, steps):
+    for segment in cut(packed, steps):
         state = _begin(segment, start, after)
-        with torch.set_grad_enabled(learning and later == 0):
-            after = run(segment, state)[1]
+        with torch.set_grad_enabled(learning and segment.later == 0):
+            after = run(segment.packed, state, segment.begin)[1]
         # What autocast lowered without gradients must not serve where they are wanted.
         torch.clear_autocast_cache()
     return after
@@ -89,11 +102,13 @@ def pooled_states(
     pooled, after = pooling.begin(start.shape[2], like=start), start[:, :, :0]
     if learning:
         pooled.requires_grad_()  # or checkpoint sees nothing to go back to
-    for _, segment in cut(packed, steps):
+    for segment in cut(packed, steps):
         state = _begin(segment, start, after)
         add = partial(_add, run, pooling, segment)
         if learning:
-            pooled, after = checkpoint(add, pooled, state, use_reentrant=True)
+            pooled, after = checkpoint(
+                add, pooled, state, use_reentrant=True, preserve_rng_state=False
+            )
         else:
             pooled, after = add(pooled, state)
     return pooling.finish(pooled), after
@@ -117,38 +132,39 @@ def both_directions(
     Shape:
         start: (P, 2, B, H). Returns: pooled (B, 2 * H) or as joined, and the last valid states.
     """
-    segments = [segment for _, segment in cut(packed, steps)]
+    segments = [*cut(packed, steps)]
     after, starts = start[:, 1:], []
     last = start.clone()
     for segment in reversed(segments):
-        rows = int(segment.batch_sizes[0])
+        rows = len(segment.begin)
         starts.append(after[:, :, :rows])
-        ends = run(segment, torch.cat((start[:, :1, :rows], starts[-1]), dim=1))[1]
+        both = torch.cat((start[:, :1, :rows], starts[-1]), dim=1)
+        ends = run(segment.packed, both, segment.begin)[1]
         after = ends[:, 1:].clone()  # a view would keep the states of all steps
         last[:, 1:, :rows] = after
     pooled, before = None, start[:, :1, :0]
     for segment, backward in zip(segments, reversed(starts), strict=True):
         begin = torch.cat((_begin(segment, start[:, :1], before), backward), dim=1)
-        outputs, ends = run(segment, begin)
+        outputs, ends = run(segment.packed, begin, segment.begin)
         before = ends[:, :1]
         if pooling is not None and outputs is not None:
             if pooled is None:
                 pooled = pooling.begin(start.shape[2], like=outputs)
-            pooled = pooling.add(pooled, outputs, segment.batch_sizes)
+            pooled = pooling.add(pooled, outputs, segment.packed.batch_sizes)
     last[:, :1] = before
     finished = None if pooling is None or pooled is None else pooling.finish(pooled)
     return finished, last
 
 
 def _add(
-    run: Run, pooling: StepPooling, segment: PackedSequence, pooled: Tensor, state: Tensor
+    run: Run, pooling: StepPooling, segment: Segment, pooled: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    outputs, after = run(segment, state)
+    outputs, after = run(segment.packed, state, segment.begin)
     assert outputs is not None, "pooling asks for the states of all steps"
-    return pooling.add(pooled, outputs, segment.batch_sizes), after
+    return pooling.add(pooled, outputs, segment.packed.batch_sizes), after
 
 
-def _begin(segment: PackedSequence, start: Tensor, before: Tensor) -> Tensor:
+def _begin(segment: Segment, start: Tensor, before: Tensor) -> Tensor:
     """Return the state before a segment: carried on, or the start of rows that begin with it."""
-    rows = int(segment.batch_sizes[0])
+    rows = len(segment.begin)
     return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.files import to_json
 from seqtrain.runs.model_folder import (
     Model,
@@ -27,7 +27,7 @@ STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
 """Tensors of a weight's size that an optimizer keeps for it."""
 GENERATORS = 2**20
-"""Bytes that random generators and counters take at most."""
+"""Bytes that counters take at most."""
 CARRIED = 2**30
 """Bytes that the states carried on for groups take at most."""
 
@@ -38,7 +38,7 @@ class Checkpoint:
 
     Attributes:
         model: as it stood.
-        tensors: the optimizer's and the random generators' state, by name.
+        tensors: the optimizer's state, by name.
         progress: counters and sums, JSON values by name.
         metrics_length: bytes of metrics.jsonl then.
     """

@@ -16,8 +16,8 @@ from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.files import to_json
 from seqtrain.runs.foreign import check_preprocessing
 from seqtrain.runs.saved_folder import SavedFolder, parse_json, read_folder

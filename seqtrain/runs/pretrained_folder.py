@@ -8,8 +8,8 @@ import safetensors.torch
 
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
-from seqtrain.model.shapes import shapes_alone
 from seqtrain.runs.model_folder import Model, check_weights, model_files, read_model, read_tensors
 from seqtrain.runs.saved_folder import SavedFolder, read_folder
 

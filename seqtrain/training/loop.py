@@ -16,6 +16,7 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.randomness import Noise
 from seqtrain.text import listed
 from seqtrain.training.carried import CarriedStates
 from seqtrain.training.inference import score_store
@@ -124,7 +125,7 @@ class Trainer:
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the weights: named tensors, and JSON values."""
-        tensors, progress = capture(self.optimizer, self.progress, self.device)
+        tensors, progress = capture(self.optimizer, self.progress)
         return tensors | self.carried.tensors(), progress
 
     def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
@@ -133,7 +134,7 @@ class Trainer:
         Raises:
             ValueError: it isn't what `capture` returns for this run.
         """
-        self.progress = restore(self.optimizer, self.device, tensors, progress)
+        self.progress = restore(self.optimizer, tensors, progress)
         if self.progress.pretraining:
             raise ValueError("progress.pretraining: found true; this run has no pretraining")
         self.carried.load(tensors, self.model)
@@ -174,16 +175,16 @@ class Trainer:
             self.train.lengths[rows], f"batching.{size}, data.max_length or model.hidden_size"
         ):
             batch = collate(self.train.__getitems__(rows), batching.sort).to(self.device)
-            groups = None
-            if self.groups is not None:
-                groups = self.groups[rows[batch.sorted_indices.cpu().numpy()]]
+            examples = rows[batch.sorted_indices.cpu().numpy()]
+            groups = None if self.groups is None else self.groups[examples]
+            noise = Noise.of(self.config.seed, progress.step, torch.from_numpy(examples))
             start = self.carried.starts(groups, self.model)
             catch_up_tokens(self.optimizer, self.model.embedding, batch.packed.data, lr=lr)
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"
             ):
                 logits, states = self.model.carry(
-                    batch.inputs, batch.lengths, start, bptt=settings.bptt
+                    batch.inputs, batch.lengths, start, bptt=settings.bptt, noise=noise
                 )
             losses = example_losses(logits, batch.labels, self.class_weights, settings)
             mean_loss = losses.mean()

@@ -21,6 +21,7 @@ from seqtrain.data.collate import collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.randomness import Noise
 from seqtrain.training.inference import EVALUATION_BATCHING
 from seqtrain.training.memory import memory_errors
 from seqtrain.training.optimization import lr_at, make_optimizer
@@ -122,7 +123,7 @@ class Pretrainer:
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the classifier: named tensors, and JSON values."""
-        tensors, progress = capture(self.optimizer, self.progress, self.device)
+        tensors, progress = capture(self.optimizer, self.progress)
         return tensors | {OWN + name: t for name, t in self.model.own_state().items()}, progress
 
     def restore(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
@@ -137,7 +138,7 @@ class Pretrainer:
                 raise ValueError(f"{name}: missing")
             check_tensor(name, tensors[name], tensor.shape, tensor.dtype)
             tensor.copy_(tensors[name])
-        self.progress = restore(self.optimizer, self.device, tensors, progress)
+        self.progress = restore(self.optimizer, tensors, progress)
 
     def update(self, rows: Ints, lr: float) -> tuple[float, int]:
         """Learn from one batch.
@@ -154,11 +155,13 @@ class Pretrainer:
         """
         with memory_errors(self.store.lengths[rows], LOWER_MEMORY):
             batch = collate(self.store.__getitems__(rows)).to(self.device)
+            examples = torch.from_numpy(rows[batch.sorted_indices.cpu().numpy()])
+            noise = Noise.of(self.config.seed, self.progress.step, examples)
             catch_up_tokens(self.optimizer, self.model.embedding, batch.packed.data, lr=lr)
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
             ):
-                losses = self.model(batch.packed)
+                losses = self.model(batch.packed, noise)
             mean_loss = losses.mean()
             self.optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(mean_loss)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass
 class Progress:
-    """Counters and sums of a run; with weights, optimizer and generators its whole state.
+    """Counters and sums of a run; with weights and optimizer its whole state.
 
     Attributes:
         epoch: number of the epoch under way, from 0.
@@ -75,12 +75,10 @@ class Progress:
 
 
 def capture(
-    optimizer: torch.optim.Optimizer, progress: Progress, device: torch.device
+    optimizer: torch.optim.Optimizer, progress: Progress
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the state beside the weights as named tensors and JSON values."""
-    tensors: dict[str, Tensor] = {"generator.cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        tensors["generator.cuda"] = torch.cuda.get_rng_state(device)
+    tensors: dict[str, Tensor] = {}
     for index, values in optimizer.state_dict()["state"].items():
         for name, value in values.items():
             if value is not None:
@@ -90,11 +88,10 @@ def capture(
 
 def restore(
     optimizer: torch.optim.Optimizer,
-    device: torch.device,
     tensors: dict[str, Tensor],
     values: dict[str, Any],
 ) -> Progress:
-    """Put back what `capture` returned; generators last.
+    """Put back what `capture` returned.
 
     Raises:
         ValueError: it isn't what `capture` returns for this optimizer.
@@ -112,14 +109,6 @@ def restore(
     for state in optimizer.state.values():
         if "up_to_date" in state:  # torch makes every state but `step` float, as the parameter is
             state["up_to_date"] = state["up_to_date"].long()
-    if "generator.cpu" not in tensors:
-        raise ValueError("generator.cpu: missing")
-    try:
-        torch.set_rng_state(tensors["generator.cpu"])
-        if device.type == "cuda" and "generator.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["generator.cuda"], device)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"generator: {error}") from None
     return progress
 
 

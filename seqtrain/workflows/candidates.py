@@ -218,14 +218,13 @@ class RecipeCandidate:
 
 def _new_model(task: Task, config: Config) -> SequenceClassifier:
     """Draw a config's model: the same weights for the same seed, whatever the way."""
-    torch.manual_seed(config.seed)
     model = SequenceClassifier(
         config.model,
         input_size=task.input_size,
         num_classes=len(task.labels),
         features=task.features,
     )
-    model.initialize()
+    model.initialize(config.seed)
     return model.to(task.device)
 
 

@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
@@ -79,9 +77,7 @@ def fit(
         check_files(config, beside)
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)
-        held.enter_context(torch.random.fork_rng(devices=[chosen] if chosen.type == "cuda" else []))
         held.enter_context(deterministic_algorithms(config.training.deterministic))
-        torch.manual_seed(config.seed)
         session = Session(config, data, chosen, listener)
         with StopSignals() as signals:
             if run is not None:

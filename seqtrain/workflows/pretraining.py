@@ -27,6 +27,7 @@ def make_pretrainer(
     assert data.unlabelled is not None, "read where the config has an objective"
     assert config.pretraining.objective is not None
     model = OBJECTIVES[config.pretraining.objective](classifier, config.pretraining.dropout)
+    model.initialize(config.seed)
     model.to(device)
     return Pretrainer(model, data.unlabelled, data.splits.get("validation"), config, device)
 

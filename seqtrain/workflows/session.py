@@ -78,7 +78,7 @@ class Session:
     def initialize(self) -> None:
         """Draw the initial weights; nothing is written yet."""
         network = new_network(self.config.model, self.data.preprocessing)
-        network.initialize()
+        network.initialize(self.config.seed)
         model = Model(network, self.data.preprocessing)
         self._set_up(model, pretraining=self.data.unlabelled is not None)
 

@@ -43,11 +43,10 @@ def make_trainer(engine: str, hidden: int, store: SequenceStore) -> Trainer:
             "model": {"embedding_dim": hidden, "hidden_size": hidden, "engine": engine},
         }
     )
-    torch.manual_seed(0)
     model = SequenceClassifier(
         config.model, input_size=VOCAB_SIZE, num_classes=len(LABELS), features=False
     )
-    model.initialize()
+    model.initialize(seed=0)
     return Trainer(model.train(), store, None, LABELS, config, torch.device("cpu"))
 
 

@@ -25,9 +25,8 @@ REFERENCE = "torch"
 
 def losses(config: Config, data: PreparedData, engine: str, steps: int) -> list[float]:
     """Train from the config's seed for some updates; return the mean loss of each."""
-    torch.manual_seed(config.seed)
     model = new_network(config.model.model_copy(update={"engine": engine}), data.preprocessing)
-    model.initialize()
+    model.initialize(config.seed)
     train = data.splits["train"]
     device = torch.device("cpu")
     trainer = Trainer(model.train(), train, None, data.preprocessing.labels, config, device)

@@ -124,9 +124,8 @@ def main() -> None:
         parser.error("CONFIG needs ids, model.rnn gru and model.pooling last; see --set")
     torch.set_num_threads(given.threads)
     data = prepare(config, cache_folder=default_folder())
-    torch.manual_seed(config.seed)
     model = new_network(config.model, data.preprocessing)
-    model.initialize()
+    model.initialize(config.seed)
     model.eval()
     train = data.splits["train"]
     plan = plan_in_order_of_length(train.lengths, EVALUATION_BATCHING)

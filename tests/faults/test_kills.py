@@ -102,16 +102,16 @@ def state_holds(run: Path, words: str) -> bool:
     return state.exists() and words in state.read_text()
 
 
-def test_a_lost_generator_would_be_noticed(project: Path) -> None:
+def test_other_random_numbers_would_be_noticed(project: Path) -> None:
     """The comparison isn't blind: a run that goes on with another seed's dropout ends otherwise."""
     fit(project, "whole")
-    with started(project, *fit_arguments(project, "r"), prepare=forget_generators) as running:
+    with started(project, *fit_arguments(project, "r"), prepare=take_another_seed) as running:
         assert running.end() == 0
     assert fingerprint(project / "r") != fingerprint(project / "whole")
 
 
-def forget_generators() -> None:
-    """Begin from another state of the generators than the seed's."""
-    import torch
+def take_another_seed() -> None:
+    """Take the random numbers of another seed than the run's in every update."""
+    from seqtrain.model.randomness import Noise, number
 
-    torch.manual_seed = lambda seed: torch.default_generator.manual_seed(seed + 1)  # type: ignore
+    Noise.of = lambda seed, update, examples: Noise(number(seed + 1, update), examples)  # type: ignore

@@ -89,7 +89,7 @@ def use(folder: Path) -> Checkpoint:
     checkpoint = read_folder(folder, read_checkpoint)
     optimizer = make_optimizer(checkpoint.model.network, TrainingConfig())
     try:
-        restore(optimizer, torch.device("cpu"), checkpoint.tensors, checkpoint.progress)
+        restore(optimizer, checkpoint.tensors, checkpoint.progress)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

@@ -30,7 +30,7 @@ def make_model() -> Callable[..., SequenceClassifier]:
             num_classes=NUM_CLASSES,
             features=bool(features),
         )
-        model.initialize()
+        model.initialize(seed=0)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if "bias" in name:

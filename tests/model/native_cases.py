@@ -1,20 +1,21 @@
-"""Cases for the native engine: a GRU, a batch, a loss; run by torch's GRU and by ours."""
+"""Cases for the native engine: an encoder, a batch, a loss; run by torch's module and by ours."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import native_gru, why_not
+from seqtrain.model.engines.native import run_stack, why_not
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
 class Case:
-    """A GRU, a batch, and weights that make a loss of all that the GRU returns."""
+    """An encoder, a batch, and weights that make a loss of all that the encoder returns."""
 
     def __init__(
         self,
@@ -22,45 +23,59 @@ class Case:
         input_size: int = 5,
         hidden_size: int = 6,
         *,
+        cell: str = "gru",
         num_layers: int = 1,
         bidirectional: bool = False,
         bias: bool = True,
         vectors: int | None = None,
-        with_h0: bool = False,
+        with_start: bool = False,
         need_outputs: bool = True,
         seed: int = 0,
     ) -> None:
         torch.manual_seed(seed)
-        self.gru = nn.GRU(
+        self.encoder = CELLS[cell].module(
             input_size, hidden_size, num_layers, bias=bias, bidirectional=bidirectional
         )
         lengths = sorted(lengths, reverse=True)
         self.batch_sizes = torch.tensor([sum(n > t for n in lengths) for t in range(lengths[0])])
         self.table = torch.randn(vectors or sum(lengths), input_size, requires_grad=True)
         self.index = torch.randint(vectors, (sum(lengths),)) if vectors else None
-        states = ((1 + bidirectional) * num_layers, len(lengths), hidden_size)
-        self.h0 = torch.randn(states, requires_grad=True) if with_h0 else None
+        layers = (1 + bidirectional) * num_layers
+        states = (CELLS[cell].parts, layers, len(lengths), hidden_size)
+        self.start = torch.randn(states, requires_grad=True) if with_start else None
         self.weight = torch.randn(states)
         self.output_weight = torch.randn(sum(lengths), (1 + bidirectional) * hidden_size)
         self.need_outputs = need_outputs
 
     def leaves(self) -> list[Tensor]:
-        return [self.table, *self.gru.parameters(), *([] if self.h0 is None else [self.h0])]
+        return [
+            self.table,
+            *self.encoder.parameters(),
+            *([] if self.start is None else [self.start]),
+        ]
 
     def torch(self) -> tuple[Tensor | None, Tensor]:
         data = self.table if self.index is None else self.table[self.index]
-        outputs, h_n = self.gru(PackedSequence(data, self.batch_sizes), self.h0)
-        return outputs.data if self.need_outputs else None, h_n
+        start = None if self.start is None else as_torch_takes(self.start)
+        outputs, last = self.encoder(PackedSequence(data, self.batch_sizes), start)
+        return outputs.data if self.need_outputs else None, as_one_tensor(last)
 
     def native(self) -> tuple[Tensor | None, Tensor]:
         inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
         if self.index is not None:
             inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
-        return native_gru(inputs, self.gru, self.h0, need_outputs=self.need_outputs)
+        return run_stack(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
+
+    def to_float64(self) -> None:
+        """Take the same numbers at twice the precision."""
+        self.encoder.double()
+        self.table = self.table.detach().double().requires_grad_()
+        if self.start is not None:
+            self.start = self.start.detach().double().requires_grad_()
 
     def loss(self, states: tuple[Tensor | None, Tensor]) -> Tensor:
-        outputs, h_n = states
-        loss = (h_n * self.weight).sum()
+        outputs, last = states
+        loss = (last * self.weight).sum()
         return loss if outputs is None else loss + (outputs * self.output_weight).sum()
 
     def gradients(self, states: tuple[Tensor | None, Tensor]) -> list[Tensor]:

@@ -13,7 +13,7 @@ def build(**keys: object) -> SequenceClassifier:
     torch.manual_seed(0)
     config = ModelConfig.model_validate({"embedding_dim": 6, "hidden_size": 8, **keys})
     model = SequenceClassifier(config, input_size=50, num_classes=3, features=False)
-    model.initialize()
+    model.initialize(seed=0)
     return model
 
 

@@ -41,6 +41,20 @@ CASES = [
 ]
 
 
+@pytest.fixture
+def make_pretraining(make_model: MakeModel) -> Callable[..., PretrainingModel]:
+    """Build what pretrains a small classifier, its own weights drawn too."""
+
+    def run(
+        objective: type[LanguageModel | Autoencoder], dropout: float = 0.0, **keys: object
+    ) -> PretrainingModel:
+        model = objective(make_model(**keys), dropout)
+        model.initialize(seed=0)
+        return model
+
+    return run
+
+
 def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[float]:
     """Predict one sequence with torch's own modules, token by token; END at its ends."""
     classifier = model.classifier
@@ -72,11 +86,11 @@ def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[float]:
 def test_losses_equal_a_loop_over_single_steps(
     objective: type[LanguageModel | Autoencoder],
     shape: dict[str, Any],
-    make_model: MakeModel,
+    make_pretraining: Callable[..., PretrainingModel],
     make_batch: MakeBatch,
     sequences: list[Tensor],
 ) -> None:
-    model = objective(make_model(**shape), 0.3).eval()
+    model = make_pretraining(objective, 0.3, **shape).eval()
     packed_losses = model(make_batch(sequences).packed)
     alone = [loss for sequence in sequences for loss in losses_of_one(model, sequence)]
     torch.testing.assert_close(packed_losses.sort().values, torch.tensor(alone).sort().values)
@@ -86,11 +100,11 @@ def test_losses_equal_a_loop_over_single_steps(
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_batch_mates_change_no_loss_and_no_gradient(
     objective: type[LanguageModel | Autoencoder],
-    make_model: MakeModel,
+    make_pretraining: Callable[..., PretrainingModel],
     make_batch: MakeBatch,
     sequences: list[Tensor],
 ) -> None:
-    model = objective(make_model(bidirectional=True), 0.0)
+    model = make_pretraining(objective, bidirectional=True)
     parameters = [p for name, p in model.named_parameters() if "head" not in name.split(".")[1]]
 
     def gradients(batches: list[list[Tensor]]) -> list[Tensor]:
@@ -133,9 +147,12 @@ def test_probabilities_add_up_to_one(vocab_size: int) -> None:
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
 def test_free_running_equals_a_loop_over_one_sequence(
-    rnn: str, make_model: MakeModel, make_batch: MakeBatch, sequences: list[Tensor]
+    rnn: str,
+    make_pretraining: Callable[..., PretrainingModel],
+    make_batch: MakeBatch,
+    sequences: list[Tensor],
 ) -> None:
-    model = Autoencoder(make_model(rnn=rnn, bidirectional=True), 0.0).eval()
+    model = make_pretraining(Autoencoder, rnn=rnn, bidirectional=True).eval()
     batch = make_batch(sequences)
     together = model.reconstruct(batch.packed, steps=9)
     for place, row in enumerate(batch.sorted_indices.tolist()):

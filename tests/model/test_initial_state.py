@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqtrain.data.collate import Batch
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.randomness import Noise
 
 MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]
@@ -76,16 +77,17 @@ def test_a_random_state_is_drawn_anew_in_training_alone(
     zeros = make_model(**keys)
     assert torch.equal(model(packed), zeros(packed))
     model.train()
-    torch.manual_seed(5)
-    first = model(packed)
-    assert not torch.allclose(first[0], first[1]), "each sequence has its own"
-    assert not torch.allclose(first, model(packed))
-    torch.manual_seed(5)
-    assert torch.equal(model(packed), first)
+    first, second = (Noise.of(5, update, torch.tensor([8, 3])) for update in (0, 1))
+    drawn = model(packed, noise=first)
+    assert not torch.allclose(drawn[0], drawn[1]), "each sequence has its own"
+    assert not torch.allclose(drawn, model(packed, noise=second)), "in each update"
+    assert torch.equal(model(packed, noise=first), drawn)
+    with pytest.raises(ValueError, match="noise: missing"):
+        model(packed)
 
 
 def test_the_scale_is_the_standard_deviation(make_model: MakeModel) -> None:
     model = make_model(initial_state="random", initial_scale=0.3, hidden_size=50).train()
-    drawn = model.start(400)
+    drawn = model.start(400, Noise.of(0, 0, torch.arange(400)))
     assert drawn is not None
     assert 0.29 < drawn.std() < 0.31

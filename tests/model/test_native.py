@@ -1,4 +1,4 @@
-"""The native engine gives what torch's GRU gives, on every vector path."""
+"""The native engine gives what torch's modules give, cell by cell, on every vector path."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_cases import Case, assert_close, needs_library
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.model.cells import CELLS, as_one_tensor
+from seqtrain.model.engines.native import run_stack
+
+CELL = st.sampled_from(sorted(CELLS))
 SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
+every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
 LENGTHS = st.one_of(
     st.lists(st.integers(1, 12), min_size=1, max_size=20),
     st.lists(st.integers(1, 90), min_size=1, max_size=5),
@@ -25,9 +31,10 @@ def assert_same_as_torch(case: Case) -> None:
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
+    cell=CELL,
     lengths=LENGTHS,
     input_size=SIZES,
     hidden_size=SIZES,
@@ -35,11 +42,12 @@ def assert_same_as_torch(case: Case) -> None:
     bidirectional=st.booleans(),
     bias=st.booleans(),
     vectors=st.one_of(st.none(), st.integers(1, 9), st.integers(100, 300)),
-    with_h0=st.booleans(),
+    with_start=st.booleans(),
     need_outputs=st.booleans(),
 )
 def test_states_and_gradients_are_torchs(
     path: str,
+    cell: str,
     lengths: list[int],
     input_size: int,
     hidden_size: int,
@@ -47,7 +55,7 @@ def test_states_and_gradients_are_torchs(
     bidirectional: bool,
     bias: bool,
     vectors: int | None,
-    with_h0: bool,
+    with_start: bool,
     need_outputs: bool,
 ) -> None:
     assert_same_as_torch(
@@ -55,35 +63,68 @@ def test_states_and_gradients_are_torchs(
             lengths,
             input_size,
             hidden_size,
+            cell=cell,
             num_layers=num_layers,
             bidirectional=bidirectional,
             bias=bias,
             vectors=vectors,
-            with_h0=with_h0,
+            with_start=with_start,
             need_outputs=need_outputs,
         )
     )
 
 
+@every_cell
 @pytest.mark.parametrize(("input_size", "hidden_size"), [(300, 100), (100, 257), (1, 1)])
-def test_awkward_sizes(path: str, input_size: int, hidden_size: int) -> None:
-    assert_same_as_torch(Case([40, 30, 9, 9, 8, 7, 6, 5, 1], input_size, hidden_size, vectors=40))
+def test_awkward_sizes(path: str, cell: str, input_size: int, hidden_size: int) -> None:
+    lengths = [40, 30, 9, 9, 8, 7, 6, 5, 1]
+    assert_same_as_torch(Case(lengths, input_size, hidden_size, cell=cell, vectors=40))
+
+
+@every_cell
+def test_float32_is_near_float64(path: str, cell: str) -> None:
+    case = Case([200, 60, 60, 31, 1], 64, 100, cell=cell, vectors=50, with_start=True)
+    outputs, last = case.native()
+    gradients = case.gradients((outputs, last))
+    case.to_float64()
+    expected, expected_last = case.torch()
+    assert_close(outputs, expected, 3e-6)
+    assert_close(last, expected_last, 3e-6)
+    for ours, theirs in zip(gradients, case.gradients((expected, expected_last)), strict=True):
+        assert_close(ours, theirs, 1e-5)
 
 
 @needs_library
-def test_any_number_of_threads(threads: int) -> None:
-    assert_same_as_torch(Case([9, 8, 3], vectors=30, bidirectional=True))
-    assert_same_as_torch(Case([5], 3, 2))
+@every_cell
+def test_a_sequence_does_not_depend_on_its_batch_mates(cell: str) -> None:
+    case = Case([50, 41, 40] + [3] * 20, 16, 24, cell=cell, bidirectional=True, with_start=True)
+    assert case.start is not None
+    _, together = case.native()
+    starts = case.batch_sizes.cumsum(0) - case.batch_sizes
+    for row, steps in ((0, 50), (1, 41), (2, 40), (5, 3)):
+        alone = PackedSequence(
+            case.table[starts[:steps] + row], torch.ones(steps, dtype=torch.long)
+        )
+        _, last = run_stack(case.encoder, alone, case.start[:, :, row : row + 1])
+        assert_close(last[:, :, 0], together[:, :, row], 1e-6)
 
 
 @needs_library
-def test_a_hundred_thousand_steps() -> None:
-    case = Case([100_000], 3, 4, need_outputs=False)
-    _, h_n = case.native()
+@every_cell
+def test_any_number_of_threads(threads: int, cell: str) -> None:
+    assert_same_as_torch(Case([9, 8, 3], cell=cell, vectors=30, bidirectional=True))
+    assert_same_as_torch(Case([5], 3, 2, cell=cell))
+
+
+@needs_library
+@every_cell
+def test_a_hundred_thousand_steps(cell: str) -> None:
+    case = Case([100_000], 3, 4, cell=cell, need_outputs=False)
+    _, last = case.native()
     with torch.no_grad():
-        _, expected = case.gru(case.table)
-    assert_close(h_n[:, 0], expected, 1e-5)
-    assert all(bool(gradient.isfinite().all()) for gradient in case.gradients((None, h_n)))
+        _, expected = case.encoder(case.table)
+    assert_close(last[:, :, 0], as_one_tensor(expected), 1e-5)
+    assert all(bool(gradient.isfinite().all()) for gradient in case.gradients((None, last)))
 
 
 @needs_library
@@ -114,16 +155,17 @@ def test_gradients_add_up(vectors: int | None) -> None:
     case = Case([9, 4, 4], vectors=vectors)
     once = case.gradients(case.native())
     case.loss(case.native()).backward()
-    first = case.gru.weight_hh_l0.grad
+    first = case.encoder.weight_hh_l0.grad
     case.loss(case.native()).backward()
-    assert case.gru.weight_hh_l0.grad is first
+    assert case.encoder.weight_hh_l0.grad is first
     for leaf, gradient in zip(case.leaves(), once, strict=True):
         assert_close(leaf.grad, 2 * gradient, 1e-5)
 
 
 @needs_library
 def test_two_forwards_in_flight() -> None:
-    one, other = Case([30, 4, 4], seed=1), Case([7, 7, 7], vectors=5, bidirectional=True, seed=2)
+    one = Case([30, 4, 4], seed=1)
+    other = Case([7, 7, 7], cell="lstm", vectors=5, bidirectional=True, seed=2)
     of_one, of_other = one.native(), other.native()
     for case, states in ((one, of_one), (other, of_other)):
         for ours, theirs in zip(case.gradients(states), case.gradients(case.torch()), strict=True):
@@ -131,8 +173,10 @@ def test_two_forwards_in_flight() -> None:
 
 
 @needs_library
-def test_same_bits_every_time(threads: int) -> None:
-    case = Case([60, 50, 33] + [20] * 30, 17, 33, vectors=50, bidirectional=True)
+@every_cell
+def test_same_bits_every_time(threads: int, cell: str) -> None:
+    lengths = [60, 50, 33] + [20] * 30
+    case = Case(lengths, 17, 33, cell=cell, vectors=50, bidirectional=True)
     states = [case.native() for _ in range(3)]
     gradients = [case.gradients(state) for state in states]
     for again in (1, 2):
@@ -141,24 +185,10 @@ def test_same_bits_every_time(threads: int) -> None:
             assert torch.equal(first, later)
 
 
-@needs_library
-def test_dropout_between_layers_is_torchs() -> None:
-    case = Case([9, 8, 3], num_layers=2, need_outputs=False)
-    case.gru.dropout = 0.5
-    torch.manual_seed(3)
-    _, first = case.native()
-    torch.manual_seed(3)
-    _, same = case.native()
-    _, other = case.native()
-    assert torch.equal(first, same)
-    assert not torch.equal(first, other)
-    case.gru.eval()
-    assert_close(case.native()[1], case.torch()[1], 1e-5)
-
-
+@every_cell
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_nan_and_infinity_are_torchs(path: str, value: float) -> None:
-    case = Case([9, 8, 3])
+def test_nan_and_infinity_are_torchs(path: str, cell: str, value: float) -> None:
+    case = Case([9, 8, 3], cell=cell)
     with torch.no_grad():
         case.table[4, 2] = value
         (outputs, h_n), (expected, expected_h_n) = case.native(), case.torch()
@@ -169,8 +199,9 @@ def test_nan_and_infinity_are_torchs(path: str, value: float) -> None:
 
 
 @needs_library
-def test_nan_reaches_the_gradients() -> None:
-    case = Case([9, 8, 3])
+@every_cell
+def test_nan_reaches_the_gradients(cell: str) -> None:
+    case = Case([9, 8, 3], cell=cell)
     with torch.no_grad():
         case.table[4, 2] = float("nan")
     assert bool(case.gradients(case.native())[1].isnan().any())
@@ -186,14 +217,15 @@ def test_a_forward_is_gone_back_through_once() -> None:
 
 
 @needs_library
-def test_what_lies_scattered_in_memory_is_read_rightly() -> None:
-    case = Case([4, 3, 3], vectors=9, with_h0=True)
+@every_cell
+def test_what_lies_scattered_in_memory_is_read_rightly(cell: str) -> None:
+    case = Case([4, 3, 3], cell=cell, vectors=9, with_start=True)
     expected = case.torch()
-    assert case.h0 is not None
+    assert case.start is not None
     scattered = torch.empty(5, 9).T
     scattered.copy_(case.table.detach())
     case.table = scattered
-    case.h0 = case.h0.detach().transpose(1, 2).contiguous().transpose(1, 2)
-    case.gru.weight_hh_l0 = nn.Parameter(case.gru.weight_hh_l0.detach().T.contiguous().T)
+    case.start = case.start.detach().transpose(2, 3).contiguous().transpose(2, 3)
+    case.encoder.weight_hh_l0 = nn.Parameter(case.encoder.weight_hh_l0.detach().T.contiguous().T)
     for ours, theirs in zip(case.native(), expected, strict=True):
         assert_close(ours, theirs, 1e-5)

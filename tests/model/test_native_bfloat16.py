@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from native_cases import Case, needs_library
 from torch import Tensor, nn
 
+from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.native import project, why_not
 from seqtrain.model.engines.native.library import load_library
 
@@ -32,13 +33,14 @@ def relative_difference(found: Tensor, expected: Tensor) -> float:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
+    cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=20),
     input_size=st.sampled_from([1, 2, 15, 16, 33, 64]),
     hidden_size=st.sampled_from([1, 2, 15, 16, 33, 64]),
     num_layers=st.integers(1, 2),
     bidirectional=st.booleans(),
     vectors=st.sampled_from([None, 1, 9, 200]),
-    with_h0=st.booleans(),
+    with_start=st.booleans(),
     need_outputs=st.booleans(),
 )
 def test_close_to_float32(**keys: object) -> None:
@@ -47,9 +49,9 @@ def test_close_to_float32(**keys: object) -> None:
     for ours, theirs in zip(found, expected, strict=True):
         if ours is not None and theirs is not None:
             assert ours.dtype == torch.float32
-            assert relative_difference(ours, theirs) < 0.02
+            assert relative_difference(ours, theirs) < 0.05
     for ours, theirs in zip(case.gradients(found), case.gradients(expected), strict=True):
-        assert relative_difference(ours, theirs) < 0.05
+        assert relative_difference(ours, theirs) < 0.1
 
 
 @needs_bfloat16

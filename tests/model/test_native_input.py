@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import GRU
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import native_gru, why_not
+from seqtrain.model.engines.native import run_stack, why_not
 from seqtrain.model.engines.native.build import LIBRARY, compile_library
 from seqtrain.model.engines.native.engine import NativeEngine
 from seqtrain.model.engines.native.library import VARIABLE, find_library
@@ -32,7 +32,7 @@ def shared(index: list[int], dtype: torch.dtype = torch.int64) -> DistinctInputs
 
 @needs_library
 @pytest.mark.parametrize(
-    ("inputs", "h0", "error", "says"),
+    ("inputs", "start", "error", "says"),
     [
         (packed([2, 1], size=4), None, ValueError, r"\(tokens, 5\)"),
         (PackedSequence(torch.randn(5), torch.tensor([5])), None, ValueError, "shape"),
@@ -44,18 +44,18 @@ def shared(index: list[int], dtype: torch.dtype = torch.int64) -> DistinctInputs
         (shared([0, 3]), None, ValueError, "0 to 3, must be 0 to 2"),
         (shared([-1, 2]), None, ValueError, "-1 to 2"),
         (shared([0, 1], torch.int32), None, TypeError, "index"),
-        (packed([2, 1]), torch.zeros(1, 3, 6), ValueError, r"must be \(1, 2, 6\)"),
-        (packed([2, 1]), torch.zeros(1, 2, 6).double(), TypeError, "h0"),
+        (packed([2, 1]), torch.zeros(1, 1, 3, 6), ValueError, r"must be \(1, 1, 2, 6\)"),
+        (packed([2, 1]), torch.zeros(1, 1, 2, 6).double(), TypeError, "start"),
     ],
 )
 def test_bad_input_is_refused(
     inputs: PackedSequence | DistinctInputs,
-    h0: Tensor | None,
+    start: Tensor | None,
     error: type[Exception],
     says: str,
 ) -> None:
     with pytest.raises(error, match=says):
-        native_gru(inputs, nn.GRU(5, 6), h0)
+        run_stack(nn.GRU(5, 6), inputs, start)
 
 
 @needs_library
@@ -67,7 +67,7 @@ def test_serves_float32_on_the_cpu_alone() -> None:
     )
     assert NativeEngine.why_not(GRU, torch.device("meta"), torch.float32).endswith("for meta")
     with pytest.raises(TypeError, match="float64"):
-        native_gru(packed([2, 1]), nn.GRU(5, 6).double())
+        run_stack(nn.GRU(5, 6).double(), packed([2, 1]))
 
 
 @pytest.mark.parametrize(("value", "says"), [("off", "switched off"), ("sse", "must be one of")])
@@ -80,7 +80,7 @@ def test_the_variable_switches_it_off(
         assert says in why_not()
         assert says in NativeEngine.why_not(GRU, torch.device("cpu"), torch.float32)
         with pytest.raises(RuntimeError, match=says):
-            native_gru(packed([2, 1]), nn.GRU(5, 6))
+            run_stack(nn.GRU(5, 6), packed([2, 1]))
     finally:
         find_library.cache_clear()
 

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from native_cases import Case
 from torch import Tensor, nn
 
+from seqtrain.model.cells import CELLS, cell_of
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import native_gru, project
+from seqtrain.model.engines.native import project, run_stack
 from seqtrain.model.engines.native.build import compile_library
 
 FUZZ = settings(
@@ -30,6 +31,7 @@ FUZZ = settings(
 
 CASES = st.fixed_dictionaries(
     {
+        "cell": st.sampled_from(sorted(CELLS)),
         "lengths": st.lists(st.integers(1, 60), min_size=1, max_size=20),
         "input_size": st.integers(1, 40),
         "hidden_size": st.integers(1, 40),
@@ -37,7 +39,7 @@ CASES = st.fixed_dictionaries(
         "bidirectional": st.booleans(),
         "bias": st.booleans(),
         "vectors": st.one_of(st.none(), st.integers(1, 150)),
-        "with_h0": st.booleans(),
+        "with_start": st.booleans(),
         "need_outputs": st.booleans(),
     }
 )
@@ -59,9 +61,9 @@ def test_fuzz_prediction(path: str, keys: dict[str, object], bfloat16: bool, vec
     case = Case(**{**keys, "vectors": vectors})  # type: ignore[arg-type]
     assert case.index is not None
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
-        inputs = DistinctInputs(project(case.table, case.gru), case.index, case.batch_sizes)
-        _, h_n = native_gru(inputs, case.gru, case.h0, need_outputs=case.need_outputs)
-        assert torch.equal(h_n, case.native()[1])
+        inputs = DistinctInputs(project(case.table, case.encoder), case.index, case.batch_sizes)
+        _, last = run_stack(case.encoder, inputs, case.start, need_outputs=case.need_outputs)
+        assert torch.equal(last, case.native()[1])
 
 
 def scatter(tensor: Tensor) -> Tensor:
@@ -77,17 +79,18 @@ def test_fuzz_scattered_memory(path: str, keys: dict[str, object]) -> None:
         _, expected = case.native()
         case.table, case.batch_sizes = scatter(case.table), scatter(case.batch_sizes)
         case.index = None if case.index is None else scatter(case.index)
-        case.h0 = None if case.h0 is None else scatter(case.h0)
-        for name, parameter in list(case.gru.named_parameters()):
-            setattr(case.gru, name, nn.Parameter(scatter(parameter)))
+        case.start = None if case.start is None else scatter(case.start)
+        for name, parameter in list(case.encoder.named_parameters()):
+            setattr(case.encoder, name, nn.Parameter(scatter(parameter)))
         assert torch.equal(case.native()[1], expected)
 
 
 def mistakes(case: Case) -> dict[str, Callable[[], object]]:
     """Return what may be wrong with a case that has an index, each as what makes it so."""
     assert case.index is not None
-    index, sizes, table, gru = case.index, case.batch_sizes, case.table, case.gru
-    h0 = torch.zeros(gru.num_layers * (1 + gru.bidirectional), int(sizes[0]), gru.hidden_size)
+    index, sizes, table, encoder = case.index, case.batch_sizes, case.table, case.encoder
+    layers = encoder.num_layers * (1 + encoder.bidirectional)
+    start = torch.zeros(cell_of(encoder).parts, layers, int(sizes[0]), encoder.hidden_size)
     wrong: dict[str, list[Tensor]] = {
         "table": [table.T[:, :1], table[:, 0], table[:, :0], torch.cat((table, table), 1)],
         "index": [
@@ -106,16 +109,24 @@ def mistakes(case: Case) -> dict[str, Callable[[], object]]:
             torch.tensor([len(index) + 1, -1]),
             torch.tensor([len(index), 0]),
         ],
-        "h0": [h0[:, :-1], h0[..., :-1], h0[:-1], h0.double(), torch.cat((h0, h0), 1)],
+        "start": [
+            start[:-1],
+            start[:, :-1],
+            start[:, :, :-1],
+            start[..., :-1],
+            start.double(),
+            torch.cat((start, start)),
+            torch.cat((start, start), 2),
+        ],
     }
     changes: dict[str, Callable[[], object]] = {
         f"{name} {number}": partial(setattr, case, name, value)
         for name, values in wrong.items()
         for number, value in enumerate(values)
     }
-    for name, parameter in gru.named_parameters():
+    for name, parameter in encoder.named_parameters():
         for number, value in enumerate((parameter[:-1], parameter.double(), parameter[None])):
-            changes[f"{name} {number}"] = partial(setattr, gru, name, nn.Parameter(value))
+            changes[f"{name} {number}"] = partial(setattr, encoder, name, nn.Parameter(value))
     return changes
 
 

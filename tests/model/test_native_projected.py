@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from native_cases import Case, needs_library
 from torch import nn
 
+from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.fused.engine import fused_gru
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import Projected, native_gru, project
+from seqtrain.model.engines.native import Projected, project, run_stack
 
 
 def projected(case: Case, table: Projected) -> DistinctInputs:
@@ -23,20 +24,21 @@ def projected(case: Case, table: Projected) -> DistinctInputs:
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
+    cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=20),
     vectors=st.sampled_from([1, 7, 200]),
     hidden_size=st.sampled_from([1, 16, 33]),
     num_layers=st.integers(1, 2),
     bidirectional=st.booleans(),
     bias=st.booleans(),
-    with_h0=st.booleans(),
+    with_start=st.booleans(),
 )
 def test_same_bits_as_the_table(path: str, **keys: object) -> None:
     case = Case(**keys)  # type: ignore[arg-type]
     with torch.no_grad():
         expected, expected_h_n = case.native()
-        inputs = projected(case, project(case.table, case.gru))
-        outputs, h_n = native_gru(inputs, case.gru, case.h0)
+        inputs = projected(case, project(case.table, case.encoder))
+        outputs, h_n = run_stack(case.encoder, inputs, case.start)
     assert expected is not None
     assert outputs is not None
     assert torch.equal(outputs, expected)
@@ -46,20 +48,22 @@ def test_same_bits_as_the_table(path: str, **keys: object) -> None:
 @needs_library
 def test_has_no_gradients() -> None:
     case = Case([5, 3], vectors=7)
-    inputs = projected(case, project(case.table, case.gru))
+    inputs = projected(case, project(case.table, case.encoder))
     with pytest.raises(ValueError, match="no gradients"):
-        native_gru(inputs, case.gru)
-    case.gru.requires_grad_(False)
-    assert torch.equal(native_gru(inputs, case.gru)[1], case.native()[1])
+        run_stack(case.encoder, inputs)
+    case.encoder.requires_grad_(False)
+    assert torch.equal(run_stack(case.encoder, inputs)[1], case.native()[1])
 
 
 @needs_library
-@pytest.mark.parametrize("other", [nn.GRU(4, 6), nn.GRU(5, 7), nn.GRU(5, 6, bidirectional=True)])
-def test_a_gru_of_other_sizes_refuses_it(other: nn.GRU) -> None:
+@pytest.mark.parametrize(
+    "other", [nn.GRU(4, 6), nn.GRU(5, 7), nn.GRU(5, 6, bidirectional=True), nn.RNN(5, 6)]
+)
+def test_another_encoder_refuses_it(other: nn.RNNBase) -> None:
     case = Case([5, 3], vectors=7)
-    inputs = projected(case, project(case.table, case.gru))
+    inputs = projected(case, project(case.table, case.encoder))
     with torch.no_grad(), pytest.raises(ValueError, match="project again"):
-        native_gru(inputs, other)
+        run_stack(other, inputs)
 
 
 @needs_library
@@ -67,7 +71,7 @@ def test_ids_outside_the_table_are_refused() -> None:
     case = Case([5, 3], vectors=7)
     case.index = torch.full((8,), 7)
     with torch.no_grad(), pytest.raises(ValueError, match="7 to 7, must be 0 to 6"):
-        native_gru(projected(case, project(case.table, case.gru)), case.gru)
+        run_stack(case.encoder, projected(case, project(case.table, case.encoder)))
 
 
 @needs_library
@@ -82,4 +86,4 @@ def test_tables_that_do_not_fit_are_refused() -> None:
 def test_the_fused_engine_refuses_it() -> None:
     case = Case([5, 3], vectors=7)
     with pytest.raises(TypeError, match="native engine alone"):
-        fused_gru(projected(case, project(case.table, case.gru)), case.gru)
+        fused_gru(projected(case, project(case.table, case.encoder)), case.encoder)

@@ -168,13 +168,14 @@ def test_segments_hold_every_step_once_in_order_and_end_with_the_ends(
     rows = [torch.arange(length) + 100 * row for row, length in enumerate(lengths)]
     segments = [*cut(pack_sequence(rows), steps)]
     found: list[list[int]] = [[] for _ in rows]
-    for _, segment in segments:
-        assert len(segment.batch_sizes) <= steps
-        for row, part in enumerate(unpack(segment)):
+    for segment in segments:
+        assert len(segment.packed.batch_sizes) <= steps
+        for row, part in enumerate(unpack(segment.packed)):
+            assert len(found[row]) == int(segment.begin[row])
             found[row] += part
     assert found == [row.tolist() for row in rows]
-    assert [later for later, _ in segments] == [*range(len(segments))][::-1]
-    assert [len(part) for part in unpack(segments[-1][1])] == [min(steps, n) for n in lengths]
+    assert [segment.later for segment in segments] == [*range(len(segments))][::-1]
+    assert [len(part) for part in unpack(segments[-1].packed)] == [min(steps, n) for n in lengths]
 
 
 def unpack(packed: PackedSequence) -> list[list[int]]:

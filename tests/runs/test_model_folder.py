@@ -47,7 +47,7 @@ def make_model(kind: str = "text", **settings: Any) -> Model:
     )
     config = ModelConfig(embedding_dim=3, hidden_size=5, **settings)
     network = new_network(config, preprocessing)
-    network.initialize()
+    network.initialize(seed=0)
     return Model(network, preprocessing)
 
 

@@ -63,11 +63,10 @@ def make_trainer(
         **sections: Any,
     ) -> Trainer:
         config = config or make_config(**sections)
-        torch.manual_seed(config.seed)
         model = SequenceClassifier(
             config.model, input_size=VOCAB_SIZE, num_classes=len(NAMES), features=False
         )
-        model.initialize()
+        model.initialize(config.seed)
         train = train or make_store(29)
         return Trainer(model, train, validation, NAMES, config, torch.device("cpu"))
 

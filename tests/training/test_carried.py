@@ -131,11 +131,11 @@ def test_going_on_in_the_middle_of_groups_gives_equal_bits(
     steps = stopped.events()
     for _ in range(events):
         next(steps)
-    tensors, values = capture(stopped.optimizer, stopped.progress, CPU)
+    tensors, values = capture(stopped.optimizer, stopped.progress)
     tensors = {name: value.clone() for name, value in tensors.items()}
     tensors |= stopped.carried.tensors()
     resumed.model.load_state_dict(stopped.model.state_dict())
-    resumed.progress = restore(resumed.optimizer, CPU, tensors, values)
+    resumed.progress = restore(resumed.optimizer, tensors, values)
     resumed.carried.load(tensors, resumed.model)
     remaining = [vars(event) | {"seconds": 0} for event in resumed.events()]
     assert remaining == complete[events:]

@@ -38,7 +38,7 @@ def network(make_config: MakeConfig, **keys: Any) -> SequenceClassifier:
     model = SequenceClassifier(
         make_config(model=keys).model, input_size=12, num_classes=3, features=False
     )
-    model.initialize()
+    model.initialize(seed=0)
     with torch.no_grad():
         model.embedding.weight[1:].normal_()
     return model.eval()

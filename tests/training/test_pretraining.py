@@ -41,12 +41,12 @@ def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Pretrai
         config = make_config(model=model or {}, training={"schedule": "linear"})
         section = config.pretraining.model_copy(update={"dropout": 0.0, **keys})
         config = config.model_copy(update={"pretraining": section})
-        torch.manual_seed(0)
         classifier = SequenceClassifier(
             config.model, input_size=VOCAB_SIZE, num_classes=3, features=False
         )
-        classifier.initialize()
+        classifier.initialize(seed=0)
         network = objective(classifier, config.pretraining.dropout)
+        network.initialize(seed=0)
         return Pretrainer(network, store, validation, config, torch.device("cpu"))
 
     return run
@@ -246,6 +246,6 @@ def test_memory_that_runs_out_in_scoring_names_what_to_lower(
         if not module.training:
             torch.empty(2**60)
 
-    pretrainer.model.dropout.register_forward_pre_hook(hungry)
+    pretrainer.model.softmax.head.register_forward_pre_hook(hungry)
     with pytest.raises(RunError, match=r"ran out on 5 sequences, .* lower pretraining\.max_length"):
         epochs(pretrainer)

@@ -27,7 +27,7 @@ def state_after(trainer: Trainer, events: int) -> tuple[Any, ...]:
     steps = trainer.events()
     for _ in range(events):
         next(steps)
-    tensors, values = capture(trainer.optimizer, trainer.progress, trainer.device)
+    tensors, values = capture(trainer.optimizer, trainer.progress)
     return weights(trainer), {name: value.clone() for name, value in tensors.items()}, values
 
 
@@ -56,7 +56,7 @@ def test_going_on_from_a_captured_state_gives_equal_bits(
     resumed = make_trainer(**keys)
     resumed.model.load_state_dict(weights_then)
     torch.manual_seed(99)
-    resumed.progress = restore(resumed.optimizer, resumed.device, tensors, values)
+    resumed.progress = restore(resumed.optimizer, tensors, values)
     remaining = [strip(event) for event in resumed.events()]
 
     assert remaining == complete[events:]

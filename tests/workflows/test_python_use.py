@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,24 @@ def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
     other = seqtrain.fit({**config, "seed": 1}, run_dir=tmp_path / "other")
     name = "best/model.safetensors"
     assert (other.path / name).read_bytes() != (run.path / name).read_bytes()
+
+
+def test_two_fits_in_threads_of_one_process_give_the_bits_of_each_alone(
+    config: dict[str, object], tmp_path: Path
+) -> None:
+    keys = {"num_layers": 2, "dropout": 0.3, "embedding_dropout": 0.2, "initial_state": "random"}
+    model = {"embedding_dim": 8, "hidden_size": 8, **keys}
+    configs = [{**config, "model": model, "seed": seed} for seed in (0, 1)]
+
+    def weights(name: str, config: dict[str, object]) -> bytes:
+        run = seqtrain.fit(config, run_dir=tmp_path / name)
+        return (run.path / "last" / "model.safetensors").read_bytes()
+
+    alone = [weights(f"alone-{place}", config) for place, config in enumerate(configs)]
+    with ThreadPoolExecutor(2) as pool:
+        together = [*pool.map(weights, ("together-0", "together-1"), configs)]
+    assert together == alone
+    assert alone[0] != alone[1]
 
 
 def test_listener_hears_every_step(config: dict[str, object], tmp_path: Path) -> None:

@@ -59,14 +59,14 @@ def _choose(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> En
     unrolled = _unrolled(config, f"unroll {config.unroll}")
     if unrolled is not None:
         return unrolled
-    if cell not in (*NativeEngine.cells, *FusedEngine.cells):
-        return TorchEngine(f"native and fused have no {cell.name}")
     if device.type != "cpu":
         return TorchEngine(f"its own kernels on {device.type}")
     absent = NativeEngine.why_not(cell, device, dtype)
-    if absent:
+    if not absent:
+        return NativeEngine(f"cost linear in length, compiled for {vector_path()}")
+    if not FusedEngine.why_not(cell, device, dtype):
         return FusedEngine(f"cost linear in length; {absent}")
-    return NativeEngine(f"cost linear in length, compiled for {vector_path()}")
+    return TorchEngine(f"fused has no {cell.name}; {absent}")
 
 
 def _unrolled(config: ModelConfig, reason: str) -> UnrolledEngine | None:

@@ -7,15 +7,18 @@ L layers, D directions, P parts of a state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import Cell
+
+Between: TypeAlias = Callable[[Tensor, int], Tensor]
+"""A layer's states (N, D * H), packed, and its number from 0 -> what the next layer reads."""
 
 
 class ProjectedTable(Sized):
@@ -84,14 +87,17 @@ class Engine(ABC):
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
+        between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers over packed vectors: what `encoder(packed, start)` does.
 
         Args:
-            encoder: torch's module: owner of the parameters, and of the dropout between layers.
+            encoder: torch's module, owner of the parameters; its own dropout isn't applied.
             inputs: the sequences, longest first.
             start: initial states, row by packed row; None: zeros.
             need_outputs: whether the states of all time steps are wanted too.
+            between: what becomes of a layer's states before the next layer reads them: dropout;
+                None: nothing.
 
         Shape:
             inputs: N vectors of size E. start: (P, L * D, B, H). Returns: outputs (N, D * H) of the

@@ -17,7 +17,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import PARAMETERS, Cell, as_torch_takes, cell_of
-from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.engines.torch_engine import TorchEngine, as_packed
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import last_by_gather
@@ -56,6 +56,7 @@ class UnrolledEngine(Engine):
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
+        between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`, but a padded LSTM's last states are h alone (P = 1)."""
         packed = as_packed(inputs)
@@ -64,21 +65,37 @@ class UnrolledEngine(Engine):
         lengths = row.bincount(minlength=rows)
         padded = packed.data.new_zeros(rows, longest, packed.data.shape[1])
         padded = padded.index_put((row, step), packed.data)
-        states, last = over_padded(padded, lengths, encoder, start, how=self.how)
+
+        def between_padded(states: Tensor, layer: int) -> Tensor:
+            assert between is not None
+            below = between(states[row, step], layer)
+            return torch.zeros_like(states).index_put((row, step), below)
+
+        padded_between = None if between is None else between_padded
+        states, last = over_padded(
+            padded, lengths, encoder, start, how=self.how, between=padded_between
+        )
         return states[row, step] if need_outputs else None, last
 
 
 def over_padded(
-    below: Tensor, lengths: Tensor, encoder: nn.RNNBase, start: Tensor | None = None, *, how: str
+    below: Tensor,
+    lengths: Tensor,
+    encoder: nn.RNNBase,
+    start: Tensor | None = None,
+    *,
+    how: str,
+    between: Between | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Run an encoder over sequences that are padded already, in any order.
 
     Args:
         below: the padded sequences.
         lengths: time steps of each, on the device of the sequences.
-        encoder: owner of the parameters and of the dropout between layers.
+        encoder: owner of the parameters; its own dropout isn't applied.
         start: initial states, row by row; None: zeros.
         how: as for `UnrolledEngine`.
+        between: as for `Engine.run`, but over padded states (B, T, D * H).
 
     Shape:
         below (B, T, E), lengths (B,), start (P, L * D, B, H) -> states (B, T, D * H), and the last
@@ -91,8 +108,8 @@ def over_padded(
         start = below.new_zeros(cell.parts, layers, rows, encoder.hidden_size)
     finals: list[Tensor] = []
     for layer in range(encoder.num_layers):
-        if layer:
-            below = functional.dropout(below, encoder.dropout, encoder.training)
+        if layer and between is not None:
+            below = between(below, layer - 1)
         states = []
         for suffix in ("", "_reverse") if encoder.bidirectional else ("",):
             parameters = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]

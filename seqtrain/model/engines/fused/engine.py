@@ -13,12 +13,11 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import GRU, PARAMETERS
 from seqtrain.model.engines.fused.recurrence import Block, Recurrence, cut_into_blocks
-from seqtrain.model.engines.interface import DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
 
@@ -36,11 +35,12 @@ class FusedEngine(Engine):
         start: Tensor | None = None,
         *,
         need_outputs: bool = True,
+        between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`."""
         assert isinstance(encoder, nn.GRU), "why_not lets no other cell through"
         h0 = None if start is None else start[0]
-        outputs, h_n = fused_gru(inputs, encoder, h0, need_outputs=need_outputs)
+        outputs, h_n = fused_gru(inputs, encoder, h0, need_outputs=need_outputs, between=between)
         return outputs, h_n.unsqueeze(0)
 
 
@@ -50,14 +50,16 @@ def fused_gru(
     h0: Tensor | None = None,
     *,
     need_outputs: bool = True,
+    between: Between | None = None,
 ) -> tuple[Tensor | None, Tensor]:
     """Run a GRU over packed sequences: what `gru(packed, h0)` does, gradients included.
 
     Args:
         inputs: the sequences, longest first.
-        gru: owner of the parameters (biases among them) and of the dropout between layers.
+        gru: owner of the parameters (biases among them).
         h0: initial states, in the order of the packed sequences; None: zeros.
         need_outputs: also return the states of all steps.
+        between: as for `Engine.run`.
 
     Shape:
         inputs N tokens of size E, h0 (L * D, B, H) -> outputs (N, D * H), h_n (L * D, B, H).
@@ -94,7 +96,7 @@ def fused_gru(
                 states.append(state)
         outputs = torch.cat(states, 1) if states else None
         if outputs is not None and not is_last:
-            vectors, index = functional.dropout(outputs, gru.dropout, gru.training), None
+            vectors, index = outputs if between is None else between(outputs, layer), None
     return outputs, torch.stack(finals)
 
 

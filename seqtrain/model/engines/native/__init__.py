@@ -1,18 +1,18 @@
-"""The native engine: a GRU in C++, compiled when seqtrain is installed, called through ctypes."""
+"""The native engine: GRU, LSTM and RNN in C++, compiled on install, called through ctypes."""
 
 from seqtrain.model.engines.native.call import Projected
-from seqtrain.model.engines.native.engine import native_gru
 from seqtrain.model.engines.native.library import vector_path, why_not
 from seqtrain.model.engines.native.projected import project
 from seqtrain.model.engines.native.rows import adam_idle, adam_rows, distinct
+from seqtrain.model.engines.native.stack import run_stack
 
 __all__ = [
     "Projected",
     "adam_idle",
     "adam_rows",
     "distinct",
-    "native_gru",
     "project",
+    "run_stack",
     "vector_path",
     "why_not",
 ]

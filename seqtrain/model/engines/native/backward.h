@@ -11,22 +11,25 @@
 namespace {
 
 // Vectors that tokens share: the gradients of a vector's tokens are summed, the rest is done once.
-void sum_occurrences(const GruCall& call, const BackwardPlan& plan, Index vector, float* sum) {
+template <class Cell>
+void sum_occurrences(const LayerCall& call, const BackwardPlan& plan, Index vector, float* sum) {
   const Shape& shape = plan.shape;
   memset(sum, 0, shape.gate_row * sizeof(float));
   for (Index i = plan.occurrences[vector]; i < plan.occurrences[vector + 1]; ++i) {
     const float* gates = call.gates + plan.order[i] * shape.gate_row;
     if (i + 1 < call.tokens)
       prefetch(call.gates + plan.order[i + 1] * shape.gate_row, shape.gate_row);
-    for (Index at = 0; at < shape.gate_row; at += 4 * LANES) {
-      UNROLL for (int v = 0; v < 3 * LANES; v += LANES)
-        store(sum + at + v, load(sum + at + v) + load(gates + at + v));
+    for (Index at = 0; at < shape.gate_row; at += Cell::SAVED * LANES) {
+      UNROLL for (int v = 0; v < Cell::VECTORS; ++v) {
+        Index from = at + v * LANES;
+        store(sum + from, load(sum + from) + load(gates + from));
+      }
     }
   }
 }
 
 // First vector of a thread's share, where a vector costs as much as 16 of its tokens.
-Index share_begin(const GruCall& call, const BackwardPlan& plan, Index thread, Index of) {
+Index share_begin(const LayerCall& call, const BackwardPlan& plan, Index thread, Index of) {
   Index target = (call.tokens + 16 * call.vectors) * thread / of, low = 0, high = call.vectors;
   while (low < high) {
     Index middle = (low + high) / 2;
@@ -36,15 +39,16 @@ Index share_begin(const GruCall& call, const BackwardPlan& plan, Index thread, I
   return low;
 }
 
-void finish_vectors(const GruCall& call, const BackwardPlan& plan, Worker& worker, Member member) {
+template <class Cell>
+void finish_vectors(const LayerCall& call, const BackwardPlan& plan, Worker& worker, Member member) {
   const Shape& shape = plan.shape;
-  OuterProduct outer{shape.groups, shape.input, worker.sum_ih, worker.left, worker.right};
+  OuterProduct outer{gate_runs(shape), shape.input, worker.sum_ih, worker.left, worker.right};
   Index end = share_begin(call, plan, member.number + 1, member.of);
   for (Index u = share_begin(call, plan, member.number, member.of); u < end; u += DEPTH) {
     Index count = smaller(DEPTH, end - u);
     for (Index i = 0; i < count; ++i) {
       float* sum = worker.shared + i * shape.gate_row;
-      sum_occurrences(call, plan, u + i, sum);
+      sum_occurrences<Cell>(call, plan, u + i, sum);
       worker.gates[i] = sum;
       worker.inputs[i] = call.vectors_in + (u + i) * shape.input;
       worker.d_inputs[i] = call.d_vectors + (u + i) * shape.input;
@@ -64,27 +68,30 @@ void add_rows(const BackwardPlan& plan, Index threads, const float* first, Index
   }
 }
 
-void add_threads(const GruCall& call, const BackwardPlan& plan, Member member) {
+void add_threads(const LayerCall& call, const BackwardPlan& plan, Member member) {
   const Shape& shape = plan.shape;
+  const Cell& cell = shape.cell;
   Worker sums = worker_of(call, plan, 0);
   Index end = member.end(shape.hidden);
   for (Index unit = member.begin(shape.hidden); unit < end; ++unit) {
-    Index panel = unit / LANES, lane = unit % LANES;
-    for (Index place = 0; place < 3; ++place) {
-      Index row = (panel * 3 + place) * LANES + lane, bias = (panel * 4 + place) * LANES + lane;
-      Index to_hh = RECURRENT_ORDER[place] * shape.hidden + unit;
-      Index to_ih = INPUT_ORDER[place] * shape.hidden + unit;
-      add_rows(plan, member.of, sums.sum_hh + row * shape.padded, shape.hidden,
+    Index group = unit / cell.units(), at = unit % cell.units();
+    for (Index place = 0; place < cell.gates; ++place, at += cell.units()) {
+      Index row = group * shape.panel + at, bias = group * cell.saved * LANES + at;
+      Index to_hh = cell.recurrent_order[place] * shape.hidden + unit;
+      Index to_ih = cell.input_order[place] * shape.hidden + unit;
+      add_rows(plan, member.of, sums.sum_hh + row * shape.hidden_row, shape.hidden,
                call.d_w_hh + to_hh * shape.hidden);
-      add_rows(plan, member.of, sums.sum_ih + row * shape.input_padded, shape.input,
+      add_rows(plan, member.of, sums.sum_ih + row * shape.input_row, shape.input,
                call.d_w_ih + to_ih * shape.input);
-      add_rows(plan, member.of, sums.sum_bias + bias + LANES, 1, call.d_b_hh + to_hh);
+      add_rows(plan, member.of, sums.sum_bias + bias + cell.recurrent_at * LANES, 1,
+               call.d_b_hh + to_hh);
       add_rows(plan, member.of, sums.sum_bias + bias, 1, call.d_b_ih + to_ih);
     }
   }
 }
 
-void backward(const GruCall* call) {
+template <class Cell>
+void backward(const LayerCall* call) {
   Arena arena{call->scratch, 0};
   BackwardPlan plan = plan_backward(*call, arena);
   count_starts(*call, plan.start);
@@ -97,10 +104,10 @@ void backward(const GruCall* call) {
     pack_backward(*call, plan, member);
     wait_for_all();
     for (Index number = 0; number < plan.blocks.count; ++number)
-      if (plan.owner[number] == member.number) go_back(*call, plan, worker, number);
+      if (plan.owner[number] == member.number) go_back<Cell>(*call, plan, worker, number);
     finish_waiting(*call, plan, worker);
     wait_for_all();
-    if (call->index) finish_vectors(*call, plan, worker, member);
+    if (call->index) finish_vectors<Cell>(*call, plan, worker, member);
     wait_for_all();
     add_threads(*call, plan, member);
   });

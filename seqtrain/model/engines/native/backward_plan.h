@@ -10,9 +10,9 @@ namespace {
 // What one thread works with. A row of tokens that wait for their outer products is given by
 // pointers: gate gradients, state before, and where tokens share no vectors input and its gradient.
 struct Worker {
-  float *sum_hh, *sum_ih;         // (3 * padded, padded), (3 * padded, input_padded)
+  float *sum_hh, *sum_ih;         // (gates, hidden_row), (gates, input_row)
   float *sum_bias, *recent_bias;  // (gate_row) of all tokens, and of those that wait
-  float *dh, *shared;
+  float *dh, *dc, *shared;
   Word *left, *right, *words;  // packed outer products; gate gradients as the products take them
   const float **gates, **before, **inputs;
   float** d_inputs;
@@ -30,15 +30,16 @@ struct BackwardPlan {
   Index workers, per_worker;               // bytes before the first thread's memory; of each
 };
 
-Worker plan_worker(const GruCall& call, const Shape& shape, Arena& arena) {
+Worker plan_worker(const LayerCall& call, const Shape& shape, Arena& arena) {
   Worker worker{};
-  Index tokens = DEPTH + MAX_BLOCK, gates = 3 * shape.padded;
-  worker.sum_hh = arena.take<float>(gates * shape.padded);
-  worker.sum_ih = arena.take<float>(gates * shape.input_padded);
+  Index tokens = DEPTH + MAX_BLOCK;
+  worker.sum_hh = arena.take<float>(shape.gates * shape.hidden_row);
+  worker.sum_ih = arena.take<float>(shape.gates * shape.input_row);
   worker.sum_bias = arena.take<float>(shape.gate_row);
   worker.recent_bias = arena.take<float>(shape.gate_row);
   worker.dh = arena.take<float>(MAX_BLOCK * shape.padded);
-  worker.left = arena.take<Word>(left_size(gates, tokens));
+  if (shape.cell.second_state) worker.dc = arena.take<float>(MAX_BLOCK * shape.padded);
+  worker.left = arena.take<Word>(left_size(shape.gates, tokens));
   worker.right = arena.take<Word>(3 * LANES * words_of(tokens));
   worker.words = arena.take<Word>(CHUNK * room_of(shape.gate_row));
   if (call.index) worker.shared = arena.take<float>(DEPTH * shape.gate_row);
@@ -49,17 +50,17 @@ Worker plan_worker(const GruCall& call, const Shape& shape, Arena& arena) {
   return worker;
 }
 
-BackwardPlan plan_backward(const GruCall& call, Arena& arena) {
+BackwardPlan plan_backward(const LayerCall& call, Arena& arena) {
   BackwardPlan plan{};
-  Shape shape = plan.shape = shape_of(call.input_size, call.hidden_size);
-  plan.blocks = cut_into_blocks(call.batch, call.threads);
+  Shape shape = plan.shape = shape_of(call);
+  plan.blocks = cut_into_blocks(call.batch, call.threads, shape.cell.block);
   plan.start = arena.take<Index>(call.steps);
   plan.owner = arena.take<Index>(plan.blocks.count);
   plan.work = arena.take<Index>(call.threads);
   if (call.index) plan.occurrences = arena.take<Index>(call.vectors + 1);
   if (call.index) plan.order = arena.take<Index>(call.tokens);
-  plan.recurrent_panels = arena.take<Word>(words_of(3 * shape.padded) * shape.padded);
-  plan.input_panels = arena.take<Word>(words_of(3 * shape.padded) * shape.input_padded);
+  plan.recurrent_panels = arena.take<Word>(words_of(shape.gates) * shape.padded);
+  plan.input_panels = arena.take<Word>(words_of(shape.gates) * shape.input_row);
   plan.zeros = arena.take<float>(shape.hidden);
   plan.workers = arena.used;
   plan_worker(call, shape, arena);
@@ -68,37 +69,38 @@ BackwardPlan plan_backward(const GruCall& call, Arena& arena) {
   return plan;
 }
 
-Worker worker_of(const GruCall& call, const BackwardPlan& plan, Index thread) {
+Worker worker_of(const LayerCall& call, const BackwardPlan& plan, Index thread) {
   Arena arena{call.scratch, plan.workers + thread * plan.per_worker};
   return plan_worker(call, plan.shape, arena);
 }
 
 void clear_sums(const Shape& shape, Worker& worker) {
-  Index gates = 3 * shape.padded;
-  memset(worker.sum_hh, 0, gates * shape.padded * sizeof(float));
-  memset(worker.sum_ih, 0, gates * shape.input_padded * sizeof(float));
+  memset(worker.sum_hh, 0, shape.gates * shape.hidden_row * sizeof(float));
+  memset(worker.sum_ih, 0, shape.gates * shape.input_row * sizeof(float));
   memset(worker.sum_bias, 0, shape.gate_row * sizeof(float));
   memset(worker.recent_bias, 0, shape.gate_row * sizeof(float));
 }
 
-void pack_backward(const GruCall& call, const BackwardPlan& plan, Member member) {
+void pack_backward(const LayerCall& call, const BackwardPlan& plan, Member member) {
   const Shape& shape = plan.shape;
-  Index gates = 3 * shape.padded, number = 0;
-  for (Index at = 0, width; (width = panel_width(shape.groups - at)) > 0; at += width) {
+  const Cell& cell = shape.cell;
+  Index number = 0, vectors = shape.padded / LANES;
+  for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
     if (number++ % member.of == member.number)
-      pack_column_panel(call.w_hh, shape.hidden, shape.hidden, RECURRENT_ORDER, at * LANES, width,
-                        plan.recurrent_panels + at * LANES * words_of(gates));
+      pack_column_panel(cell, call.w_hh, shape.hidden, shape.hidden, cell.recurrent_order,
+                        at * LANES, width,
+                        plan.recurrent_panels + at * LANES * words_of(shape.gates));
   }
-  Index vectors = shape.input_padded / LANES;
+  vectors = shape.input_row / LANES;
   for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
     if (call.d_vectors && number++ % member.of == member.number)
-      pack_column_panel(call.w_ih, shape.hidden, shape.input, INPUT_ORDER, at * LANES, width,
-                        plan.input_panels + at * LANES * words_of(gates));
+      pack_column_panel(cell, call.w_ih, shape.hidden, shape.input, cell.input_order, at * LANES,
+                        width, plan.input_panels + at * LANES * words_of(shape.gates));
   }
 }
 
 // Gives each block, longest first, to the thread with the least work.
-void share_blocks(const GruCall& call, const BackwardPlan& plan, Index threads) {
+void share_blocks(const LayerCall& call, const BackwardPlan& plan, Index threads) {
   memset(plan.work, 0, threads * sizeof(Index));
   for (Index number = 0; number < plan.blocks.count; ++number) {
     Index least = 0;
@@ -111,7 +113,7 @@ void share_blocks(const GruCall& call, const BackwardPlan& plan, Index threads) 
 }
 
 // Sorts the tokens by vector: those of vector u are order[occurrences[u] .. occurrences[u + 1]).
-void sort_tokens(const GruCall& call, const BackwardPlan& plan) {
+void sort_tokens(const LayerCall& call, const BackwardPlan& plan) {
   Index* end = plan.occurrences;
   memset(end, 0, (call.vectors + 1) * sizeof(Index));
   for (Index i = 0; i < call.tokens; ++i) ++end[call.index[i]];

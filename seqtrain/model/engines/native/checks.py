@@ -5,50 +5,54 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqtrain.model.cells import PARAMETERS
+from seqtrain.model.cells import PARAMETERS, cell_of
 from seqtrain.model.engines.native.call import Projected
 
 
-def check_parameters(gru: nn.GRU) -> None:
-    """Check the parameters of a GRU.
+def check_parameters(encoder: nn.RNNBase) -> None:
+    """Check the parameters of an encoder, and that it is one of those that the library has.
 
     Raises:
         TypeError: not float32 on the CPU.
-        ValueError: another shape than the GRU's sizes say.
+        ValueError: another shape than the encoder's sizes say, or an option of torch's modules
+            that the library hasn't.
     """
-    directions = 2 if gru.bidirectional else 1
-    for number, weights in enumerate(gru.all_weights):
+    if encoder.proj_size or encoder.mode == "RNN_RELU":
+        raise ValueError(f"{encoder}: the native engine has neither proj_size nor relu")
+    directions, gates = 2 if encoder.bidirectional else 1, cell_of(encoder).gates
+    for number, weights in enumerate(encoder.all_weights):
         layer, reverse = divmod(number, directions)
-        columns = directions * gru.hidden_size if layer else gru.input_size
-        shapes = [(columns,), (gru.hidden_size,), (), ()]
+        columns = directions * encoder.hidden_size if layer else encoder.input_size
+        shapes = [(columns,), (encoder.hidden_size,), (), ()]
         for name, parameter, rest in zip(PARAMETERS, weights, shapes, strict=False):
             name = f"{name}_l{layer}{'_reverse' if reverse else ''}"
             check_type(name, parameter, torch.float32)
-            shape = (3 * gru.hidden_size, *rest)
+            shape = (gates * encoder.hidden_size, *rest)
             if parameter.shape != shape:
                 raise ValueError(f"{name}: shape {tuple(parameter.shape)}, must be {shape}")
 
 
-def check_vectors(vectors: Tensor | Projected, gru: nn.GRU) -> None:
+def check_vectors(vectors: Tensor | Projected, encoder: nn.RNNBase) -> None:
     """Check what the first layer reads.
 
     Raises:
         TypeError: not float32 on the CPU.
-        ValueError: not vectors of the GRU's input size, or projected for a GRU of other sizes.
+        ValueError: not vectors of the encoder's input size, or projected for another encoder.
     """
     if isinstance(vectors, Projected):
-        found = (vectors.input_size, vectors.hidden_size, len(vectors.rows))
-        sizes = (gru.input_size, gru.hidden_size, 2 if gru.bidirectional else 1)
-        if found != sizes:
+        found = (vectors.cell.name, vectors.input_size, vectors.hidden_size, len(vectors.rows))
+        directions = 2 if encoder.bidirectional else 1
+        ours = (cell_of(encoder).name, encoder.input_size, encoder.hidden_size, directions)
+        if found != ours:
             raise ValueError(
-                f"inputs: projected for (input size, hidden size, directions) {found}, "
-                f"must be {sizes}; project again"
+                f"inputs: projected for (cell, input size, hidden size, directions) {found}, "
+                f"must be {ours}; project again"
             )
         return
     check_type("inputs", vectors, torch.float32)
-    if vectors.dim() != 2 or vectors.shape[1] != gru.input_size:
+    if vectors.dim() != 2 or vectors.shape[1] != encoder.input_size:
         raise ValueError(
-            f"inputs: shape {tuple(vectors.shape)}, must be (tokens, {gru.input_size})"
+            f"inputs: shape {tuple(vectors.shape)}, must be (tokens, {encoder.input_size})"
         )
 
 
@@ -84,18 +88,18 @@ def check_tokens(batch_sizes: Tensor, index: Tensor | None, vectors: int) -> tup
     return tokens, sizes[0]
 
 
-def check_start(h0: Tensor, gru: nn.GRU, batch: int) -> None:
+def check_start(start: Tensor, encoder: nn.RNNBase, batch: int) -> None:
     """Check initial states.
 
     Raises:
         TypeError: not float32 on the CPU.
-        ValueError: another shape than (layers * directions, batch, hidden).
+        ValueError: another shape than (parts, layers * directions, batch, hidden).
     """
-    check_type("h0", h0, torch.float32)
-    directions = 2 if gru.bidirectional else 1
-    shape = (gru.num_layers * directions, batch, gru.hidden_size)
-    if h0.shape != shape:
-        raise ValueError(f"h0: shape {tuple(h0.shape)}, must be {shape}")
+    check_type("start", start, torch.float32)
+    layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
+    shape = (cell_of(encoder).parts, layers, batch, encoder.hidden_size)
+    if start.shape != shape:
+        raise ValueError(f"start: shape {tuple(start.shape)}, must be {shape}")
 
 
 def check_type(name: str, tensor: Tensor, dtype: torch.dtype) -> None:

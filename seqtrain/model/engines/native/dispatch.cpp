@@ -42,7 +42,7 @@ static const Kernels* find_rounding(const Kernels* found) {
   return found;
 }
 
-static const Kernels* kernels_for(const GruCall* call) {
+static const Kernels* kernels_for(const LayerCall* call) {
   return call->bfloat16 ? rounding : kernels;
 }
 
@@ -60,23 +60,25 @@ EXPORT int64_t seqtrain_has_bfloat16() { return rounding != kernels; }
 // What the library was built from: build.py's digest of the sources.
 EXPORT const char* seqtrain_sources() { return SEQTRAIN_SOURCES; }
 
-EXPORT int64_t seqtrain_call_size() { return sizeof(GruCall); }
+EXPORT int64_t seqtrain_call_size() { return sizeof(LayerCall); }
 
-EXPORT int64_t seqtrain_gru_gate_row(int64_t hidden_size) { return kernels->gate_row(hidden_size); }
-
-EXPORT int64_t seqtrain_gru_projected_row(int64_t hidden_size) {
-  return kernels->projected_row(hidden_size);
+EXPORT int64_t seqtrain_gate_row(int64_t cell, int64_t hidden_size) {
+  return kernels->gate_row(cell, hidden_size);
 }
 
-EXPORT int64_t seqtrain_gru_scratch(const GruCall* call, int backward) {
+EXPORT int64_t seqtrain_projected_row(int64_t cell, int64_t hidden_size) {
+  return kernels->projected_row(cell, hidden_size);
+}
+
+EXPORT int64_t seqtrain_scratch(const LayerCall* call, int backward) {
   return kernels_for(call)->scratch(call, backward);
 }
 
-EXPORT void seqtrain_gru_project(const GruCall* call) { kernels_for(call)->project(call); }
+EXPORT void seqtrain_project(const LayerCall* call) { kernels_for(call)->project(call); }
 
-EXPORT void seqtrain_gru_forward(const GruCall* call) { kernels_for(call)->forward(call); }
+EXPORT void seqtrain_forward(const LayerCall* call) { kernels_for(call)->forward(call); }
 
-EXPORT void seqtrain_gru_backward(const GruCall* call) { kernels_for(call)->backward(call); }
+EXPORT void seqtrain_backward(const LayerCall* call) { kernels_for(call)->backward(call); }
 
 EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
                                  int64_t* unique, int64_t* inverse) {

@@ -8,8 +8,13 @@
 
 #include <stdint.h>
 
-// One layer of a GRU in one direction. Null pointers are allowed where said.
-struct GruCall {
+// G gates: 3 of a GRU, 4 of an LSTM, 1 of an RNN.
+enum CellKind { GRU, LSTM, RNN };
+
+// One layer of a cell in one direction. Null pointers are allowed where said; all that is about
+// c, the cell's second state, is read of an LSTM alone.
+struct LayerCall {
+  int64_t cell;  // a CellKind
   int64_t threads;
   int64_t bfloat16;       // whether products may round what they multiply to bfloat16
   int64_t reverse;        // whether the sequences are read from their last token to their first
@@ -24,21 +29,24 @@ struct GruCall {
   const int64_t* batch_sizes;  // (T)
   const int64_t* index;        // (N) which vector each token is; null: vector i is token i
   const float* vectors_in;     // (U, E)
-  const float* w_ih;           // (3H, E), gates in torch's order: r, z, n
-  const float* w_hh;           // (3H, H)
-  const float* b_ih;           // (3H)
-  const float* b_hh;           // (3H)
+  const float* w_ih;           // (GH, E), gates in torch's order: r, z, n; i, f, g, o
+  const float* w_hh;           // (GH, H)
+  const float* b_ih;           // (GH)
+  const float* b_hh;           // (GH)
   const float* h0;             // (B, H); null: zeros
+  const float* c0;             // (B, H); null where h0 is
   float* projected;            // (U, projected_row) what the vectors add to the gates: written by
                                // project, read by a forward that has it in place of vectors_in
 
   float* states;  // (N, H) every state; null in a forward without a backward that needs none
   float* gates;   // (N, gate_row) what backward needs and overwrites; null without a backward
   float* last;    // (B, H) the state after each sequence's last token in this direction
-  char* scratch;  // as many bytes as seqtrain_gru_scratch says
+  float* last_c;  // (B, H)
+  char* scratch;  // as many bytes as seqtrain_scratch says
 
   const float* d_states;  // (N, H); null: none
   const float* d_last;    // (B, H); null: none
+  const float* d_last_c;  // (B, H); null: none
   float* d_vectors;       // (U, E); null: not wanted
   int64_t add_d_vectors;  // add to d_vectors instead of writing them
   float* d_w_ih;
@@ -46,6 +54,7 @@ struct GruCall {
   float* d_b_ih;
   float* d_b_hh;
   float* d_h0;  // (B, H); null: not wanted
+  float* d_c0;  // (B, H); null where d_h0 is
 };
 
 // Adam on some rows of a matrix, each named once.
@@ -63,12 +72,12 @@ struct AdamRows {
 // The kernels of one vector path.
 struct Kernels {
   const char* name;
-  int64_t (*gate_row)(int64_t hidden_size);
-  int64_t (*projected_row)(int64_t hidden_size);
-  int64_t (*scratch)(const GruCall* call, int backward);
-  void (*project)(const GruCall* call);
-  void (*forward)(const GruCall* call);
-  void (*backward)(const GruCall* call);
+  int64_t (*gate_row)(int64_t cell, int64_t hidden_size);
+  int64_t (*projected_row)(int64_t cell, int64_t hidden_size);
+  int64_t (*scratch)(const LayerCall* call, int backward);
+  void (*project)(const LayerCall* call);
+  void (*forward)(const LayerCall* call);
+  void (*backward)(const LayerCall* call);
   int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
                       int64_t* unique, int64_t* inverse);
   void (*adam_rows)(const AdamRows* call);

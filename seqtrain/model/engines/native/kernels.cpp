@@ -7,15 +7,31 @@
 
 namespace {
 
-int64_t gate_row(int64_t hidden_size) { return shape_of(1, hidden_size).gate_row; }
+Shape shape_of(int64_t kind, int64_t hidden_size) {
+  return shape_of(with_cell(kind, [](auto cell) { return cell.CELL; }), 1, hidden_size);
+}
 
-int64_t projected_row(int64_t hidden_size) { return shape_of(1, hidden_size).projected_row; }
+int64_t gate_row(int64_t cell, int64_t hidden_size) {
+  return shape_of(cell, hidden_size).gate_row;
+}
 
-int64_t scratch(const GruCall* call, int backward) {
+int64_t projected_row(int64_t cell, int64_t hidden_size) {
+  return shape_of(cell, hidden_size).gates;
+}
+
+int64_t scratch(const LayerCall* call, int backward) {
   Arena arena{nullptr, 0};
   if (backward) plan_backward(*call, arena);
   else plan_forward(*call, arena);
   return arena.used;
+}
+
+void forward(const LayerCall* call) {
+  with_cell(call->cell, [&](auto cell) { forward<decltype(cell)>(call); });
+}
+
+void backward(const LayerCall* call) {
+  with_cell(call->cell, [&](auto cell) { backward<decltype(cell)>(call); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from seqtrain.model.cells import GRU, LSTM, RNN, Cell
 from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
@@ -24,21 +25,25 @@ _NUMBER = ctypes.c_int64
 _REAL = ctypes.c_double
 
 
-class GruCall(ctypes.Structure):
-    """`struct GruCall` of interface.h, field by field; pointers are addresses, None is null."""
+KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
+"""The cells that the library has, by `enum CellKind` of interface.h."""
+
+
+class LayerCall(ctypes.Structure):
+    """`struct LayerCall` of interface.h, field by field; pointers are addresses, None is null."""
 
     _fields_ = (
         *(
             (name, _NUMBER)
-            for name in ("threads", "bfloat16", "reverse", "tokens", "steps", "batch")
+            for name in ("cell", "threads", "bfloat16", "reverse", "tokens", "steps", "batch")
         ),
         *((name, _NUMBER) for name in ("vectors", "input_size", "hidden_size", "states_stride")),
         *((name, _POINTER) for name in ("batch_sizes", "index", "vectors_in")),
-        *((name, _POINTER) for name in ("w_ih", "w_hh", "b_ih", "b_hh", "h0", "projected")),
-        *((name, _POINTER) for name in ("states", "gates", "last", "scratch")),
-        *((name, _POINTER) for name in ("d_states", "d_last", "d_vectors")),
+        *((name, _POINTER) for name in ("w_ih", "w_hh", "b_ih", "b_hh", "h0", "c0")),
+        *((name, _POINTER) for name in ("projected", "states", "gates", "last", "last_c")),
+        *((name, _POINTER) for name in ("scratch", "d_states", "d_last", "d_last_c", "d_vectors")),
         ("add_d_vectors", _NUMBER),
-        *((name, _POINTER) for name in ("d_w_ih", "d_w_hh", "d_b_ih", "d_b_hh", "d_h0")),
+        *((name, _POINTER) for name in ("d_w_ih", "d_w_hh", "d_b_ih", "d_b_hh", "d_h0", "d_c0")),
     )
 
 
@@ -79,16 +84,16 @@ class Library:
         self.vector_path: str = chosen.decode()
         self.has_bfloat16 = bool(_declare(library.seqtrain_has_bfloat16, _NUMBER)())
         """Whether products take bfloat16 where a call allows it."""
-        call = ctypes.POINTER(GruCall)
-        self.gate_row = _declare(library.seqtrain_gru_gate_row, _NUMBER, _NUMBER)
-        """How many numbers forward saves for a token, given the hidden size."""
-        self.projected_row = _declare(library.seqtrain_gru_projected_row, _NUMBER, _NUMBER)
-        """How many numbers a projected vector has, given the hidden size."""
-        self.scratch = _declare(library.seqtrain_gru_scratch, _NUMBER, call, ctypes.c_int)
+        call = ctypes.POINTER(LayerCall)
+        self.gate_row = _declare(library.seqtrain_gate_row, _NUMBER, _NUMBER, _NUMBER)
+        """How many numbers forward saves for a token, given the kind of cell and hidden size."""
+        self.projected_row = _declare(library.seqtrain_projected_row, _NUMBER, _NUMBER, _NUMBER)
+        """How many numbers a projected vector has, given the kind of cell and hidden size."""
+        self.scratch = _declare(library.seqtrain_scratch, _NUMBER, call, ctypes.c_int)
         """How many bytes of scratch a call needs, forward (0) or backward (1)."""
-        self.project = _declare(library.seqtrain_gru_project, None, call)
-        self.forward = _declare(library.seqtrain_gru_forward, None, call)
-        self.backward = _declare(library.seqtrain_gru_backward, None, call)
+        self.project = _declare(library.seqtrain_project, None, call)
+        self.forward = _declare(library.seqtrain_forward, None, call)
+        self.backward = _declare(library.seqtrain_backward, None, call)
         pointers = (_POINTER,) * 3
         self.distinct = _declare(
             library.seqtrain_distinct, _NUMBER, _POINTER, _NUMBER, _NUMBER, *pointers

@@ -11,31 +11,20 @@
 // Where words are pairs (words.h), a line holds two depths of each column: c0 at depth 0, c0 at
 // depth 1, c1 at depth 0, ...; a depth of odd length ends with zeros.
 //
-// In a gate panel the three vectors are the three gates of the same LANES units:
+// In a panel of recurrent weights the vectors are the gates of one group of units, as many as the
+// cell has, so that the accumulators of a unit's gates meet in registers and are joined there. The
+// columns of input weights come in the same order, but for that of the gates: here a GRU's, and
+// cells.h says why they differ. Units beyond H count as ones whose weights are zero.
 //
 //   recurrent weights    [r of u0 ... u15][z of u0 ... u15][n of u0 ... u15]
 //   input weights        [n of u0 ... u15][r of u0 ... u15][z of u0 ... u15]
-//
-// so that the accumulators of a unit's gates meet in registers and are joined there. The orders
-// differ for the sake of what forward saves for backward, four vectors for each LANES units:
-//
-//                       n        r        z        q          q = W_hn h + b_hn
-//   backward makes     dn       dr       dz       dq
-//                     |--- for the input ---|
-//                               |- for the recurrence -|
-//
-// each matrix needs three vectors next to each other. Units beyond H count as ones whose weights
-// are zero.
 
 #pragma once
 
+#include "cells.h"
 #include "words.h"
 
 namespace {
-
-// Which of torch's gates (r 0, z 1, n 2) stands in each vector of a gate panel.
-constexpr int RECURRENT_ORDER[3] = {0, 1, 2};
-constexpr int INPUT_ORDER[3] = {2, 0, 1};
 
 constexpr Index CHUNK = 64;  // rows multiplied at once, panel by panel
 
@@ -47,32 +36,39 @@ INLINE Number* panel_number(Word* panel, Index columns, Index k, Index column) {
   return (Number*)(panel + k / PAIR * columns + column) + k % PAIR;
 }
 
-// One gate panel of W (3H, depth).
-void pack_gate_panel(const float* w, Index hidden, Index depth, const int* order, Index panel,
-                     Word* to) {
-  for (int gate = 0; gate < 3; ++gate) {
+// Row of torch's matrices (GH, ...) of a lane of one of a group's vectors; -1 beyond H.
+INLINE Index row_of(const Cell& cell, const int* order, Index hidden, Index group,
+                    Index vector, int lane) {
+  Index unit = (group * cell.spread + vector % cell.spread) * LANES + lane;
+  return unit < hidden ? order[vector / cell.spread] * hidden + unit : -1;
+}
+
+// One panel of W (GH, depth): `width` vectors of gates from number `first` on, all groups' in turn.
+void pack_gate_panel(const Cell& cell, const float* w, Index hidden, Index depth, const int* order,
+                     Index first, Index width, Word* to) {
+  for (Index i = 0; i < width; ++i) {
+    Index group = (first + i) / cell.vectors(), vector = (first + i) % cell.vectors();
     for (int lane = 0; lane < LANES; ++lane) {
-      Index unit = panel * LANES + lane, column = gate * LANES + lane;
-      const float* row = w + (order[gate] * hidden + unit) * depth;
+      Index row = row_of(cell, order, hidden, group, vector, lane);
       for (Index k = 0; k < words_of(depth) * PAIR; ++k) {
-        float number = unit < hidden && k < depth ? row[k] : 0.f;
-        *panel_number(to, 3 * LANES, k, column) = to_number(number);
+        float number = row >= 0 && k < depth ? w[row * depth + k] : 0.f;
+        *panel_number(to, width * LANES, k, i * LANES + lane) = to_number(number);
       }
     }
   }
 }
 
-// One panel of W (3H, columns) from column `first` on, for gradients of gates times W: its depth
-// runs over the gates as they lie in a gate row, LANES units of each gate in turn.
-void pack_column_panel(const float* w, Index hidden, Index columns, const int* order, Index first,
-                       Index width, Word* to) {
+// One panel of W (GH, columns) from column `first` on, for gradients of gates times W: its depth
+// runs over the gates as they lie in a gate row, group by group, vector by vector.
+void pack_column_panel(const Cell& cell, const float* w, Index hidden, Index columns,
+                       const int* order, Index first, Index width, Word* to) {
   Index count = smaller(width * LANES, columns - first), k = 0;
-  for (Index group = 0; group < round_up(hidden, LANES); group += LANES) {
-    for (int gate = 0; gate < 3; ++gate) {
-      for (Index unit = group; unit < group + LANES; ++unit, ++k) {
-        const float* row = w + (order[gate] * hidden + unit) * columns + first;
+  for (Index group = 0; group * cell.units() < hidden; ++group) {
+    for (int vector = 0; vector < cell.vectors(); ++vector) {
+      for (int lane = 0; lane < LANES; ++lane, ++k) {
+        Index row = row_of(cell, order, hidden, group, vector, lane);
         for (Index i = 0; i < width * LANES; ++i) {
-          float number = unit < hidden && i < count ? row[i] : 0.f;
+          float number = row >= 0 && i < count ? w[row * columns + first + i] : 0.f;
           *panel_number(to, width * LANES, k, i) = to_number(number);
         }
       }
@@ -80,22 +76,27 @@ void pack_column_panel(const float* w, Index hidden, Index columns, const int* o
   }
 }
 
-// Numbers per unit in the order of a gate panel: to[panel][gate][lane]. r and z add both biases;
-// n's recurrent one stays inside r * (...).
-void pack_input_bias(const float* b_ih, const float* b_hh, Index hidden, float* to) {
-  for (Index unit = 0; unit < round_up(hidden, LANES); ++unit) {
-    Index panel = unit / LANES, lane = unit % LANES;
-    for (int gate = 0; gate < 3; ++gate) {
-      Index from = INPUT_ORDER[gate] * hidden + unit;
-      float b = unit < hidden ? b_ih[from] + (gate == 0 ? 0.f : b_hh[from]) : 0.f;
-      to[(panel * 3 + gate) * LANES + lane] = b;
+// The biases in the order of a gate panel: both together, but for the gate whose recurrent one
+// stays apart.
+void pack_input_bias(const Cell& cell, const float* b_ih, const float* b_hh, Index hidden,
+                     Index groups, float* to) {
+  for (Index group = 0; group < groups; ++group) {
+    for (int vector = 0; vector < cell.vectors(); ++vector) {
+      bool apart = cell.input_order[vector / cell.spread] == cell.bias_apart;
+      for (int lane = 0; lane < LANES; ++lane, ++to) {
+        Index row = row_of(cell, cell.input_order, hidden, group, vector, lane);
+        *to = row < 0 ? 0.f : b_ih[row] + (apart ? 0.f : b_hh[row]);
+      }
     }
   }
 }
 
-void pack_recurrent_bias(const float* b_hh, Index hidden, float* to) {
-  for (Index unit = 0; unit < round_up(hidden, LANES); ++unit)
-    to[unit] = unit < hidden ? b_hh[2 * hidden + unit] : 0.f;
+// The recurrent bias that stays apart, of every unit.
+void pack_recurrent_bias(const Cell& cell, const float* b_hh, Index hidden, Index padded,
+                         float* to) {
+  if (cell.bias_apart < 0) return;
+  for (Index unit = 0; unit < padded; ++unit)
+    to[unit] = unit < hidden ? b_hh[cell.bias_apart * hidden + unit] : 0.f;
 }
 
 }  // namespace

@@ -11,21 +11,30 @@
 
 namespace {
 
-constexpr Index MAX_BLOCK = 8;  // sequences of a block: few enough to stay in registers
+constexpr Index MAX_BLOCK = 8;  // sequences of a block of any cell
 constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
 
 struct Shape {
+  Cell cell;
   Index input, hidden;  // E, H
-  Index groups;         // of LANES units
-  Index padded;         // H in whole vectors
-  Index gate_row;       // numbers saved for each token: four vectors a group
-  Index projected_row;  // numbers of a projected vector: three vectors a group
-  Index input_padded;   // E in whole vectors
+  Index groups;         // of units
+  Index padded;         // H in whole groups
+  Index panel;          // numbers of a group's gates
+  Index gates;          // numbers of all gates: of a projected vector
+  Index gate_row;       // numbers saved for each token
+  Index input_row;      // E in whole vectors
+  Index hidden_row;     // H in whole vectors
 };
 
-Shape shape_of(Index input, Index hidden) {
-  Index groups = round_up(hidden, LANES) / LANES, padded = groups * LANES;
-  return {input, hidden, groups, padded, 4 * padded, 3 * padded, round_up(input, LANES)};
+Shape shape_of(const Cell& cell, Index input, Index hidden) {
+  Index groups = round_up(hidden, cell.units()) / cell.units(), panel = cell.vectors() * LANES;
+  return {cell, input, hidden, groups, groups * cell.units(), panel, groups * panel,
+          groups * cell.saved * LANES, round_up(input, LANES), round_up(hidden, LANES)};
+}
+
+Shape shape_of(const LayerCall& call) {
+  Cell cell = with_cell(call.cell, [](auto it) { return it.CELL; });
+  return shape_of(cell, call.input_size, call.hidden_size);
 }
 
 // Under AddressSanitizer, memory between the pieces of scratch that nobody may touch.
@@ -63,15 +72,15 @@ struct Blocks {
   Index rows, count;  // sequences of a block, but for the last; blocks
 };
 
-// Blocks for a batch: as many for every thread, of MAX_BLOCK sequences at most.
-Blocks cut_into_blocks(Index batch, Index threads) {
-  Index count = round_up((batch + MAX_BLOCK - 1) / MAX_BLOCK, threads);
+// Blocks for a batch: as many for every thread, of `most` sequences at most.
+Blocks cut_into_blocks(Index batch, Index threads, Index most) {
+  Index count = round_up((batch + most - 1) / most, threads);
   Index rows = (batch + count - 1) / count;
   return {rows, (batch + rows - 1) / rows};
 }
 
 // Length of a sequence: the number of steps that have it.
-Index length_of(const GruCall& call, Index sequence) {
+Index length_of(const LayerCall& call, Index sequence) {
   Index low = 0, high = call.steps;
   while (low < high) {
     Index middle = (low + high) / 2;
@@ -81,24 +90,24 @@ Index length_of(const GruCall& call, Index sequence) {
   return low;
 }
 
-Block block_at(const GruCall& call, const Blocks& blocks, Index number) {
+Block block_at(const LayerCall& call, const Blocks& blocks, Index number) {
   Index first = number * blocks.rows;
   return {first, smaller(blocks.rows, call.batch - first), length_of(call, first)};
 }
 
 // How many of a block's sequences have a step; none before the first and after the last.
-INLINE Index rows_at(const GruCall& call, const Block& block, Index step) {
+INLINE Index rows_at(const LayerCall& call, const Block& block, Index step) {
   if (step < 0 || step >= block.steps) return 0;
   return smaller(block.rows, call.batch_sizes[step] - block.first);
 }
 
 // The i-th step in the order in which the block runs, and the one before it.
-INLINE Index step_at(const GruCall& call, const Block& block, Index i) {
+INLINE Index step_at(const LayerCall& call, const Block& block, Index i) {
   return call.reverse ? block.steps - 1 - i : i;
 }
 
 // Number of the first token of every step.
-void count_starts(const GruCall& call, Index* start) {
+void count_starts(const LayerCall& call, Index* start) {
   Index sum = 0;
   for (Index step = 0; step < call.steps; ++step) {
     start[step] = sum;

@@ -61,7 +61,7 @@ void multiply_words(const Product& product, Index rows, const Word* const* a, fl
   for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
     const Word* panel = product.panels + at * LANES * depth;
     for (Index r = 0; r < rows; r += ROWS) {
-      with_rows(smaller(ROWS, rows - r), [&](auto count) {
+      with_rows<ROWS>(smaller(ROWS, rows - r), [&](auto count) {
         constexpr int R = decltype(count)::value;
         Index column = at * LANES;
         if (width == 3) multiply_tile<R, 3>(product, a + r, c + r, column, panel);
@@ -112,14 +112,19 @@ INLINE Index left_tile(Index depth) { return words_of(depth) * ROWS + 16; }
 
 INLINE Index left_size(Index gates, Index depth) { return gates / ROWS * left_tile(depth); }
 
-// Copies three of the four vectors of each group in gate rows into tiles of ROWS columns.
-void pack_left(const float* const* rows, Index depth, Index groups, Word* to) {
+// Runs of vectors next to each other in a row: `count` of them, `stride` apart.
+struct Runs {
+  Index count, vectors, stride;
+};
+
+// Copies the runs of gate rows into tiles of ROWS columns.
+void pack_left(const float* const* rows, Index depth, const Runs& runs, Word* to) {
   Index tile = left_tile(depth);
   for (Index k = 0; k < depth; k += PAIR) {
     Word* at = to + k / PAIR * ROWS;
-    for (Index group = 0; group < groups; ++group) {
-      UNROLL for (int v = 0; v < 3; ++v) {
-        WordVec words = words_across(rows, k, depth, (4 * group + v) * LANES, LANES);
+    for (Index run = 0; run < runs.count; ++run) {
+      for (Index v = 0; v < runs.vectors; ++v) {
+        WordVec words = words_across(rows, k, depth, (runs.stride * run + v) * LANES, LANES);
         UNROLL for (int i = 0; i < LANES; i += ROWS, at += tile)
           memcpy(at, (const Word*)&words + i, ROWS * sizeof(Word));
       }
@@ -136,10 +141,11 @@ void pack_right(const float* const* rows, Index depth, Index first, Index width,
   }
 }
 
-// Adds the outer products of pairs of rows: three vectors a group of gate rows, and plain rows.
-// sum (3 * groups * LANES, columns in whole vectors); left, right: room for the packed rows.
+// Adds the outer products of pairs of rows: the runs of gate rows, and plain rows.
+// sum (numbers of the runs, columns in whole vectors); left, right: room for the packed rows.
 struct OuterProduct {
-  Index groups, columns;
+  Runs runs;
+  Index columns;
   float* sum;
   Word *left, *right;
 };
@@ -147,8 +153,8 @@ struct OuterProduct {
 void add_outer(const OuterProduct& outer, Index depth, const float* const* gate_rows,
                const float* const* rows) {
   Index vectors = round_up(outer.columns, LANES) / LANES, stride = vectors * LANES;
-  Index gates = 3 * outer.groups * LANES;
-  pack_left(gate_rows, depth, outer.groups, outer.left);
+  Index gates = outer.runs.count * outer.runs.vectors * LANES;
+  pack_left(gate_rows, depth, outer.runs, outer.left);
   for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
     pack_right(rows, depth, at * LANES, width, outer.columns, outer.right);
     for (Index i = 0; i < gates; i += ROWS) {

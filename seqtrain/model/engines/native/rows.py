@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from seqtrain.model.engines.native.buffers import address, new
 from seqtrain.model.engines.native.checks import check_type
 from seqtrain.model.engines.native.library import AdamRows, load_library
 
@@ -31,12 +32,16 @@ def distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
     check_type("ids", ids, torch.int64)
     if ids.dim() != 1:
         raise ValueError(f"ids: shape {tuple(ids.shape)}, must be (tokens,)")
-    ids = ids.contiguous()
-    place = torch.empty(vocab_size, dtype=torch.int32)
-    unique = torch.empty(min(len(ids), vocab_size), dtype=torch.int64)
-    inverse = torch.empty_like(ids)
-    pointers = (tensor.data_ptr() for tensor in (place, unique, inverse))
-    count = library.distinct(ids.data_ptr(), len(ids), vocab_size, *pointers)
+    place = new(vocab_size, dtype=torch.int32)
+    unique = new(min(len(ids), vocab_size), dtype=torch.int64)
+    inverse = new(len(ids), dtype=torch.int64)
+    count = library.distinct(
+        address(ids.contiguous(), dtype=torch.int64),
+        len(ids),
+        vocab_size,
+        address(place, dtype=torch.int32),
+        *(address(tensor, dtype=torch.int64) for tensor in (unique, inverse)),
+    )
     if count < 0:
         raise ValueError(
             f"ids: {int(ids.min())} to {int(ids.max())}, must be 0 to {vocab_size - 1}"
@@ -84,7 +89,7 @@ def adam_rows(
         )
     call = _describe(weight, state, rows, lr, betas, eps, weight_decay)
     gradient = gradient.contiguous()
-    call.gradient = gradient.data_ptr()
+    call.gradient = address(gradient)
     load_library().adam_rows(call)
 
 
@@ -141,11 +146,11 @@ def _describe(
         threads=torch.get_num_threads(),
         touched=len(rows),
         row_size=weight.shape[1],
-        rows=rows.data_ptr(),
-        weight=weight.data_ptr(),
-        mean=state["exp_avg"].data_ptr(),
-        square=state["exp_avg_sq"].data_ptr(),
-        up_to_date=up_to_date.data_ptr(),
+        rows=address(rows, dtype=torch.int64),
+        weight=address(weight),
+        mean=address(state["exp_avg"]),
+        square=address(state["exp_avg_sq"]),
+        up_to_date=address(up_to_date, dtype=torch.int64),
         step=step,
         lr=lr,
         beta1=betas[0],

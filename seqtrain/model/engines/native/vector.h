@@ -19,13 +19,14 @@ namespace {
 using Index = ptrdiff_t;
 
 // LANES floats a vector. ROWS x 3 accumulators, three vectors of weights and one of the state fit
-// into the registers: 32 of them with AVX-512, 16 elsewhere. ROWS divides LANES.
+// into the registers, and so do ROWS_OF_FOUR x 4 and four: 32 of them with AVX-512, 16 elsewhere.
+// ROWS divides LANES.
 #if defined(__AVX512F__)
-constexpr int LANES = 16, ROWS = 8;
+constexpr int LANES = 16, ROWS = 8, ROWS_OF_FOUR = 6, BLOCK_OF_FOUR = 6;
 #elif defined(__AVX2__)
-constexpr int LANES = 8, ROWS = 4;
+constexpr int LANES = 8, ROWS = 4, ROWS_OF_FOUR = 2, BLOCK_OF_FOUR = 8;
 #else
-constexpr int LANES = 4, ROWS = 4;
+constexpr int LANES = 4, ROWS = 4, ROWS_OF_FOUR = 2, BLOCK_OF_FOUR = 8;
 #endif
 
 typedef float Vec __attribute__((vector_size(4 * LANES)));
@@ -102,32 +103,29 @@ INLINE Vec tanh_of(Vec x) {
   return splat(1.f) - splat(2.f) / (exp_bounded(x + x) + splat(1.f));
 }
 
+// sigmoid(x) and tanh(y), again with one division.
+INLINE void sigmoid_and_tanh(Vec& x, Vec& y) {
+  Vec a = splat(1.f) + exp_bounded(-x), b = splat(1.f) + exp_bounded(y + y);
+  Vec inverse = splat(1.f) / (a * b);
+  x = b * inverse;
+  y = splat(1.f) - splat(2.f) * a * inverse;
+}
+
 INLINE Index smaller(Index a, Index b) { return a < b ? a : b; }
 INLINE Index larger(Index a, Index b) { return a > b ? a : b; }
 INLINE Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
 
-// Calls f with the number of rows, 1 to ROWS, as a constant: its loops over rows unroll.
+// Calls f with the number of rows, 1 to MOST, as a constant: its loops over rows unroll.
 template <int N>
 struct Constant {
   static constexpr int value = N;
 };
 
-template <class F>
+template <int MOST, class F>
 INLINE void with_rows(Index rows, F f) {
-  switch (rows) {
-    case 1: return f(Constant<1>());
-    case 2: return f(Constant<2>());
-    case 3: return f(Constant<3>());
-    case 4: return f(Constant<4>());
-  }
-  if constexpr (ROWS == 8) {
-    switch (rows) {
-      case 5: return f(Constant<5>());
-      case 6: return f(Constant<6>());
-      case 7: return f(Constant<7>());
-      case 8: return f(Constant<8>());
-    }
-  }
+  if constexpr (MOST == 1) return f(Constant<1>());
+  else if (rows == MOST) return f(Constant<MOST>());
+  else with_rows<MOST - 1>(rows, f);
 }
 
 }  // namespace

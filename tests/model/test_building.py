@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.shapes import shapes_alone
 
 
 def test_a_network_of_any_size_takes_no_memory_and_draws_nothing() -> None:

@@ -1,0 +1,171 @@
+// What a cell is to the kernels: its gates, how they lie in memory, and its arithmetic on vectors.
+//
+// Units come in groups of SPREAD vectors. All numbers of a group's gates lie next to each other,
+// VECTORS = GATES x SPREAD vectors of them, so that they meet in registers and are joined there.
+// What forward saves for backward of a token are SAVED vectors for each group; backward overwrites
+// them with gradients. The gates' gradients for the input and those for the recurrence are VECTORS
+// vectors next to each other there, so that products read both in place:
+//
+//   GRU   forward saves   n   r   z   q           q = W_hn h + b_hn
+//         backward makes  dn  dr  dz  dq
+//                        |- input -|
+//                            |- recur. -|
+//
+//   LSTM  forward saves   i   f   g   o   c       c of the step before
+//         backward makes  di  df  dg  do
+//
+//   RNN   forward saves   h'  h'                  of two vectors of units
+//         backward makes  da  da                  a = W_ih x + W_hh h + biases
+
+#pragma once
+
+#include "interface.h"
+#include "vector.h"
+
+namespace {
+
+// The facts that need no code of their own for each cell.
+struct Cell {
+  int gates, spread, saved;
+  int recurrent_at;     // first of the saved vectors that are for the recurrence; the input's: 0
+  int input_order[4];   // which of torch's gates stands where in a group, for the input
+  int recurrent_order[4];
+  int bias_apart;       // the gate whose recurrent bias isn't added to the other one; -1: none
+  int block;            // sequences that one thread takes through time together
+  bool second_state;    // c
+  bool keeps_gradient;  // whether a part of dh skips the gates on its way back
+
+  int vectors() const { return gates * spread; }
+  int units() const { return spread * LANES; }
+};
+
+// What a token's step reads and writes at one group of units.
+struct Forth {
+  const float *input, *h;  // what the input adds to the gates; the state before
+  float *c, *saved;        // the second state, replaced; what is saved, or null
+};
+
+struct Back {
+  const float *gates, *h;  // what was saved; the state before
+  Index left;              // units of h from here on
+  float *dh, *dc;          // gradients of the states after; what is left of them goes back past
+                           // the gates
+};
+
+// Cho et al. 2014, arXiv:1406.1078, with the reset gate where torch has it: after the product.
+struct Gru {
+  static constexpr int VECTORS = 3, SPREAD = 1, SAVED = 4, GRADIENTS = 4, ROWS_AT_ONCE = ROWS;
+  static constexpr Cell CELL = {3, 1, 4, 1, {2, 0, 1}, {0, 1, 2}, 2, 8, false, true};
+
+  // r and z begin with what the input adds, q with its bias: it stays inside r * (...).
+  static INLINE void begin(Vec* sums, const float* input, const float* bias) {
+    sums[0] = load(input + LANES);
+    sums[1] = load(input + 2 * LANES);
+    sums[2] = load(bias);
+  }
+
+  static INLINE void finish(const Vec* sums, const Forth& at, Vec* next) {
+    Vec r = sums[0], z = sums[1], q = sums[2];
+    two_sigmoids(r, z);
+    Vec n = tanh_of(load(at.input) + r * q);
+    *next = n + z * (load(at.h) - n);
+    if (!at.saved) return;
+    store(at.saved, n);
+    store(at.saved + LANES, r);
+    store(at.saved + 2 * LANES, z);
+    store(at.saved + 3 * LANES, q);
+  }
+
+  //   dn = dh (1 - z) (1 - n^2)      dq = dn r
+  //   dr = dq q (1 - r)              dz = dh (h - n) z (1 - z)
+  static INLINE void back(const Back& at, Vec* gradients) {
+    Vec n = load(at.gates), r = load(at.gates + LANES);
+    Vec z = load(at.gates + 2 * LANES), q = load(at.gates + 3 * LANES);
+    Vec h = load_part(at.h, at.left), dh = load(at.dh);
+    Vec kept = dh * z, one = splat(1.f);
+    Vec dn = (dh - kept) * (one - n * n), dq = dn * r;
+    store(at.dh, kept);
+    gradients[0] = dn;
+    gradients[1] = dq * q * (one - r);
+    gradients[2] = kept * (one - z) * (h - n);
+    gradients[3] = dq;
+  }
+};
+
+// Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000; gates i, f, g, o.
+struct Lstm {
+  static constexpr int VECTORS = 4, SPREAD = 1, SAVED = 5, GRADIENTS = 4;
+  static constexpr int ROWS_AT_ONCE = ROWS_OF_FOUR;
+  static constexpr Cell CELL = {4, 1, 5, 0, {0, 1, 2, 3}, {0, 1, 2, 3}, -1, BLOCK_OF_FOUR, true, false};
+
+  static INLINE void begin(Vec* sums, const float* input, const float*) {
+    UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] = load(input + v * LANES);
+  }
+
+  static INLINE void finish(const Vec* sums, const Forth& at, Vec* next) {
+    Vec i = sums[0], f = sums[1], g = sums[2], o = sums[3], c = load(at.c);
+    two_sigmoids(i, f);
+    sigmoid_and_tanh(o, g);
+    Vec c_next = f * c + i * g;
+    *next = o * tanh_of(c_next);
+    store(at.c, c_next);
+    if (!at.saved) return;
+    store(at.saved, i);
+    store(at.saved + LANES, f);
+    store(at.saved + 2 * LANES, g);
+    store(at.saved + 3 * LANES, o);
+    store(at.saved + 4 * LANES, c);
+  }
+
+  // With t = tanh(c') and dc the gradient of c' by all ways:
+  //   dc += dh o (1 - t^2)           do = dh t o (1 - o)
+  //   di = dc g i (1 - i)            df = dc c f (1 - f)         dg = dc i (1 - g^2)
+  static INLINE void back(const Back& at, Vec* gradients) {
+    Vec i = load(at.gates), f = load(at.gates + LANES), g = load(at.gates + 2 * LANES);
+    Vec o = load(at.gates + 3 * LANES), c = load(at.gates + 4 * LANES);
+    Vec t = tanh_of(f * c + i * g), dh = load(at.dh), one = splat(1.f);
+    Vec through_o = dh * o, dc = load(at.dc) + through_o * (one - t * t);
+    Vec dc_f = dc * f, dc_i = dc * i;
+    store(at.dc, dc_f);
+    gradients[0] = dc_i * g * (one - i);
+    gradients[1] = dc_f * c * (one - f);
+    gradients[2] = dc_i * (one - g * g);
+    gradients[3] = through_o * t * (one - o);
+  }
+};
+
+// Elman 1990, with tanh. One gate alone would leave registers idle: two vectors of units share
+// what is loaded of the state.
+struct Rnn {
+  static constexpr int VECTORS = 2, SPREAD = 2, SAVED = 2, GRADIENTS = 2, ROWS_AT_ONCE = ROWS;
+  static constexpr Cell CELL = {1, 2, 2, 0, {0}, {0}, -1, 8, false, false};
+
+  static INLINE void begin(Vec* sums, const float* input, const float*) {
+    UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] = load(input + v * LANES);
+  }
+
+  static INLINE void finish(const Vec* sums, const Forth& at, Vec* next) {
+    UNROLL for (int v = 0; v < VECTORS; ++v) {
+      next[v] = tanh_of(sums[v]);
+      if (at.saved) store(at.saved + v * LANES, next[v]);
+    }
+  }
+
+  //   da = dh (1 - h'^2)
+  static INLINE void back(const Back& at, Vec* gradients) {
+    UNROLL for (int v = 0; v < VECTORS; ++v) {
+      Vec after = load(at.gates + v * LANES);
+      gradients[v] = load(at.dh + v * LANES) * (splat(1.f) - after * after);
+    }
+  }
+};
+
+// Calls f with the cell of this kind.
+template <class F>
+INLINE auto with_cell(int64_t kind, F f) {
+  if (kind == LSTM) return f(Lstm());
+  if (kind == RNN) return f(Rnn());
+  return f(Gru());
+}
+
+}  // namespace

@@ -1,0 +1,218 @@
+"""Random numbers that are a pure function of what they are for; nothing is drawn one by one.
+
+A number depends on the seed, the update, its place in the network and its key there (an example and
+a time step, or a token), not on the batch around it, the device, the process, or what was drawn
+before. Two runs in one process don't disturb each other, and a run goes on after a stop with the
+numbers that it would have had, with no generator to save.
+
+Each level is a stream of SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
+generators", with the output function of Vigna's public-domain splitmix64.c): number i of the stream
+with seed s is mix(s + (i + 1) * GOLDEN), and is the seed of the next level. So
+number(number(seed, update), site) is the seed of a site, and so on down to four units at once.
+
+Legend of shapes: B batch, N rows, W width of a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from seqtrain.model.packing import rows_and_steps
+
+GOLDEN = 0x9E3779B97F4A7C15
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+"""Shift and factor of each round of the output function."""
+BITS = 16
+"""Bits of a number that decide about one unit: probabilities are multiples of 2**-16."""
+BLOCK = 1 << 16
+"""Numbers that are mixed together: few enough to stay in the cache."""
+
+
+class Site(IntEnum):
+    """A place in the network that random numbers are for."""
+
+    PRETRAINING = 0
+    """All that is the same in pretraining and in training has other numbers there."""
+    INITIAL_STATE = 1
+    EMBEDDING = 2
+    HEAD = 3
+    """Before the head; in pretraining before the softmax over tokens."""
+    FIRST_TOKEN = 4
+    """An autoencoder's state that predicts the first token."""
+    ABOVE_LAYER = 16
+    """Between the first layer and the second; ABOVE_LAYER + 1 follows the second, and so on."""
+
+
+def number(seed: int, index: int) -> int:
+    """Return number `index` of the stream with this seed; all are from 0 to 2**64 - 1."""
+    value = (seed + (index + 1) * GOLDEN) % 2**64
+    for shift, factor in ROUNDS:
+        value = (value ^ (value >> shift)) * factor % 2**64
+    return value
+
+
+@torch.no_grad()
+def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
+    """Return number `index` of the stream of each seed, as signed numbers of the same bits.
+
+    Args:
+        seeds: int64, or one number for all.
+        indices: int64, on the device of the seeds.
+
+    Shape:
+        seeds, indices: of shapes that broadcast to one. Returns: that shape, int64.
+    """
+    if isinstance(seeds, int):
+        seeds = torch.tensor(_signed(seeds), dtype=torch.int64, device=indices.device)
+    values: Tensor = seeds + (indices + 1) * _signed(GOLDEN)
+    for part in torch.split(values.view(-1), BLOCK):
+        shifted = torch.empty_like(part)
+        for shift, factor in ROUNDS:
+            # Shifts of signed numbers bring in the sign, which has to be cut off.
+            torch.bitwise_right_shift(part, shift, out=shifted)
+            part.bitwise_xor_(shifted.bitwise_and_((1 << (64 - shift)) - 1))
+            if factor != 1:
+                part.mul_(_signed(factor))
+    return values
+
+
+def keep_mask(seeds: Tensor, width: int, dropped: int) -> Tensor:
+    """Say which units of some rows are kept.
+
+    Args:
+        seeds: of the rows, int64.
+        width: units of a row.
+        dropped: share of units that are dropped, in 2**-16.
+
+    Shape:
+        seeds: (N,). Returns: (N, W) bool.
+    """
+    columns = torch.arange(-(-width * BITS // 64), dtype=torch.int64, device=seeds.device)
+    units = numbers(seeds.unsqueeze(1), columns).view(torch.int16)[:, :width]
+    kept: Tensor = units >= dropped - 2 ** (BITS - 1)
+    return kept
+
+
+def normals(seeds: Tensor, width: int) -> Tensor:
+    """Return normally distributed numbers (mean 0, standard deviation 1).
+
+    Args:
+        seeds: of the rows, int64.
+        width: numbers of a row.
+
+    Shape:
+        seeds: (N,). Returns: (N, W) float32, on the CPU.
+
+    Reference:
+        Box & Muller 1958, "A note on the generation of random normal deviates".
+    """
+    columns = torch.arange(2 * width, dtype=torch.int64, device="cpu")
+    bits = numbers(seeds.cpu().unsqueeze(1), columns)
+    uniform = ((bits >> 11) & (2**53 - 1)).double().add_(0.5) * 2.0**-53
+    first, second = uniform.chunk(2, dim=1)
+    return ((-2 * first.log()).sqrt() * (2 * math.pi * second).cos()).float()
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """The random numbers of one update. Where there is none, nothing is dropped and nothing drawn.
+
+    Attributes:
+        key: seed of all its numbers; `Noise.of` makes it.
+        examples: number of each example of the batch in its data set, row by row.
+
+    Shape:
+        examples: (B,) int64, on the CPU.
+    """
+
+    key: int
+    examples: Tensor
+
+    @classmethod
+    def of(cls, seed: int, update: int, examples: Tensor) -> Noise:
+        """Return the noise of an update.
+
+        Args:
+            seed: of the run.
+            update: number of the update, from 0.
+            examples: as the attribute.
+        """
+        return cls(number(seed, update), examples)
+
+    def at(self, site: Site) -> Noise:
+        """Return other noise for a part of the network that has sites of its own."""
+        return replace(self, key=number(self.key, site))
+
+    def rows(self, order: Tensor) -> Noise:
+        """Return the noise of some rows of the batch, in this order."""
+        return replace(self, examples=self.examples[order.cpu()])
+
+    def drop(self, values: Tensor, rate: float, site: int, *keys: Tensor) -> Tensor:
+        """Set units to 0 with a probability, and scale the others so that the mean stays.
+
+        Args:
+            values: vectors.
+            rate: probability, in [0, 1), as near as a multiple of 2**-16 comes.
+            site: where in the network.
+            keys: what each vector belongs to, such as an example and a time step.
+
+        Shape:
+            values: (N, W). keys: (N,) int64 each. Returns: (N, W).
+        """
+        dropped = min(round(rate * 2**BITS), 2**BITS - 1)
+        if not dropped:
+            return values
+        seeds: Tensor | int = number(self.key, site)
+        for key in keys:
+            seeds = numbers(seeds, key.to(values.device))
+        assert isinstance(seeds, Tensor), "there is at least one key"
+        kept = keep_mask(seeds, values.shape[1], dropped).to(values.dtype)
+        return values * kept.mul_(2**BITS / (2**BITS - dropped))
+
+    def normals(self, site: int, width: int) -> Tensor:
+        """Return normally distributed numbers for each example: (B, W) float32, on the CPU."""
+        return normals(numbers(number(self.key, site), self.examples), width)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedNoise:
+    """Noise of packed time steps: each has the numbers of its example and its place in it.
+
+    Attributes:
+        noise: row by packed row.
+        examples: number of the example of each time step (N,).
+        steps: its place in its sequence, from 0 (N,).
+    """
+
+    noise: Noise
+    examples: Tensor
+    steps: Tensor
+
+    @classmethod
+    def of(cls, noise: Noise, batch_sizes: Tensor, begin: Tensor | None = None) -> PackedNoise:
+        """Return the noise of packed time steps.
+
+        Args:
+            noise: whose first rows are the packed rows.
+            batch_sizes: number of sequences at every time step.
+            begin: place of each row's first time step in its sequence; None: 0.
+
+        Shape:
+            batch_sizes: (T,), on the CPU. begin: (B,) int64, on the CPU.
+        """
+        row, step = rows_and_steps(batch_sizes)
+        return cls(noise, noise.examples[row], step if begin is None else step + begin[row])
+
+    def drop(self, values: Tensor, rate: float, site: int) -> Tensor:
+        """Drop units of each time step's vector, (N, W); as `Noise.drop`."""
+        return self.noise.drop(values, rate, site, self.examples, self.steps)
+
+
+def _signed(value: int) -> int:
+    """Return the signed number of the same 64 bits."""
+    return value - 2**64 if value >= 2**63 else value
