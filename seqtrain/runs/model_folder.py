@@ -18,6 +18,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.inputs import fitted
 from seqtrain.runs.files import to_json
 from seqtrain.runs.foreign import check_preprocessing
 from seqtrain.runs.saved_folder import SavedFolder, parse_json, read_folder
@@ -48,6 +49,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceCl
         input_size=preprocessing.input_size,
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
+        fitted=fitted(preprocessing),
     )
 
 
