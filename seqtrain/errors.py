@@ -18,6 +18,12 @@ MACHINE_FAULTS = {
     if hasattr(errno, name)
 }
 """Causes of an OSError that lie with the machine, not with what it was given."""
+REFUSALS = {
+    getattr(errno, name)
+    for name in ("EACCES", "EPERM", "ELOOP", "ENAMETOOLONG", "ENOTDIR")
+    if hasattr(errno, name)
+}
+"""Causes of an OSError that lie with the path that was given."""
 
 
 class SeqtrainError(Exception):

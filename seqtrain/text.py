@@ -11,12 +11,15 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 PROBLEM_LENGTH = 189
 """Characters of a problem at most: with the program's name before it a line has fewer than 200."""
 QUOTE_LENGTH = 80
 """Characters of a quoted piece of the user's data at most."""
+COMPARED = 1000
+"""Known names that a wrong one is compared with at most."""
 LISTED = 5
 """Names that a list in a message shows at most."""
 PATH_KEPT = 40
@@ -96,10 +99,10 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
 
     Args:
         name: what was found.
-        names: the known ones.
+        names: the known ones; of very many only the first `COMPARED`.
         cutoff: how alike both must be, in [0, 1].
     """
-    near = get_close_matches(name[:100], names, 1, cutoff)
+    near = get_close_matches(name[:100], islice(names, COMPARED), 1, cutoff)
     return near[0] if near else None
 
 

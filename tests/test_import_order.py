@@ -104,8 +104,10 @@ def test_config_and_readers_need_no_torch(path: Path) -> None:
     assert not [name for name in imports(path) if name.split(".")[0] == "torch"]
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "training").glob("*.py")), ids=lambda p: p.name)
-def test_training_touches_no_file(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if p.parent.name in ("inference", "training")], ids=lambda p: p.name
+)
+def test_inference_and_training_touch_no_file(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & {"pathlib", "os", "io", "json"}
     calls = [
         node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)

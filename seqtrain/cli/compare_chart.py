@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape
 
 from seqtrain.cli.compare_sections import sections
 from seqtrain.errors import ConfigError
+from seqtrain.text import printable
 
 if TYPE_CHECKING:
     from seqtrain.workflows.compare import Comparison
@@ -96,5 +97,6 @@ def _bar(x: float, y: float, length: float, colour: str) -> str:
 
 def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y}" font-size="{size}" text-anchor="{anchor}">'
+        f"{escape(printable(text))}</text>"
     )

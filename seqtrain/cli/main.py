@@ -13,7 +13,7 @@ from seqtrain import __version__
 from seqtrain.cli import compare
 from seqtrain.cli.commands import check, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import MACHINE_FAULTS, SeqtrainError
+from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
     INTERRUPTED,
     code_of_signal,
@@ -117,6 +117,10 @@ def _exit_code(arguments: list[str]) -> int:
             _abandon(sys.stdout)
             _complain(f"{error.filename or 'standard output'}: {error.strerror}")
             return RUN_FAULT
+        refusal = _refusal(error)
+        if refusal:
+            _complain(one_line(refusal))
+            return BAD_USAGE
         if "--debug" in arguments:
             raise
         _complain(
@@ -124,6 +128,18 @@ def _exit_code(arguments: list[str]) -> int:
             f"seqtrain --debug {' '.join(arguments)}"
         )
         return BUG
+
+
+def _refusal(error: Exception) -> str | None:
+    """Word the system's refusal of a path that was given; None where it is another error."""
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return "the current directory was deleted; change to one that exists"
+    if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return None
 
 
 def _abandon(stream: TextIO) -> None:

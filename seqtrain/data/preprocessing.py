@@ -152,9 +152,15 @@ class Preprocessing:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all but the vocabularies as JSON values; `from_json` reads them back."""
+        """Return all but the vocabularies as JSON values; `from_json` reads them back.
+
+        Of the n-grams they tell the sizes and the number.
+        """
         values = asdict(replace(self, vocabulary=None, ngrams=None))
-        del values["vocabulary"], values["ngrams"]
+        del values["vocabulary"]
+        if self.ngrams is not None:
+            sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
+            values["ngrams"] = {**sizes, "number": len(self.ngrams)}
         return values
 
     @classmethod
@@ -164,15 +170,20 @@ class Preprocessing:
         tokens: Sequence[str] | None,
         ngrams: NgramVocabulary | None = None,
     ) -> Preprocessing:
-        """Build from `to_json`'s values and the vocabularies."""
+        """Build from `to_json`'s values and the vocabularies.
+
+        Raises:
+            ValueError: what should be a list is none.
+            LookupError, TypeError: values are missing, or there are others.
+        """
         sizes = values.get("subwords")
         fields: dict[str, Any] = {
             **values,
-            **{name: tuple(values[name]) for name in ("labels", "mean", "std")},
+            **{name: _listed(name, values[name]) for name in ("labels", "mean", "std")},
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
-            "vocabulary": None if tokens is None else Vocabulary(tuple(tokens)),
-            "subwords": None if sizes is None else (sizes[0], sizes[1]),
+            "vocabulary": None if tokens is None else Vocabulary(_listed("tokens", tokens)),
+            "subwords": None if sizes is None else _listed("subwords", sizes),
             "ngrams": ngrams,
         }
         return cls(**fields)
@@ -194,3 +205,10 @@ def spelled(store: SequenceStore, index: SpellingIndex, sizes: tuple[int, int]) 
         spellings=joined(ids.astype(np.int32) for ids in beyond),
         words=word_grams(index.unknown, *sizes),
     )
+
+
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    """Return a list of JSON as a tuple; a text or an object has items too, but isn't one."""
+    if not isinstance(values, list | tuple):
+        raise ValueError(f"{name}: expected a list")
+    return tuple(values)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batching import padding_fraction, plan_epoch
 from seqtrain.data.growing import blocks
+from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
 from seqtrain.data.store import SequenceStore

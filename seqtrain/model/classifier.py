@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.collate import sort_and_pack
+from seqtrain.data.batch import sort_and_pack
 from seqtrain.data.spellings import Grams, Spellings
 from seqtrain.model.building import draw_again, undrawn
 from seqtrain.model.cells import state_shape

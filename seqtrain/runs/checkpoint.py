@@ -22,10 +22,10 @@ from seqtrain.runs.model_folder import (
 )
 from seqtrain.runs.saved_folder import SavedFolder
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
-MOMENTS = 2
-"""Tensors of a weight's size that an optimizer keeps for it."""
+MOMENTS = 3
+"""Tensors of a weight's size that an optimizer keeps for it, within an epoch."""
 GENERATORS = 2**20
 """Bytes that counters take at most."""
 CARRIED = 2**30

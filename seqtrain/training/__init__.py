@@ -1,1 +1,1 @@
-"""Training: loss, optimization, metrics and exact state. Touches no file, prints nothing."""
+"""Training: loss, optimization and exact state. Touches no file, prints nothing."""

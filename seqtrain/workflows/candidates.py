@@ -14,16 +14,16 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.config.schema import Config
-from seqtrain.data.batching import plan_epoch
+from seqtrain.data.batches import map_batches, memory_errors
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.recipes import recipe_logits
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches, predict_logits
-from seqtrain.training.loop import Trainer
-from seqtrain.training.memory import memory_errors
-from seqtrain.training.optimization import lr_at
-from seqtrain.training.sparse import catch_up_tokens
+from seqtrain.training.objectives import Classification
+from seqtrain.training.schedule import lr_at
+from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.task import Task
 from seqtrain.workflows.ways import WAYS
 
@@ -101,7 +101,7 @@ class PackedCandidate:
         self.trainer = self._new_trainer(config)
         done, lr = 0, 0.0
         for epoch in count():
-            self.trainer.carried.forget()
+            self.trainer.objective.begin_epoch()
             for rows in self.trainer.plan(epoch):
                 if done >= examples:
                     return self._score(lr)
@@ -113,25 +113,38 @@ class PackedCandidate:
     def _score(self, lr: float) -> float:
         """Return the share of held-out sequences that are classified rightly."""
         held_out, config = self.task.held_out, self.config
-        catch_up_tokens(self.trainer.optimizer, self.trainer.model.embedding, None, lr=lr)
+        self.trainer.optimizer.settle(lr=lr)
         batches = [np.arange(len(held_out))]
-        if self.trainer.groups is None:  # else rows are carried on in their order
+        if self.trainer.objective.groups is None:  # else rows are carried on in their order
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = self._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
 
     def _update(self, rows: Ints, lr: float) -> None:
-        self.trainer.update(rows, lr)
+        self._learn(self.task.train, rows, lr)
+
+    def _learn(self, store: SequenceStore, rows: Ints, lr: float) -> None:
+        objective = self.trainer.objective
+        update = map_batches(
+            lambda batch: self.trainer.update(batch, lr),
+            store,
+            [rows],
+            self.task.device,
+            collate=objective.collate,
+            lower=objective.lower,
+        )
+        next(update)
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
         rows = store.__getitems__(np.concatenate(batches))
         batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
-        return predict_logits(self.trainer.model, rows, self.task.device, batching)
+        return predict_logits(self.model, rows, self.task.device, batching)
 
     def _new_trainer(self, config: Config) -> Trainer:
         task = self.task
-        model = _new_model(task, config).train()
-        return Trainer(model, task.train, None, task.labels, config, task.device)
+        self.model = _new_model(task, config).train()
+        objective = Classification(self.model, task.train, None, task.labels, config, task.device)
+        return Trainer(objective)
 
 
 class PaddingAsData(PackedCandidate):
@@ -142,16 +155,14 @@ class PaddingAsData(PackedCandidate):
     """
 
     def _update(self, rows: Ints, lr: float) -> None:
-        whole, self.trainer.train = self.trainer.train, padded(self.task.train.__getitems__(rows))
-        self.trainer.update(np.arange(len(rows)), lr)
-        self.trainer.train = whole
+        self._learn(padded(self.task.train.__getitems__(rows)), np.arange(len(rows)), lr)
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
         found = []
         for rows in batches:
             batch = padded(store.__getitems__(rows))
             together = [np.arange(len(rows))]
-            found.append(logits_of_batches(self.trainer.model, batch, together, self.task.device))
+            found.append(logits_of_batches(self.model, batch, together, self.task.device))
         return torch.cat(found)
 
 

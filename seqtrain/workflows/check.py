@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 
 from seqtrain.config import load_config
-from seqtrain.data.batching import plan_in_order_of_length, rows_in_groups
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import DataError, RunError
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.choice import serving_engines
 from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.runs.run_directory import CONFIG, find
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,17 @@ from torch import Tensor
 
 from seqtrain.data.chunks import CHUNK_ROWS, encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import Example, Features
+from seqtrain.data.examples import BadRow, Example, Sequence
+from seqtrain.data.given import given_sequence
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.devices import select_device
+from seqtrain.inference.logits import predict_logits, score_store
+from seqtrain.inference.metrics import Scores
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.devices import select_device
-from seqtrain.training.inference import predict_logits, score_store
-from seqtrain.training.metrics import Scores
 from seqtrain.workflows.events import RunLike, path_of
 
 
@@ -33,7 +36,7 @@ class Prediction:
     Attributes:
         label: the most probable label.
         probability: of it, in [0, 1].
-        probabilities: of every label, most probable first.
+        probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
     """
 
@@ -87,18 +90,24 @@ class Classifier:
                 f"sequences: found one {type(sequences).__name__}; expected a list of sequences"
             )
         examples = [
-            Example(self._checked(sequence, number), None, number)
+            Example(self._given(sequence, number), None, number)
             for number, sequence in enumerate(sequences, start=1)
         ]
         if groups is not None:
             names = list(groups)
+            if not all(name is None or isinstance(name, str) for name in names):
+                raise DataError("groups: expected a string, or None, for each sequence")
             if len(names) != len(examples):
                 raise DataError(f"groups: found {len(names)}; expected one for each sequence")
             examples = [replace(e, group=name) for e, name in zip(examples, names, strict=True)]
         return list(self.predict_examples(examples, "sequences"))
 
     def predict_examples(
-        self, examples: Iterable[Example], source: str, report: EncodingReport | None = None
+        self,
+        examples: Iterable[Example],
+        source: str,
+        report: EncodingReport | None = None,
+        ranks: int | None = None,
     ) -> Iterator[Prediction]:
         """Classify examples as they come, chunk by chunk; each chunk is batched by length.
 
@@ -108,6 +117,7 @@ class Classifier:
             examples: unlabelled, or with labels that are ignored.
             source: name for messages, such as the file's.
             report: counts up the rows, and those cut or empty.
+            ranks: how many labels, the most probable ones, have their probability told; None: all.
 
         Yields:
             One prediction an example, in their order.
@@ -121,7 +131,7 @@ class Classifier:
             self.for_prediction, examples, source, report, rows=CHUNK_ROWS
         ):
             logits = predict_logits(self.network, store, self.device, carried=carried)
-            yield from self._predictions(logits, unknown_shares(store))
+            yield from self._predictions(logits, unknown_shares(store), ranks)
 
     def score(
         self, store: SequenceStore, before_batch: Callable[[], None] = lambda: None
@@ -137,46 +147,39 @@ class Classifier:
         """
         return score_store(self.network, store, self.labels, self.device, before_batch)
 
-    def _predictions(self, logits: Tensor, unknown: list[float]) -> Iterator[Prediction]:
-        ranked = torch.softmax(logits.double(), dim=1).sort(dim=1, descending=True, stable=True)
-        labels = np.array(self.labels, dtype=object)[ranked.indices.numpy()].tolist()
-        for names, values, share in zip(labels, ranked.values.tolist(), unknown, strict=True):
-            yield Prediction(names[0], values[0], dict(zip(names, values, strict=True)), share)
+    def _predictions(
+        self, logits: Tensor, unknown: list[float], ranks: int | None
+    ) -> Iterator[Prediction]:
+        probabilities = torch.softmax(logits.double(), dim=1)
+        if ranks == 1:
+            values, order = probabilities.max(dim=1, keepdim=True)
+        else:
+            ranked = probabilities.sort(dim=1, descending=True, stable=True)
+            values, order = ranked.values[:, :ranks], ranked.indices[:, :ranks]
+        labels = np.array(self.labels, dtype=object)[order.numpy()].tolist()
+        for names, row, share in zip(labels, values.tolist(), unknown, strict=True):
+            yield Prediction(names[0], row[0], dict(zip(names, row, strict=True)), share)
 
-    def _checked(self, sequence: Any, number: int) -> Any:
+    def _given(self, sequence: Any, number: int) -> Sequence:
         """Accept what the kind expects; say what was found otherwise."""
-        kind = self.preprocessing.kind
-        if kind == "features":
-            vectors = _as_vectors(sequence, len(self.preprocessing.mean))
-            if vectors is not None:
-                return vectors
-        elif kind == "tokens" and isinstance(sequence, list | tuple):
-            return [str(symbol) for symbol in sequence]
-        elif kind == "text" and isinstance(sequence, str):
-            return sequence
-        expected = {
-            "features": "an array of shape (T, C)",
-            "tokens": "a list of symbols",
-            "text": "a string",
-        }[kind]
-        raise DataError(
-            f"sequence {number}: found {type(sequence).__name__}; this model expects {expected}"
-        )
+        channels = len(self.preprocessing.mean)
+        try:
+            return given_sequence(sequence, self.preprocessing.kind, channels)
+        except BadRow as bad:
+            raise DataError(f"sequence {number}: {bad}") from None
 
 
-def _as_vectors(sequence: Any, channels: int) -> Features | None:
-    """Return feature vectors (T, C), of one channel also where given as (T,); None if neither."""
-    try:
-        vectors: Features = np.asarray(sequence, dtype=np.float32)
-    except (TypeError, ValueError):
-        return None
-    if vectors.ndim == 1 and channels == 1:
-        return vectors[:, None]
-    return vectors if vectors.ndim == 2 else None
+@cache
+def _one_thread_after_fork() -> None:
+    """Let a forked process predict: OpenMP's threads stay behind, and waiting for them hangs."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run.
+
+    A process forked later computes with one thread; spawned ones with as many as torch chooses.
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
@@ -188,4 +191,5 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """
     chosen = select_device(device)
     path = find(path_of(run)).path
+    _one_thread_after_fork()
     return Classifier(load_model(model_folder(path)), chosen, path)

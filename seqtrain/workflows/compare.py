@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.data.batching import padding_fraction
+from seqtrain.data.plan import padding_fraction
 from seqtrain.errors import ConfigError
-from seqtrain.training.devices import select_device
+from seqtrain.inference.devices import select_device
 from seqtrain.workflows.candidates import alone, spread_batches
 from seqtrain.workflows.equal_training import learn_equally
 from seqtrain.workflows.fit import resolved_config

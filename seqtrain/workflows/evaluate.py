@@ -12,11 +12,11 @@ from seqtrain.data.encoding import read_encoded
 from seqtrain.data.preparation import prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.inference.metrics import Scores
+from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.runs.saved_folder import unlike
 from seqtrain.text import display_name
-from seqtrain.training.metrics import Scores
-from seqtrain.training.prefixes import score_prefixes
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
 

@@ -1,4 +1,4 @@
-"""What `fit` tells its listener: data, start, steps and epochs, and the finished run, in order."""
+"""What `fit` tells its listener, in order: data, start, updates, epochs, and the finished run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import TypeAlias
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.summary import SplitSummary
-from seqtrain.training.loop import EpochEvent
-from seqtrain.training.metrics import Scores
-from seqtrain.training.pretraining import PretrainEpochEvent
-from seqtrain.training.steps import StepEvent
+from seqtrain.inference.metrics import Scores
+from seqtrain.training.events import EpochEvent, UpdateEvent
 
 
 @dataclass(frozen=True)
@@ -95,9 +93,7 @@ class Run:
     test: Scores | None
 
 
-Event: TypeAlias = (
-    DataEvent | StartEvent | PretrainEpochEvent | StepEvent | EpochEvent | WarningEvent | Run
-)
+Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run
 Listener: TypeAlias = Callable[[Event], None]
 
 RunLike: TypeAlias = Run | str | PathLike[str] | None

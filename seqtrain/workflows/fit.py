@@ -1,10 +1,11 @@
-"""Training a classifier: config → data → model → loop → run directory."""
+"""Training a classifier: config → data → model → trainer → run directory."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,22 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
+from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
+from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
-from seqtrain.training.devices import select_device
+from seqtrain.training.trainer import Trainer
+from seqtrain.workflows import run_state
+from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
-from seqtrain.workflows.resuming import check_config_unchanged, read_standing
-from seqtrain.workflows.session import Session
+from seqtrain.workflows.recorder import Recorder
+from seqtrain.workflows.resume_point import check_config_unchanged, read_resume_point
+from seqtrain.workflows.run_state import RunState
 
 SMALLEST_INPUT = 2
 """Rows of the smallest embedding: what a model needs at least, known before any data is read."""
@@ -69,7 +75,7 @@ def fit(
         run = _run_to_resume(directory, name, config, force=force) if resume else None
         if run is not None:
             held.enter_context(run.lock())
-            standing = read_standing(run, config)
+            point = read_resume_point(run, config)
         else:
             run_directory.check_free(directory, force=force)
             if directory is not None:
@@ -78,18 +84,49 @@ def fit(
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
         data = _prepare(config, listener, cache=cache)
         held.enter_context(deterministic_algorithms(config.training.deterministic))
-        session = Session(config, data, chosen, listener)
-        with StopSignals() as signals:
-            if run is not None:
-                session.resume(run, standing)
-            else:
-                session.initialize()
-                place = directory or run_directory.RUNS
-                check_space(place, session.model, session.learner.model, session.trainer.groups)
-                run = run_directory.make(directory, name or "run")
-                held.enter_context(run.lock())
-                session.begin(run, force=force)
-        return session.train(signals.received)
+        signals = held.enter_context(StopSignals())
+        if run is not None:
+            recorder = Recorder(run, run_state.resume(config, data, chosen, run, point), listener)
+            recorder.go_on()
+        else:
+            state = run_state.begin(config, data, chosen)
+            _check_space(directory or run_directory.RUNS, state)
+            run = run_directory.make(directory, name or "run")
+            held.enter_context(run.lock())
+            recorder = Recorder(run, state, listener)
+            recorder.begin(force=force)
+        return _train(recorder, signals)
+
+
+def _train(recorder: Recorder, signals: StopSignals) -> Run:
+    """Pretrain where the config has an objective, train, and score the test split.
+
+    The recorder saves after every epoch and keeps the best model. A signal is answered after an
+    update, and before a batch is scored.
+    """
+    state, answer = recorder.state, partial(recorder.answer, signals)
+
+    def learn(trainer: Trainer) -> None:
+        for event in trainer.events(before_scoring=answer):
+            recorder.record(event)
+            answer()
+
+    recorder.start()
+    if state.pretrainer is not None:
+        learn(state.pretrainer)
+        recorder.end_pretraining()
+    learn(state.trainer)
+    scores = None
+    if "test" in state.data.splits:
+        best = Classifier(load_model(recorder.run.best), state.device, recorder.run.path)
+        scores = best.score(state.data.splits["test"], before_batch=answer)
+    return recorder.finish(scores)
+
+
+def _check_space(place: Path, state: RunState) -> None:
+    """Refuse to begin where the disk can't hold what the run saves."""
+    groups = state.trainer.objective.groups
+    check_space(place, state.model, state.learner.objective.model, groups)
 
 
 def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:

@@ -29,6 +29,7 @@ def predict(
     device: str = "auto",
     classifier: Classifier | None = None,
     report: EncodingReport | None = None,
+    ranks: int | None = None,
 ) -> Iterator[Prediction]:
     """Classify every row of a file, or of standard input.
 
@@ -41,6 +42,7 @@ def predict(
         device: auto, cpu, cuda, cuda:N or mps.
         classifier: a loaded one, in place of run and device.
         report: counts up the rows, and those cut or empty.
+        ranks: how many labels, the most probable ones, have their probability told; None: all.
 
     Yields:
         One prediction a row, in input order, as soon as they are known.
@@ -50,7 +52,7 @@ def predict(
     """
     classifier = classifier or load(run, device=device)
     for examples in arrivals(source, classifier):
-        yield from classifier.predict_examples(examples, display_name(source), report)
+        yield from classifier.predict_examples(examples, display_name(source), report, ranks)
 
 
 def arrivals(source: str, classifier: Classifier) -> Iterator[Iterator[Example]]:

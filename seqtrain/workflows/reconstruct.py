@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.batches import map_batches
 from seqtrain.data.chunks import encoded_chunks
-from seqtrain.data.collate import collate
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints
+from seqtrain.inference.devices import select_device
+from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.runs.pretrained_folder import load_autoencoder
 from seqtrain.runs.run_directory import find
 from seqtrain.text import display_name
-from seqtrain.training.devices import select_device
-from seqtrain.training.inference import EVALUATION_BATCHING
-from seqtrain.training.memory import memory_errors
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
 
@@ -65,13 +64,13 @@ def reconstruct(
     options = input_options(fitted.reading, source)
     examples = read_examples(source, options, labelled=False, stop_at_first=True)
     for _, store in encoded_chunks(preprocessing, examples, display_name(source)):
-        found: list[Sequence[int]] = [()] * len(store)
-        for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING):
-            with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
-                batch = collate(store.__getitems__(rows)).to(chosen)
-                answers = autoencoder.reconstruct(batch.packed, max_steps)
-                for row, place in zip(rows, batch.unsorted_indices.tolist(), strict=True):
-                    found[row] = answers[place]
+        found: list[list[int]] = [[]] * len(store)
+        plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
+        for batch, answers in map_batches(
+            lambda batch: autoencoder.reconstruct(batch.packed, max_steps), store, plan, chosen
+        ):
+            for row, answer in zip(batch.examples, batch.restore(answers), strict=True):
+                found[row] = answer
         for row, ids in enumerate(found):
             sequence = store[row][0]
             yield Reconstruction(

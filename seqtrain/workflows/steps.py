@@ -12,9 +12,9 @@ from torch import Tensor
 
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.prefixes import predict_step_logits
 from seqtrain.text import display_name
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.prefixes import predict_step_logits
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike
 from seqtrain.workflows.predict import arrivals

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from seqtrain.config import Config
-from seqtrain.data.batching import plan_epoch
 from seqtrain.data.cache import default_folder
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import PreparedData, check_files, prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore

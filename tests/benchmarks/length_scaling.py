@@ -17,7 +17,7 @@ import torch
 from seqtrain.config.schema import Config
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.loop import Trainer
+from seqtrain.training.trainer import Trainer
 
 VOCAB_SIZE, LABELS = 20_000, ("a", "b")
 

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.batching import plan_epoch
 from seqtrain.data.cache import default_folder
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.runs.model_folder import new_network
-from seqtrain.training.loop import Trainer
+from seqtrain.training.trainer import Trainer
 
 REFERENCE = "torch"
 

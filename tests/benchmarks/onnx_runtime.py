@@ -24,14 +24,14 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from seqtrain.config import load_config
-from seqtrain.data.batching import plan_in_order_of_length
+from seqtrain.data.batch import Batch, collate
 from seqtrain.data.cache import default_folder
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.preparation import prepare
+from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.model_folder import new_network
-from seqtrain.training.inference import EVALUATION_BATCHING
 
 TURN = 0.5
 """Seconds."""

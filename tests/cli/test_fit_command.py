@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,17 @@ def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
     assert "[/red]" in scored.out
     assert "\x1b" not in scored.out
     assert json.loads(cli("eval", "r", "--json").out)["labels"] == sorted(strange)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_strange_run_directory_is_printed_safely_on_a_terminal_alone(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    name = "r\x1b[31m\x9b\u202eé"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    ended = cli("fit", "c.yaml", "--run-dir", name, "--quiet", "--set", "training.max_epochs=1")
+    assert ended.code == 0
+    assert ended.out == ("r\\x1b[31m\\x9b\\u202eé\n" if terminal else f"{name}\n")
 
 
 def test_data_file_names_may_be_strange(project: Path, cli: Cli) -> None:

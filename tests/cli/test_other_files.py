@@ -12,7 +12,7 @@ from tiny import CONFIG, Cli, rows, write_table
 
 from seqtrain.cli.output.fit_screen import epoch_row
 from seqtrain.cli.output.prediction_rows import _csv_cell, _tsv_cell
-from seqtrain.training.loop import EpochEvent
+from seqtrain.training.events import EpochEvent
 
 
 @pytest.mark.parametrize(("format", "name"), [("fasttext", "txt"), ("tsv", "csv")])
@@ -90,14 +90,16 @@ def test_closed_standard_output_is_one_line() -> None:
 
 def test_the_table_of_epochs_fits_a_terminal_of_80_columns() -> None:
     event = EpochEvent(
+        pretraining=False,
         epoch=1000,
-        step=10**6,
-        train_loss=12.3456,
-        train_accuracy=1.0,
+        update=10**6,
+        loss=12.3456,
+        accuracy=1.0,
+        validation_loss=None,
         validation=None,
         lr=1e-3,
         seconds=1.0,
-        tokens=9_999_999,
+        time_steps=9_999_999,
         padding_fraction=0.0,
         is_best=True,
     )

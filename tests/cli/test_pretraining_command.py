@@ -13,8 +13,8 @@ from tiny import Cli, listing, rows
 
 from seqtrain.data import encoding
 from seqtrain.signals import StopSignals
-from seqtrain.training.pretraining import Pretrainer
-from seqtrain.workflows.session import Session
+from seqtrain.training.objectives import TokenPrediction
+from seqtrain.workflows.recorder import Recorder
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
@@ -100,9 +100,9 @@ def test_stopped_after_every_step_it_ends_with_equal_bits(
 
     told: list[str] = []
     patience = asked = 0
-    answer = Session._answer
+    answer = Recorder.answer
 
-    def stop_soon(self: Session, signals: StopSignals) -> None:
+    def stop_soon(self: Recorder, signals: StopSignals) -> None:
         """Stopped when asked once more than in vain: where scoring is due, before its end."""
         nonlocal asked
         asked += 1
@@ -110,7 +110,7 @@ def test_stopped_after_every_step_it_ends_with_equal_bits(
         answer(self, signals)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_answer", stop_soon)
+        patch.setattr(Recorder, "answer", stop_soon)
         resume: tuple[str, ...] = ()
         while (ended := cli("fit", "c.yaml", "--run-dir", "parts", *keys, *resume)).code == 143:
             told.append(ended.problems[-1].partition(", saved; go on with: ")[0])
@@ -135,7 +135,7 @@ def test_killed_after_pretraining_it_is_not_done_twice(
 ) -> None:
     cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, "--set", "training.max_epochs=1")
     with monkeypatch.context() as patch:
-        patch.setattr(Pretrainer, "events", None)
+        patch.setattr(TokenPrediction, "losses", None)
         assert cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, "--resume").code == 0
     cli("fit", "c.yaml", "--run-dir", "whole", *AUTOENCODER)
     for name in RESULTS:

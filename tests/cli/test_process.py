@@ -182,7 +182,7 @@ def test_signal_while_training_saves_and_resume_is_exact(
     assert "--resume" in line
     assert "cut/config.yaml" in line
     progress = json.loads(Path("cut/last/training_state.json").read_text())["progress"]
-    assert 0 < progress["step"] < EPOCHS * 16
+    assert 0 < progress["updates"] < EPOCHS * 16
     assert cli("fit", "cut/config.yaml", "--resume", "--run-dir", "cut").code == 0
     cli("fit", "c.yaml", "--run-dir", "whole", *LONG)
     for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):

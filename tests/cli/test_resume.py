@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 import safetensors.torch
+import torch
 from tiny import Cli, listing, rows, write_table
 
 from seqtrain.runs.files import write_folder
+from seqtrain.runs.model_folder import load_model
 
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 
@@ -200,11 +202,52 @@ def test_checkpoints_within_an_epoch(project: Path, cli: Cli, every: str, saves:
     assert [step_of("r/previous"), step_of("r/last")] == saves
 
 
+@pytest.mark.parametrize("keys", [(), ("pretraining.objective=autoencoder",)])
+def test_saving_within_an_epoch_changes_no_later_bit(
+    project: Path, cli: Cli, keys: tuple[str, ...]
+) -> None:
+    options = [word for key in ("training.weight_decay=0.1", *keys) for word in ("--set", key)]
+    assert cli("fit", "c.yaml", "--run-dir", "whole", *options).code == 0
+    every = ("--set", "training.checkpoint_every={steps: 1}")
+    assert cli("fit", "c.yaml", "--run-dir", "r", *options, *every).code == 0
+    for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
+        assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
+    assert metrics("whole") == metrics("r")
+    shutil.rmtree("r/last")  # so that the one before goes on, from the middle of the last epoch
+    unsettled = safetensors.torch.load_file("r/previous/training_state.safetensors")
+    saved = safetensors.torch.load_file("r/previous/model.safetensors")
+    assert not torch.equal(saved["embedding.weight"], unsettled["unsettled.weight"])
+    assert cli("fit", "c.yaml", "--run-dir", "r", "--resume", *options, *every).code == 0
+    for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
+        assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
+
+
+def test_weights_that_are_not_finite_are_never_saved(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update whose loss and gradient are finite may still bring a weight beyond its range."""
+
+    def overflowing(optimizer: torch.optim.AdamW) -> None:
+        weight = optimizer.param_groups[0]["params"][1]
+        weight.data.mul_(1e30).mul_(1e30)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", overflowing)
+    every = ("--set", "training.checkpoint_every={steps: 1}")
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--quiet", *every)
+    assert (ended.code, ended.err) == (
+        3,
+        "seqtrain: step 1: encoder.weight_ih_l0 holds values that aren't finite; not saved; lower "
+        "training.lr or training.weight_decay; what was saved stays valid\n",
+    )
+    assert step_of("r/last") == 0
+    assert load_model(Path("r/last")).network is not None
+
+
 def step_of(folder: str) -> int:
     """Return the updates made before a checkpoint."""
     state = json.loads(Path(folder, "training_state.json").read_text())
-    assert isinstance(state["progress"]["step"], int)
-    return state["progress"]["step"]
+    assert isinstance(state["progress"]["updates"], int)
+    return state["progress"]["updates"]
 
 
 @pytest.mark.parametrize("every", ["{}", "{steps: 0}", "{steps: 2.5}", "{hours: 1}", "5"])
@@ -283,8 +326,10 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(project: Path
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("progress/step", "4"),
-        ("progress/step", -1),
+        ("progress/updates", "4"),
+        ("progress/updates", -1),
+        ("progress/updates", 10**400),
+        ("progress/loss_sum", 1e308),
         ("progress/batches_done", 3),
         ("progress/best_value", float("nan")),
         ("progress/module", "os"),
@@ -292,7 +337,7 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(project: Path
         ("metrics_length", 1.5),
         ("progress/pretraining", True),
         ("progress/pretraining", 1),
-        ("format_version", 1),
+        ("format_version", 2),
     ],
 )
 def test_forged_state_is_refused(project: Path, cli: Cli, path: str, value: object) -> None:

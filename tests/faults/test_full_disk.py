@@ -16,7 +16,7 @@ import pytest
 from program import fingerprint, fit, fit_arguments, signals_within, started
 
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.workflows.resuming import newest_checkpoint
+from seqtrain.workflows.resume_point import newest_checkpoint
 
 SMALL = 2**20
 PAGE = 4096
@@ -57,7 +57,7 @@ def saved_step(run: Path) -> int:
     """Return the step of the last checkpoint, which is whole."""
     folder, checkpoint, skipped = newest_checkpoint(RunDirectory(run))
     assert (folder.name, skipped) == ("last", [])
-    step: int = checkpoint.progress["step"]
+    step: int = checkpoint.progress["updates"]
     return step
 
 

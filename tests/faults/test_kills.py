@@ -93,7 +93,7 @@ def test_killed_while_pretraining_it_ends_with_equal_bits(
 
 def state_is_within_an_epoch(run: Path) -> bool:
     """Whether a killed run will go on from a step that doesn't end an epoch."""
-    return state_holds(run, "step") and not state_holds(run, '"batches_done": 0')
+    return state_holds(run, "updates") and not state_holds(run, '"batches_done": 0')
 
 
 def state_holds(run: Path, words: str) -> bool:

@@ -21,8 +21,8 @@ from seqtrain.errors import CheckpointError
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
 from seqtrain.runs.files import MANIFEST, write_folder
 from seqtrain.runs.saved_folder import read_folder
-from seqtrain.training.optimization import make_optimizer
-from seqtrain.training.state import restore
+from seqtrain.training.optimizer import Optimizer
+from seqtrain.training.state import checked_progress
 
 MEMORY = 256 * 2**20
 WEIRD = [
@@ -87,9 +87,10 @@ MUTATIONS: list[Mutation] = [flip_bit, cut, zero, splice, forge]
 def use(folder: Path) -> Checkpoint:
     """Read a checkpoint as a resumed run does, and classify with its model."""
     checkpoint = read_folder(folder, read_checkpoint)
-    optimizer = make_optimizer(checkpoint.model.network, TrainingConfig())
+    optimizer = Optimizer(checkpoint.model.network, TrainingConfig())
     try:
-        restore(optimizer, checkpoint.tensors, checkpoint.progress)
+        updates = checked_progress(checkpoint.progress).updates
+        optimizer.load(checkpoint.tensors, some=False, begun=updates > 0)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

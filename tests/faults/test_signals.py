@@ -66,7 +66,7 @@ def test_sigterm_loses_no_step(project: Path, figure: Callable[[str], None], sig
         if saved:
             assert code == 143
             state = (project / run / "last" / "training_state.json").read_text()
-            assert f'"step": {saved[1]},' in state
+            assert f'"updates": {saved[1]},' in state
             done += 1
         if code == 0 or done % 5 == 0 or done == signals:
             fit(project, run, *options)
@@ -128,7 +128,7 @@ def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str]
 
 
 @pytest.mark.parametrize("stops", [4, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("function", ["carry", "_save_last"])
+@pytest.mark.parametrize("function", ["carry", "save_last"])
 def test_second_sigint_stops_at_once(
     project: Path, figure: Callable[[str], None], function: str, stops: int
 ) -> None:
@@ -145,7 +145,7 @@ def test_second_sigint_stops_at_once(
             assert running.end() == 130, running.err
         if "interrupted" in running.err:
             cut += 1
-            assert state(run)["step"] % STEPS == 0
+            assert state(run)["updates"] % STEPS == 0
         fit(project, "r", *ONLY_EPOCHS)
         assert fingerprint(run) == whole
         shutil.rmtree(run)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.collate import Batch, collate
+from seqtrain.data.batch import Batch, collate
 from seqtrain.data.store import StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.collate import Batch
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import (
     END,

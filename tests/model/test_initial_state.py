@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.data.collate import Batch
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.randomness import Noise
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from seqtrain.data.collate import Batch
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import SequenceClassifier
 
 MakeModel = Callable[..., SequenceClassifier]

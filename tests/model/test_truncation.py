@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from seqtrain.data.collate import Batch
+from seqtrain.data.batch import Batch
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not

@@ -110,6 +110,8 @@ FORGED: dict[str, Callable[[Any], Any]] = {
     "equal labels": _set("preprocessing/labels", ["yes", "yes"]),
     "labels are numbers": _set("preprocessing/labels", [1, 2]),
     "labels are lists": _set("preprocessing/labels", [[1], [2]]),
+    "labels are a text": _set("preprocessing/labels", "yn"),
+    "labels are an object": _set("preprocessing/labels", {"yes": 0, "no": 1}),
     "lone surrogate": _set("preprocessing/labels", ["\ud800", "yes"]),
     "unknown tokenizer": _set("preprocessing/tokenizer", "regex"),
     "merges missing": _set("preprocessing/tokenizer", "bpe"),
@@ -138,7 +140,15 @@ def test_forged_description_is_refused(folder: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tokens", [[], ["a", "b", "c", "d"], ["<pad>", "<unk>", "a", "a"], ["<pad>", "<unk>", 1, 2], 3]
+    "tokens",
+    [
+        [],
+        ["a", "b", "c", "d"],
+        ["<pad>", "<unk>", "a", "a"],
+        ["<pad>", "<unk>", 1, 2],
+        {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3},
+        3,
+    ],
 )
 def test_forged_vocabulary_is_refused(folder: Path, tokens: object) -> None:
     rewrite(folder, "vocabulary.json", lambda values: {"tokens": tokens})

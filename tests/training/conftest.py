@@ -10,7 +10,8 @@ import torch
 from seqtrain.config.schema import Config
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.loop import Trainer
+from seqtrain.training.objectives import Classification
+from seqtrain.training.trainer import Trainer
 
 NAMES = ("a", "b", "c")
 VOCAB_SIZE = 12
@@ -68,6 +69,7 @@ def make_trainer(
         )
         model.initialize(config.seed)
         train = train or make_store(29)
-        return Trainer(model, train, validation, NAMES, config, torch.device("cpu"))
+        cpu = torch.device("cpu")
+        return Trainer(Classification(model, train, validation, NAMES, config, cpu))
 
     return run

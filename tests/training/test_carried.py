@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.data.batching import plan_epoch_of_groups
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
+from seqtrain.data.plan import plan_epoch_of_groups
 from seqtrain.data.store import SequenceStore
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import predict_logits
-from seqtrain.training.loop import EpochEvent, Trainer
-from seqtrain.training.state import capture, restore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import predict_logits
+from seqtrain.training.events import EpochEvent
+from seqtrain.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]
@@ -39,7 +39,7 @@ def carrying(make_trainer: MakeTrainer, train: SequenceStore, **keys: Any) -> Tr
 
 def one_by_one(trainer: Trainer, store: SequenceStore) -> Tensor:
     """Classify each row with torch's module from the state that the group's last row ended in."""
-    model, states, logits = trainer.model, {}, []
+    model, states, logits = trainer.objective.model, {}, []
     for row in range(len(store)):
         group = int(store.groups[row])
         ids = torch.tensor(store[row][0]).long()
@@ -57,9 +57,9 @@ def test_every_row_starts_where_the_row_before_it_ended(
     trainer = carrying(make_trainer, grouped, model={"rnn": rnn, "unroll": unroll})
     with torch.no_grad():
         expected = one_by_one(trainer, grouped)
-    logits = predict_logits(trainer.model, grouped, CPU)
+    logits = predict_logits(trainer.objective.model, grouped, CPU)
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
-    alone = predict_logits(trainer.model, replace(grouped, groups=None), CPU)
+    alone = predict_logits(trainer.objective.model, replace(grouped, groups=None), CPU)
     assert not torch.allclose(logits, alone, atol=1e-3)
 
 
@@ -67,10 +67,10 @@ def test_states_pass_from_one_store_to_the_next(
     make_trainer: MakeTrainer, grouped: SequenceStore
 ) -> None:
     trainer = carrying(make_trainer, grouped)
-    whole = predict_logits(trainer.model, grouped, CPU)
+    whole = predict_logits(trainer.objective.model, grouped, CPU)
     carried = CarriedStates()
     parts = [grouped.__getitems__(np.arange(*span)) for span in ((0, 11), (11, 12), (12, 40))]
-    logits = [predict_logits(trainer.model, part, CPU, carried=carried) for part in parts]
+    logits = [predict_logits(trainer.objective.model, part, CPU, carried=carried) for part in parts]
     torch.testing.assert_close(torch.cat(logits), whole, atol=1e-6, rtol=0)
 
 
@@ -92,7 +92,7 @@ def test_training_carries_states_and_cuts_gradients_between_rows(
     }
     trainer, reference = (carrying(make_trainer, grouped, **keys) for _ in range(2))
     events = trainer.events()
-    model, config = reference.model, reference.config
+    model, config = reference.objective.model, reference.objective.config
     step = 0
     for epoch in range(2):
         states: dict[int, Tensor] = {}
@@ -109,12 +109,11 @@ def test_training_carries_states_and_cuts_gradients_between_rows(
                 states[group] = state.detach()
                 losses.append(torch.nn.functional.cross_entropy(logits, batch.labels))
             loss = torch.stack(losses).mean()
-            reference.optimizer.zero_grad()
-            loss.backward()
-            reference.optimizer.step()
+            reference.optimizer.gradient(loss)
+            reference.optimizer.step(lr=0.1)
             event = next(events)
             step += 1
-            assert event.step == step
+            assert event.update == step
             assert event.loss == pytest.approx(loss.item(), abs=1e-5)
         assert isinstance(next(events), EpochEvent)
 
@@ -131,12 +130,10 @@ def test_going_on_in_the_middle_of_groups_gives_equal_bits(
     steps = stopped.events()
     for _ in range(events):
         next(steps)
-    tensors, values = capture(stopped.optimizer, stopped.progress)
+    tensors, values = stopped.capture()
     tensors = {name: value.clone() for name, value in tensors.items()}
-    tensors |= stopped.carried.tensors()
-    resumed.model.load_state_dict(stopped.model.state_dict())
-    resumed.progress = restore(resumed.optimizer, tensors, values)
-    resumed.carried.load(tensors, resumed.model)
+    resumed.objective.model.load_state_dict(stopped.objective.model.state_dict())
+    resumed.restore(tensors, values)
     remaining = [vars(event) | {"seconds": 0} for event in resumed.events()]
     assert remaining == complete[events:]
 
@@ -146,7 +143,7 @@ def test_states_that_do_not_fit_are_refused(
 ) -> None:
     trainer = carrying(make_trainer, grouped)
     next(trainer.events())
-    good = trainer.carried.tensors()
+    good = trainer.objective.carried.tensors()
     assert good["carried.states"].shape[1:] == (1, 2, 8)
     for bad in (
         {"carried.groups": good["carried.groups"]},
@@ -155,6 +152,22 @@ def test_states_that_do_not_fit_are_refused(
         {**good, "carried.states": good["carried.states"].double()},
     ):
         with pytest.raises(ValueError, match=r"^carried: expected groups"):
-            trainer.carried.load(bad, trainer.model)
-    trainer.carried.load({}, trainer.model)
-    assert trainer.carried.tensors() == {}
+            trainer.objective.carried.load(bad, trainer.objective.model)
+    trainer.objective.carried.load({}, trainer.objective.model)
+    assert trainer.objective.carried.tensors() == {}
+
+
+@pytest.mark.parametrize("lost", ["all", "one"])
+def test_a_resume_without_the_states_so_far_is_refused(
+    lost: str, make_trainer: MakeTrainer, grouped: SequenceStore
+) -> None:
+    trainer = carrying(make_trainer, grouped)
+    next(trainer.events())
+    tensors, values = trainer.capture()
+    for name in ("carried.groups", "carried.states"):
+        if lost == "all":
+            del tensors[name]
+        else:
+            tensors[name] = tensors[name][1:]
+    with pytest.raises(ValueError, match=r"^carried\.groups: not those"):
+        carrying(make_trainer, grouped).restore(tensors, values)

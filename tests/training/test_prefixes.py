@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.inference import prefixes
+from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training import prefixes
-from seqtrain.training.inference import predict_logits
-from seqtrain.training.prefixes import predict_step_logits, score_prefixes
 
 CPU = torch.device("cpu")
 ARCHITECTURES = [

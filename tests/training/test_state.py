@@ -10,16 +10,15 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.store import SequenceStore
-from seqtrain.training.loop import EpochEvent, Trainer
-from seqtrain.training.state import capture, restore
-from seqtrain.training.steps import StepEvent
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]
 
 
 def weights(trainer: Trainer) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    return {name: value.clone() for name, value in trainer.objective.model.state_dict().items()}
 
 
 def state_after(trainer: Trainer, events: int) -> tuple[Any, ...]:
@@ -27,8 +26,9 @@ def state_after(trainer: Trainer, events: int) -> tuple[Any, ...]:
     steps = trainer.events()
     for _ in range(events):
         next(steps)
-    tensors, values = capture(trainer.optimizer, trainer.progress)
-    return weights(trainer), {name: value.clone() for name, value in tensors.items()}, values
+    with trainer.settled():
+        tensors, values = trainer.capture()
+        return weights(trainer), {name: value.clone() for name, value in tensors.items()}, values
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
@@ -54,9 +54,9 @@ def test_going_on_from_a_captured_state_gives_equal_bits(
 
     weights_then, tensors, values = state_after(make_trainer(**keys), events)
     resumed = make_trainer(**keys)
-    resumed.model.load_state_dict(weights_then)
+    resumed.objective.model.load_state_dict(weights_then)
     torch.manual_seed(99)
-    resumed.progress = restore(resumed.optimizer, tensors, values)
+    resumed.restore(tensors, values)
     remaining = [strip(event) for event in resumed.events()]
 
     assert remaining == complete[events:]
@@ -64,6 +64,6 @@ def test_going_on_from_a_captured_state_gives_equal_bits(
     assert all(torch.equal(value, expected[name]) for name, value in weights(resumed).items())
 
 
-def strip(event: StepEvent | EpochEvent) -> dict[str, Any]:
+def strip(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
     """All of an event but the time that it took."""
     return {name: value for name, value in vars(event).items() if name != "seconds"}

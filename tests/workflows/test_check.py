@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
 from seqtrain.data.store import StoreBuilder
 from seqtrain.workflows.check import (
     SAMPLE_LENGTH,

@@ -13,7 +13,7 @@ import pytest
 
 import seqtrain
 from seqtrain.errors import DataError, Interrupted
-from seqtrain.training.steps import StepEvent
+from seqtrain.training.events import UpdateEvent
 from seqtrain.workflows import classifier as classifier_module
 from seqtrain.workflows import steps as steps_module
 
@@ -137,7 +137,7 @@ def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(
     run: seqtrain.Run, config: dict[str, Any], tmp_path: Path
 ) -> None:
     def stop(event: object) -> None:
-        if isinstance(event, StepEvent) and event.step == 70:
+        if isinstance(event, UpdateEvent) and event.update == 70:
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(Interrupted):

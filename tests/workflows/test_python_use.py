@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -109,6 +110,33 @@ def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) 
         seqtrain.load(run).predict(["fine", sequence])
 
 
+FORK = """
+import os, sys, time, torch, seqtrain
+torch.set_num_threads(2)
+classifier = seqtrain.load(sys.argv[1])
+texts = [f"the rise of n{i} " * 30 for i in range(300)]
+before = classifier.predict(texts)
+child = os.fork()
+if child == 0:
+    after = classifier.predict(texts)
+    os._exit([p.label for p in after] != [p.label for p in before])
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.05)
+os.kill(child, 9)
+sys.exit("the child hangs")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_predicts(run: seqtrain.Run) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(run.path)]
+    assert subprocess.run(command).returncode == 0
+
+
 def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
     config: dict[str, object], tmp_path: Path, run: seqtrain.Run
 ) -> None:
@@ -144,13 +172,13 @@ def test_two_fits_in_threads_of_one_process_give_the_bits_of_each_alone(
     assert alone[0] != alone[1]
 
 
-def test_listener_hears_every_step(config: dict[str, object], tmp_path: Path) -> None:
+def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) -> None:
     heard: list[str] = []
     seqtrain.fit(config, run_dir=tmp_path / "r", listener=lambda e: heard.append(type(e).__name__))
     epochs = heard.count("EpochEvent")
     assert heard[:2] == ["DataEvent", "StartEvent"]
     assert heard[-1] == "Run"
-    assert heard.count("StepEvent") == epochs * 5
+    assert heard.count("UpdateEvent") == epochs * 5
 
 
 def test_absent_device_is_refused(config: dict[str, object], tmp_path: Path) -> None:

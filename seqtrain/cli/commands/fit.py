@@ -31,6 +31,7 @@ def fit(
     ] = False,
 ) -> None:
     """Train a classifier as CONFIG says; the last line of output is its run directory."""
+    import sys
     from pathlib import Path
 
     from seqtrain.config import load_config
@@ -50,6 +51,7 @@ def fit(
             note(f"going on with the newest run of {Path(config).stem}: {place}")
 
     from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.text import printable
     from seqtrain.workflows.fit import fit as run_fit
 
     with FitScreen(quiet=quiet) as screen:
@@ -64,4 +66,5 @@ def fit(
             beside=Path(config).parent,
             listener=screen,
         )
-    print(run.path)
+    # As it is for a program that reads it, safe for a terminal that shows it.
+    print(printable(str(run.path)) if sys.stdout.isatty() else run.path)

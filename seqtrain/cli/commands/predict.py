@@ -44,15 +44,15 @@ def predict(
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import (
-        check_output,
         format_of,
         open_output,
         write_predictions,
     )
     from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
 
-    check_output(output, source, force=force)
+    check_new_file("--output", output, force=force, source=None if source == "-" else source)
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
@@ -83,11 +83,13 @@ def predict(
             lines=shown_as_lines(output, chosen, top_k),
         )
     else:
+        written = chosen or format_of(output)
+        ranks = top_k if written == "jsonl" else top_k or 1
         unknown = write_predictions(
-            run_prediction(source, classifier=classifier, report=report),
+            run_prediction(source, classifier=classifier, report=report, ranks=ranks),
             open_file,
             labels=classifier.labels,
-            format=chosen or format_of(output),
+            format=written,
             top_k=top_k,
         )
     for line in report.notices("input"):

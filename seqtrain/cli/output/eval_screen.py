@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from seqtrain.cli.output.console import plain, small_table, stdout_console
-from seqtrain.training.metrics import Scores
+from seqtrain.inference.metrics import Scores
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12

@@ -12,9 +12,7 @@ from tqdm import tqdm
 from seqtrain.cli.output.console import note, small_table, stderr_console, warn
 from seqtrain.cli.output.eval_screen import score_tables
 from seqtrain.data.summary import SplitSummary, unknown_share
-from seqtrain.training.loop import EpochEvent
-from seqtrain.training.pretraining import PretrainEpochEvent, PretrainStepEvent, perplexity
-from seqtrain.training.steps import StepEvent
+from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
 LOSS_SMOOTHING = 0.98
@@ -66,9 +64,9 @@ class FitScreen:
             if event.nothing_left:
                 note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
-        elif isinstance(event, StepEvent):
+        elif isinstance(event, UpdateEvent):
             self._advance(event)
-        elif isinstance(event, PretrainEpochEvent):
+        elif isinstance(event, EpochEvent) and event.pretraining:
             self._close_bar()
             note(pretraining_row(event))
         elif isinstance(event, EpochEvent):
@@ -94,9 +92,9 @@ class FitScreen:
         cached = " from the cache" if event.data.from_cache else ""
         note(f"read in {event.seconds:.1f} s{cached}")
 
-    def _advance(self, event: StepEvent) -> None:
+    def _advance(self, event: UpdateEvent) -> None:
         if self.bar is None:
-            phase = "pretraining" if isinstance(event, PretrainStepEvent) else "epoch"
+            phase = "pretraining" if event.pretraining else "epoch"
             self.loss, self.tokens = event.loss, 0
             self.bar = tqdm(
                 total=event.num_batches,
@@ -109,7 +107,7 @@ class FitScreen:
                 dynamic_ncols=True,
             )
         self.loss = LOSS_SMOOTHING * self.loss + (1 - LOSS_SMOOTHING) * event.loss
-        self.tokens += event.tokens
+        self.tokens += event.time_steps
         seconds = self.bar.format_dict["elapsed"] or 1e-9
         self.bar.set_postfix_str(
             f"loss {self.loss:.4f}, {self.tokens / seconds:,.0f} tokens/s", refresh=False
@@ -129,15 +127,15 @@ class FitScreen:
                 self.console.print(table)
 
 
-def pretraining_row(event: PretrainEpochEvent) -> str:
+def pretraining_row(event: EpochEvent) -> str:
     """Return one line on an epoch of pretraining."""
     validation = ""
     if event.validation_loss is not None:
         validation = f", validation perplexity {perplexity(event.validation_loss):,.1f}"
     return (
         f"pretraining {event.epoch}: loss {event.loss:.4f} a token, perplexity "
-        f"{perplexity(event.loss):,.1f}{validation}, {event.tokens / event.seconds:,.0f} tokens/s, "
-        f"{event.seconds:.1f} s"
+        f"{perplexity(event.loss):,.1f}{validation}, "
+        f"{event.time_steps / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
     )
 
 
@@ -147,13 +145,13 @@ def epoch_row(event: EpochEvent, *, header: bool) -> Table:
     scores = event.validation
     cells = {
         "epoch": (6, f"{event.epoch}{' *' if event.is_best else ''}"),
-        "train loss": (10, f"{event.train_loss:.4f}"),
-        "acc.": (7, f"{event.train_accuracy:.2%}"),
+        "train loss": (10, f"{event.loss:.4f}"),
+        "acc.": (7, f"{event.accuracy:.2%}"),
         "val. loss": (9, f"{scores.loss:.4f}" if scores else "-"),
         "val. acc.": (9, f"{scores.accuracy:.2%}" if scores else "-"),
         "F1": (7, f"{scores.macro_f1:.2%}" if scores else "-"),
         "lr": (7, f"{event.lr:.1e}"),
-        "tokens/s": (9, f"{event.tokens / event.seconds:,.0f}"),
+        "tokens/s": (9, f"{event.time_steps / event.seconds:,.0f}"),
         "s": (6, f"{event.seconds:.1f}"),
     }
     for name, (width, _) in cells.items():

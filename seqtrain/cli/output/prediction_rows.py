@@ -33,33 +33,6 @@ def format_of(path: str | None) -> str:
     return ending if ending in ("csv", "jsonl") else "tsv"
 
 
-def check_output(path: str | None, source: str, *, force: bool) -> None:
-    """Refuse a file that would be lost, before anything else is done.
-
-    Args:
-        path: the file to write to; None: standard output.
-        source: the input's path, or "-".
-        force: whether an existing file may be replaced.
-
-    Raises:
-        ConfigError: it is the input itself, exists and isn't forced, or is a folder.
-    """
-    if path is None:
-        return
-    target = Path(path)
-    try:
-        if target.is_dir():
-            raise ConfigError(f"--output: {target} is a folder; expected a file")
-        if source != "-" and Path(source).exists() and target.exists() and target.samefile(source):
-            raise ConfigError(f"--output: {path} is the input; choose another file")
-        if target.is_file() and not force:
-            raise ConfigError(f"--output: {path} exists; replace it with --force")
-        if not target.absolute().parent.is_dir():
-            raise ConfigError(f"--output: no folder {target.absolute().parent}; make it first")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--output: {path}: {getattr(error, 'strerror', error)}") from None
-
-
 class _WholeRows(io.FileIO):
     """A new file of whole rows: of what the disk can't hold all of, nothing stays.
 

@@ -141,8 +141,8 @@ def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems)
 
 def _header(
     first: Record, options: ReadOptions, columns: list[Column | None], problems: RowProblems
-) -> list[str] | None:
-    """Return the columns' names where the first row holds them."""
+) -> dict[str, int] | None:
+    """Return the index of each column's name where the first row holds names."""
     named = [column for column in columns if isinstance(column, str)]
     if options.header is False and named:
         raise DataError(
@@ -151,26 +151,28 @@ def _header(
     if options.header is False or (options.header == "auto" and not named):
         return None
     line, names = first
-    for name in names:
-        if name and names.count(name) > 1:
+    places: dict[str, int] = {}
+    for place, name in enumerate(names):
+        if name and name in places:
             problems.fail(line, f"column {quote(name)} occurs twice in the header")
-    return names
+        places.setdefault(name, place)
+    return places
 
 
-def _is_present(column: Column, names: list[str] | None, width: int) -> bool:
+def _is_present(column: Column, names: dict[str, int] | None, width: int) -> bool:
     """Tell whether the file has the column."""
     return column < width if isinstance(column, int) else column in (names or ())
 
 
 def _position(
-    column: Column, names: list[str] | None, width: int, line: int, problems: RowProblems
+    column: Column, names: dict[str, int] | None, width: int, line: int, problems: RowProblems
 ) -> int:
     """Return the index of a column, which must be there."""
     if not _is_present(column, names, width):
         if isinstance(column, int):
             problems.fail(line, f"no column {column}; the row has {width}, counted from 0")
         problems.fail(line, missing_name("column", column, names or ()))
-    return column if isinstance(column, int) else (names or []).index(column)
+    return column if isinstance(column, int) else (names or {})[column]
 
 
 def _even_rows(records: Iterator[Record], width: int, problems: RowProblems) -> Iterator[Record]:

@@ -8,6 +8,7 @@ integers of shape (N,), each the symbol that spells it; kind text is refused.
 from __future__ import annotations
 
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -63,10 +64,14 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
         if not stream.seekable():  # as a gzipped one isn't
             stream = io.BytesIO(stream.read())
         with zipfile.ZipFile(stream) as archive:
+            names = [entry.filename for entry in archive.infolist()]
             packed = sum(entry.compress_size for entry in archive.infolist())
             size = sum(entry.file_size for entry in archive.infolist())
         if size > BOMB_FREE_BYTES and size > BOMB_RATIO * packed:
             raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
+        for key in NAMES:
+            if names.count(key) + names.count(f"{key}.npy") > 1:
+                raise DataError(f"{name}: the array {key} occurs twice; save it once")
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
             return {key: np.asarray(loaded[key]) for key in NAMES if key in loaded.files}
@@ -128,11 +133,17 @@ def _labels(arrays: dict[str, Array], rows: int, labelled: bool, name: str) -> l
     if labels.shape != (rows,) or labels.dtype.kind not in "iuU":
         found = _shown(labels)
         raise DataError(f"{name}: labels: expected integers or strings ({rows},), found {found}")
+    no_character = DataError(f"{name}: labels: a string holds what is no character")
+    if labels.dtype.kind == "U" and labels.dtype.itemsize:
+        # numpy itself fails with a SystemError on numbers that no character has
+        codes = labels.view(np.dtype(np.uint32).newbyteorder(labels.dtype.byteorder))
+        if codes.max(initial=0) > sys.maxunicode:
+            raise no_character
+    texts = [str(label) for label in labels.tolist()]
     try:
-        texts = [str(label) for label in labels.tolist()]
         "".join(texts).encode()
     except ValueError:
-        raise DataError(f"{name}: labels: a string holds what is no character") from None
+        raise no_character from None
     return texts
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import NoReturn
 
 from seqtrain.data.examples import BadRow
 from seqtrain.text import quote
+
+DEPTH_LIMIT = 100
+"""Levels of lists and objects inside one another that a value may have."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_PAIR = re.compile(rb"\[\]|\{\}")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def parse_json(text: str) -> object:
@@ -17,6 +24,8 @@ def parse_json(text: str) -> object:
         BadRow: for malformed or too deeply nested JSON, repeated keys, NaN and Infinity, lone
             surrogates, and integers too long to convert.
     """
+    if text.count("[") + text.count("{") > DEPTH_LIMIT and _depth(text) > DEPTH_LIMIT:
+        raise BadRow(f"JSON nested more than {DEPTH_LIMIT} levels deep")
     try:
         value: object = _DECODER.decode(text)
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
@@ -25,13 +34,25 @@ def parse_json(text: str) -> object:
         raise BadRow(f"not JSON at column {error.colno}: {error.msg}") from None
     except UnicodeEncodeError:
         raise BadRow("JSON with a lone surrogate escape (\\ud800 to \\udfff)") from None
-    except RecursionError:
-        raise BadRow("JSON nested too deeply") from None
     except BadRow:
         raise
     except ValueError:
         raise BadRow("JSON with an integer of thousands of digits") from None
     return value
+
+
+def _depth(text: str) -> int:
+    """Return how deep lists and objects are nested, the open ones of malformed JSON included.
+
+    Python's reader goes as deep as its stack happens to allow, and then fails in several ways.
+    """
+    outside = _STRING.sub("", text) if '"' in text else text
+    brackets = outside.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
+    depth, closed = 0, 1
+    while closed and depth <= DEPTH_LIMIT:  # each turn takes the innermost level away
+        brackets, closed = _PAIR.subn(b"", brackets)
+        depth += closed > 0
+    return depth + brackets.count(b"[") + brackets.count(b"{")
 
 
 def json_type(value: object) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import random
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -25,6 +26,15 @@ VALUES = np.arange(8.0).reshape(4, 2)
 def pack(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def archive_of(arrays: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return a zip archive of these members, as they are."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in arrays:
+            archive.writestr(name, content)
     return buffer.getvalue()
 
 
@@ -117,6 +127,33 @@ def test_pickles_text_and_other_files_are_refused(
     monkeypatch.setattr(npz, "BOMB_RATIO", 100)
     (message,) = refuse(pack(values=np.zeros(10**6), lengths=[10**6], labels=[1]), "a", **OPTIONS)
     assert message == "a: the arrays expand more than 100 times; refused"
+
+
+@pytest.mark.parametrize("code", [0xD800, 0x110000, 0x80000000, 0xFFFFFFFF])
+@pytest.mark.parametrize("order", "<>")
+def test_labels_of_no_character_are_refused(refuse: Refuse, code: int, order: str) -> None:
+    packed = pack(values=VALUES, lengths=[2, 2], labels=np.array(["a", "b"], dtype=f"{order}U1"))
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        arrays = {name: archive.read(name) for name in archive.namelist()}
+    codes = np.array([code, 98], dtype=f"{order}u4").tobytes()
+    arrays["labels.npy"] = arrays["labels.npy"][: -len(codes)] + codes
+    assert refuse(archive_of(arrays.items()), "a", **OPTIONS) == (
+        "a: labels: a string holds what is no character",
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", ["values.npy", "values", "labels.npy"])
+def test_an_array_given_twice_is_refused(refuse: Refuse, name: str) -> None:
+    with zipfile.ZipFile(
+        io.BytesIO(pack(values=VALUES, lengths=[2, 2], labels=["a", "b"]))
+    ) as archive:
+        arrays = [(name, archive.read(name)) for name in archive.namelist()]
+    key = name.removesuffix(".npy")
+    twice = [*arrays, (name, dict(arrays)[f"{key}.npy"])]
+    assert refuse(archive_of(twice), "a", **OPTIONS) == (
+        f"a: the array {key} occurs twice; save it once",
+    )
 
 
 def test_gzip_around_npz(read: Read, refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:

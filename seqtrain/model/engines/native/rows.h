@@ -46,7 +46,7 @@ NOINLINE void idle_row(AdamRule rule, Index size, float* __restrict weight,
                        float* __restrict mean, float* __restrict square) {
   for (Index k = 0; k < size; ++k) {
     float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
-    weight[k] = rule.kept * (weight[k] - move);
+    weight[k] = rule.kept * weight[k] - move;
     mean[k] *= rule.b1;
     square[k] *= rule.b2;
   }
@@ -70,14 +70,16 @@ void adam_rows(const AdamRows* call) {
 }
 
 // What dense AdamW would have done to these rows in the steps since they were last up to date, when
-// they had no gradient: moments fade by their factors, and with m / sqrt(v) fading by
-// ratio = beta1 / sqrt(beta2) a step, the moves of `idle` steps are a geometric series. Taken as
-// constant meanwhile: lr, the corrections, and eps beside sqrt(v); decay comes after the moves, most
-// of which are made in the first steps.
+// they had no gradient: moments fade by their factors. Each step keeps the fraction
+// kept = 1 - lr * decay of the weight (below 0 where lr * decay is above 1) and then moves it by
+// m / sqrt(v), which fades by ratio = beta1 / sqrt(beta2) per step; so that after `idle` steps
+// w = kept^idle w - (sum over i = 1 … idle of kept^(idle - i) ratio^i) move. Taken as constant
+// meanwhile: lr, the corrections, and eps beside sqrt(v).
 void adam_idle(const AdamRows* call) {
   const double log_b1 = __builtin_log(call->beta1), log_b2 = __builtin_log(call->beta2);
-  const double log_kept = __builtin_log(1 - call->lr * call->weight_decay);
   const double log_ratio = log_b1 - log_b2 / 2, ratio = __builtin_exp(log_ratio);
+  const double kept = 1 - call->lr * call->weight_decay;
+  const bool alike = __builtin_fabs(kept - ratio) < 1e-6;
   as_team(call->threads, [&](Member member) {
     AdamRule rule{};
     rule.root = 1 / call->root_correction2, rule.eps = call->eps;
@@ -87,8 +89,9 @@ void adam_idle(const AdamRows* call) {
       double idle = call->step - call->up_to_date[row];
       if (idle <= 0) continue;
       call->up_to_date[row] = call->step;
-      double series = ratio * (1 - __builtin_exp(idle * log_ratio)) / (1 - ratio);
-      rule.rate = series * call->lr / call->correction1, rule.kept = __builtin_exp(idle * log_kept);
+      double fading = __builtin_exp(idle * log_ratio), keeping = __builtin_pow(kept, idle);
+      double series = alike ? idle * fading : ratio * (keeping - fading) / (kept - ratio);
+      rule.rate = series * call->lr / call->correction1, rule.kept = keeping;
       rule.b1 = __builtin_exp(idle * log_b1), rule.b2 = __builtin_exp(idle * log_b2);
       idle_row(rule, size, call->weight + at, call->mean + at, call->square + at);
     }

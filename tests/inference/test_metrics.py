@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
+from seqtrain.inference.metrics import KEPT_CONFUSIONS, MATRIX_CLASSES, Scores, score
 from seqtrain.text import json_line
-from seqtrain.training.metrics import KEPT_CONFUSIONS, MATRIX_CLASSES, Scores, score
 
 NAMES = ["a", "b", "c", "d"]
 ROWS = st.lists(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from torch.utils.data import DataLoader
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batching import plan_epoch
-from seqtrain.data.collate import collate, sort_and_pack
+from seqtrain.data.batch import collate, sort_and_pack
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore, StoreBuilder
 
 
@@ -47,7 +48,8 @@ def test_it_equals_torchs_padding_and_packing(lengths: list[int], channels: int)
     assert batch.lengths.tolist() == [lengths[row] for row in order]
     assert batch.labels.tolist() == order
     assert batch.sorted_indices.tolist() == order
-    assert batch.labels[batch.unsorted_indices].tolist() == list(range(len(lengths)))
+    assert batch.restore(batch.labels).tolist() == list(range(len(lengths)))
+    assert batch.restore(batch.labels.tolist()) == batch.examples.tolist()
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
@@ -61,7 +63,7 @@ def test_in_order_of_arrival_rows_are_padded_and_sorted_later(
     assert batch.input_ids.dtype == expected.input_ids.dtype
     assert batch.lengths.tolist() == lengths
     assert batch.labels.tolist() == [*range(len(lengths))]
-    assert batch.labels[batch.unsorted_indices].tolist() == [*range(len(lengths))]
+    assert batch.restore(batch.labels).tolist() == [*range(len(lengths))]
 
     junk = batch.input_ids.clone()
     junk[torch.arange(junk.shape[1]) >= batch.lengths[:, None]] = 7
@@ -92,6 +94,14 @@ def test_rows_of_equal_length_keep_their_order() -> None:
     assert batch.sorted_indices.tolist() == [*range(1, 100, 2), *range(0, 100, 2)]
 
 
+def test_groups_follow_their_sequences() -> None:
+    store = replace(make_store([2, 3, 1]), groups=np.array([7, -1, 8]))
+    batch = collate(store)
+    assert batch.groups is not None
+    assert batch.groups.tolist() == [-1, 7, 8]
+    assert collate(make_store([2])).groups is None
+
+
 def test_to_the_cpu_is_the_batch_itself() -> None:
     batch = collate(make_store([3, 1]))
     assert batch.to(torch.device("cpu")) is batch
@@ -106,5 +116,5 @@ def test_a_torch_loader_takes_store_plan_and_collate_as_they_are() -> None:
         collate_fn=collate,
         generator=torch.Generator(),
     )
-    labels = [batch.labels[batch.unsorted_indices].tolist() for batch in loader]
+    labels = [batch.restore(batch.labels).tolist() for batch in loader]
     assert labels == [rows.tolist() for rows in plan]

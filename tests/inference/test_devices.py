@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from seqtrain.errors import ConfigError
-from seqtrain.training.devices import available_devices, select_device
+from seqtrain.inference.devices import available_devices, select_device
 
 
 def test_auto_and_cpu_are_always_there() -> None:

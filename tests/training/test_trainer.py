@@ -13,20 +13,25 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.batching import plan_epoch
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
+from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
-from seqtrain.training.inference import predict_logits
-from seqtrain.training.loop import EpochEvent, Trainer
-from seqtrain.training.steps import StepEvent
+from seqtrain.inference.logits import predict_logits
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]
 
 
+def first_plan(trainer: Trainer) -> list[np.ndarray]:
+    objective = trainer.objective
+    return plan_epoch(objective.store.lengths, objective.config.batching, seed=0, epoch=0)
+
+
 def weights(trainer: Trainer) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    return {name: value.clone() for name, value in trainer.objective.model.state_dict().items()}
 
 
 def equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
@@ -57,8 +62,8 @@ def test_eight_examples_are_memorised(
         training={"max_epochs": 120, "lr": 0.02, "patience": None},
     )
     last = epochs(trainer)[-1]
-    assert last.train_accuracy == 1.0
-    assert last.train_loss < 0.05
+    assert last.accuracy == 1.0
+    assert last.loss < 0.05
 
 
 def test_equal_seeds_give_equal_bits_and_others_do_not(make_trainer: MakeTrainer) -> None:
@@ -69,7 +74,7 @@ def test_equal_seeds_give_equal_bits_and_others_do_not(make_trainer: MakeTrainer
     runs = []
     for seed in (0, 0, 1):
         trainer = make_trainer(seed=seed, **keys)
-        losses = [event.loss for event in trainer.events() if isinstance(event, StepEvent)]
+        losses = [event.loss for event in trainer.events() if isinstance(event, UpdateEvent)]
         runs.append((losses, weights(trainer)))
     assert runs[0][0] == runs[1][0] != runs[2][0]
     assert equal(runs[0][1], runs[1][1])
@@ -93,40 +98,40 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(
     events = []
     sums: list[float] = []
     correct = 0
-    plan = plan_epoch(trainer.train.lengths, trainer.config.batching, seed=0, epoch=0)
+    plan = first_plan(trainer)
     assert sorted(map(len, plan)) == [5, 8, 8, 8]
     steps = trainer.events()
     for rows in plan:
-        batch = collate(trainer.train.__getitems__(rows))
+        batch = collate(trainer.objective.store.__getitems__(rows))
         with torch.no_grad():
-            logits = trainer.model(batch.packed)
+            logits = trainer.objective.model(batch.packed)
         losses = functional.cross_entropy(logits, batch.labels, reduction="none")
         event = next(steps)
-        assert isinstance(event, StepEvent)
+        assert isinstance(event, UpdateEvent)
         assert event.loss == pytest.approx(float(losses.mean()), rel=1e-5)
-        assert event.tokens == int(batch.lengths.sum())
+        assert event.time_steps == int(batch.lengths.sum())
         events.append(event)
         sums += losses.tolist()
         correct += int((logits.argmax(1) == batch.labels).sum())
     epoch = next(steps)
     assert isinstance(epoch, EpochEvent)
-    assert epoch.train_loss == pytest.approx(sum(sums) / 29, rel=1e-5)
-    assert epoch.train_accuracy == correct / 29
-    assert epoch.tokens == len(trainer.train.values)
+    assert epoch.loss == pytest.approx(sum(sums) / 29, rel=1e-5)
+    assert epoch.accuracy == correct / 29
+    assert epoch.time_steps == len(trainer.objective.store.values)
     assert [event.batch for event in events] == [1, 2, 3, 4]
-    assert [event.step for event in events] == [1, 2, 3, 4] == [1, 2, 3, epoch.step]
+    assert [event.update for event in events] == [1, 2, 3, 4] == [1, 2, 3, epoch.update]
 
 
 def test_one_update_follows_the_gradient_of_the_mean_loss(make_trainer: MakeTrainer) -> None:
     keys = {"optimizer": "sgd", "lr": 0.5, "max_grad_norm": None, "label_smoothing": 0.1}
     trainer = make_trainer(training=keys)
-    rows = plan_epoch(trainer.train.lengths, trainer.config.batching, seed=0, epoch=0)[0]
-    model = deepcopy(trainer.model)
-    batch = collate(trainer.train.__getitems__(rows))
+    rows = first_plan(trainer)[0]
+    model = deepcopy(trainer.objective.model)
+    batch = collate(trainer.objective.store.__getitems__(rows))
     functional.cross_entropy(model(batch.packed), batch.labels, label_smoothing=0.1).backward()
     next(trainer.events())
     for (name, before), (_, after) in zip(
-        model.named_parameters(), trainer.model.named_parameters(), strict=True
+        model.named_parameters(), trainer.objective.model.named_parameters(), strict=True
     ):
         assert before.grad is not None
         torch.testing.assert_close(after, before - 0.5 * before.grad, msg=name)
@@ -146,7 +151,7 @@ def test_bfloat16_learns_too(make_trainer: MakeTrainer) -> None:
         training={"precision": "bfloat16", "max_epochs": 3}, model={"rnn": "rnn"}
     )
     events = epochs(trainer)
-    assert events[-1].train_loss < events[0].train_loss
+    assert events[-1].loss < events[0].loss
     assert all(value.dtype == torch.float32 for value in weights(trainer).values())
 
 
@@ -154,13 +159,13 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTra
     trainer = make_trainer(batching={"batch_size": 8, "bucketing": False})
     steps = trainer.events()
     next(steps)
-    store = trainer.train
-    rows = plan_epoch(store.lengths, trainer.config.batching, seed=0, epoch=0)[1]
+    store = trainer.objective.store
+    rows = first_plan(trainer)[1]
     guilty = store[int(rows[3])][0][-1]
-    trainer.model.embedding.weight.data[guilty, 0] = math.nan
+    trainer.objective.model.embedding.weight.data[guilty, 0] = math.nan
     lines = [str(store.lines[row]) for row in rows if guilty in store[int(row)][0]]
     assert 0 < len(lines) < len(rows)
-    before, moments = weights(trainer), deepcopy(trainer.optimizer.state_dict())
+    before, moments = weights(trainer), deepcopy(trainer.optimizer.tensors())
     with pytest.raises(RunError) as caught:
         next(steps)
     assert str(caught.value) == (
@@ -170,14 +175,13 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTra
     )
     after = weights(trainer)
     assert all(torch.equal(before[n].nan_to_num(), after[n].nan_to_num()) for n in before)
-    assert trainer.progress.step == 1
-    for index, state in trainer.optimizer.state_dict()["state"].items():
-        assert equal(state, moments["state"][index])
+    assert trainer.progress.updates == 1
+    assert equal(trainer.optimizer.tensors(), moments)
 
 
 def test_a_gradient_that_is_not_finite_stops_too(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(model={"pooling": "mean"})
-    trainer.model.head.weight.register_hook(lambda gradient: gradient * math.inf)
+    trainer.objective.model.head.weight.register_hook(lambda gradient: gradient * math.inf)
     before = weights(trainer)
     with pytest.raises(RunError, match=r"^step 1: the gradient isn't finite for train lines \d+, "):
         next(trainer.events())
@@ -190,7 +194,7 @@ def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
     unseen = StoreBuilder()
     unseen.add_ids([1], 0, 1)
     trainer = make_trainer(validation=unseen.build())
-    trainer.model.embedding.weight.data[1] = math.nan
+    trainer.objective.model.embedding.weight.data[1] = math.nan
     with pytest.raises(RunError) as caught:
         epochs(trainer)
     assert str(caught.value) == (
@@ -200,7 +204,7 @@ def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
 
 def test_many_guilty_lines_are_counted(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(batching={"batch_size": 29})
-    trainer.model.head.bias.data[0] = math.nan
+    trainer.objective.model.head.bias.data[0] = math.nan
     with pytest.raises(RunError, match=r"(\d+, ){9}\d+ and 19 more \(of a folder"):
         next(trainer.events())
 
@@ -209,9 +213,9 @@ def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
     make_trainer: MakeTrainer,
 ) -> None:
     trainer = make_trainer(batching={"max_tokens": 40})
-    trainer.model.head.register_forward_pre_hook(lambda *_: torch.empty(2**60))
-    lengths = trainer.train.lengths
-    rows = plan_epoch(lengths, trainer.config.batching, seed=0, epoch=0)[0]
+    trainer.objective.model.head.register_forward_pre_hook(lambda *_: torch.empty(2**60))
+    lengths = trainer.objective.store.lengths
+    rows = first_plan(trainer)[0]
     with pytest.raises(RunError) as caught:
         next(trainer.events())
     assert str(caught.value) == (
@@ -223,7 +227,9 @@ def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
 
 def test_other_failures_are_not_taken_for_a_lack_of_memory(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer()
-    trainer.model.head.register_forward_pre_hook(lambda *_: torch.zeros(2) @ torch.zeros(3))
+    trainer.objective.model.head.register_forward_pre_hook(
+        lambda *_: torch.zeros(2) @ torch.zeros(3)
+    )
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):
         next(trainer.events())
 
@@ -260,7 +266,7 @@ def test_without_validation_trains_own_scores_are_monitored(make_trainer: MakeTr
     trainer = make_trainer(training={"max_epochs": 3, "monitor": "loss"})
     events = epochs(trainer)
     assert events[0].validation is None
-    assert trainer.progress.best_value == -min(event.train_loss for event in events)
+    assert trainer.progress.best_value == -min(event.loss for event in events)
 
 
 def test_sorting_in_the_module_learns_the_same(
@@ -270,7 +276,9 @@ def test_sorting_in_the_module_learns_the_same(
     for sort in ("collate", "module"):
         trainer = make_trainer(batching={"batch_size": 8, "sort": sort})
         epochs(trainer)
-        logits.append(predict_logits(trainer.model, make_store(20, seed=2), torch.device("cpu")))
+        logits.append(
+            predict_logits(trainer.objective.model, make_store(20, seed=2), torch.device("cpu"))
+        )
     torch.testing.assert_close(*logits, atol=1e-4, rtol=0)
 
 
@@ -278,13 +286,13 @@ def test_predictions_come_back_in_input_order_and_leave_the_mode_alone(
     make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:
     trainer, store = make_trainer(model={"dropout": 0.5}), make_store(50, seed=3)
-    trainer.model.train()
-    logits = predict_logits(trainer.model, store, torch.device("cpu"))
-    assert trainer.model.training
-    trainer.model.eval()
+    trainer.objective.model.train()
+    logits = predict_logits(trainer.objective.model, store, torch.device("cpu"))
+    assert trainer.objective.model.training
+    trainer.objective.model.eval()
     for row in range(len(store)):
         alone = collate(store.__getitems__(np.array([row])))
-        torch.testing.assert_close(logits[row], trainer.model(alone.packed)[0].detach())
+        torch.testing.assert_close(logits[row], trainer.objective.model(alone.packed)[0].detach())
     assert predict_logits(
-        trainer.model, store.__getitems__(np.arange(0)), torch.device("cpu")
+        trainer.objective.model, store.__getitems__(np.arange(0)), torch.device("cpu")
     ).shape == (0, 3)

@@ -1,8 +1,9 @@
 """Answers before a sequence ends: after every step, and after shares of each sequence.
 
 The answer after a step is the one that the model would give had the sequence ended there. In one
-direction the states of one run hold all of them. A backward direction starts at the last step, so
-that a bidirectional model takes a run for each prefix: T (T + 1) / 2 steps for T.
+direction the states of one run hold all of them. A backward direction starts at the last step,
+convolutions see steps to come, and a series' own mean changes with each, so that such models take a
+run for each prefix: T (T + 1) / 2 steps for T.
 
 T steps of one sequence, N of all of them, C classes.
 """
@@ -13,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batching import plan_in_order_of_length
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import Batch
+from seqtrain.data.batches import map_batches
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, carried_groups, predict_logits
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.carried import CarriedStates
-from seqtrain.training.inference import EVALUATION_BATCHING, predict_logits
-from seqtrain.training.memory import memory_errors
 
 SHARES = 10
 """Shares of each sequence after which `score_prefixes` scores: tenths."""
@@ -47,7 +48,7 @@ def predict_step_logits(
     Raises:
         RunError: memory ran out.
     """
-    if model.config.bidirectional:
+    if model.looks_ahead:
         return _by_prefixes(model, store, device)
     return _by_one_run(model, store, device, carried or CarriedStates())
 
@@ -93,20 +94,28 @@ def score_prefixes(
 def _by_one_run(
     model: SequenceClassifier, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
-    """Read each sequence once; give its steps back, unpacked and in the store's order."""
+    """Read each sequence once; return its time steps' logits, in the store's order."""
+    groups = carried_groups(model, store)
+
+    def compute(batch: Batch) -> list[Tensor]:
+        start = None if groups is None else carried.starts(batch.groups, model)
+        of_steps, states = model.step_logits(batch.packed, start, batch.spellings)
+        if groups is not None:
+            carried.keep(batch.groups, states)
+        return unpacked(of_steps.float().cpu(), batch.packed.batch_sizes, batch.lengths)
+
     logits = [torch.empty(0)] * len(store)
-    groups = store.groups if model.config.initial_state == "carried" else None
-    for rows in plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups):
-        with memory_errors(store.lengths[rows], "data.max_length, or cut the sequences"):
-            batch = collate(store.__getitems__(rows)).to(device)
-            own = None if groups is None else groups[rows[batch.sorted_indices.cpu().numpy()]]
-            of_steps, states = model.step_logits(batch.packed, carried.starts(own, model))
-            carried.keep(own, states)
-            packed = of_steps.float().cpu()
-        starts = batch.packed.batch_sizes.cumsum(0) - batch.packed.batch_sizes
-        for place, row in enumerate(rows[batch.sorted_indices.tolist()]):
-            logits[row] = packed[starts[: batch.lengths[place]] + place]
+    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    for batch, found in map_batches(compute, store, plan, device):
+        for example, of_steps in zip(batch.examples, batch.restore(found), strict=True):
+            logits[example] = of_steps
     return logits
+
+
+def unpacked(packed: Tensor, batch_sizes: Tensor, lengths: Tensor) -> list[Tensor]:
+    """Return the packed values of each sequence, (N, …) -> B times (T, …), longest first."""
+    starts = batch_sizes.cumsum(0) - batch_sizes
+    return [packed[starts[:length] + row] for row, length in enumerate(lengths.tolist())]
 
 
 def _by_prefixes(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batching import (
+from seqtrain.data.plan import (
     padding_fraction,
     plan_epoch,
     plan_epoch_of_groups,

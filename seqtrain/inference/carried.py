@@ -10,7 +10,7 @@ from seqtrain.model.classifier import SequenceClassifier
 
 
 class CarriedStates:
-    """Keeps one detached state a group.
+    """Keeps one detached state per group.
 
     Legend of shapes: B rows, G groups, P parts of a state (h, and c of an LSTM), L layers,
     H hidden.

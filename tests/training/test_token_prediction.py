@@ -12,17 +12,14 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, LanguageModel
-from seqtrain.training.pretraining import (
-    PretrainEpochEvent,
-    Pretrainer,
-    PretrainStepEvent,
-    in_pieces,
-)
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.objectives import TokenPrediction, cut
+from seqtrain.training.trainer import Trainer
 
 VOCAB_SIZE = 12
 OBJECTIVES = (LanguageModel, Autoencoder)
@@ -30,14 +27,14 @@ MakeStore = Callable[..., SequenceStore]
 
 
 @pytest.fixture
-def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Pretrainer]:
+def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Trainer]:
     def run(
         objective: type[LanguageModel | Autoencoder],
         store: SequenceStore,
         validation: SequenceStore | None = None,
         model: dict[str, Any] | None = None,
         **keys: Any,
-    ) -> Pretrainer:
+    ) -> Trainer:
         config = make_config(model=model or {}, training={"schedule": "linear"})
         section = config.pretraining.model_copy(update={"dropout": 0.0, **keys})
         config = config.model_copy(update={"pretraining": section})
@@ -47,22 +44,23 @@ def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Pretrai
         classifier.initialize(seed=0)
         network = objective(classifier, config.pretraining.dropout)
         network.initialize(seed=0)
-        return Pretrainer(network, store, validation, config, torch.device("cpu"))
+        objective = TokenPrediction(network, store, validation, config, torch.device("cpu"))
+        return Trainer(objective)
 
     return run
 
 
-def epochs(pretrainer: Pretrainer) -> list[PretrainEpochEvent]:
-    return [event for event in pretrainer.events() if isinstance(event, PretrainEpochEvent)]
+def epochs(pretrainer: Trainer) -> list[EpochEvent]:
+    return [event for event in pretrainer.events() if isinstance(event, EpochEvent)]
 
 
-def weights(pretrainer: Pretrainer) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in pretrainer.model.state_dict().items()}
+def weights(pretrainer: Trainer) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in pretrainer.objective.model.state_dict().items()}
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
 def test_an_autoencoder_reconstructs_what_it_memorised(
-    rnn: str, make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+    rnn: str, make_pretrainer: Callable[..., Trainer], make_store: MakeStore
 ) -> None:
     store = make_store(10, longest=6)
     pretrainer = make_pretrainer(
@@ -73,7 +71,7 @@ def test_an_autoencoder_reconstructs_what_it_memorised(
         lr=0.01,
     )
     assert epochs(pretrainer)[-1].loss < 0.1
-    model = pretrainer.model.eval()
+    model = pretrainer.objective.model.eval()
     assert isinstance(model, Autoencoder)
     batch = collate(store)
     found = model.reconstruct(batch.packed, steps=20)
@@ -83,7 +81,7 @@ def test_an_autoencoder_reconstructs_what_it_memorised(
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_a_language_model_learns_what_follows(
-    bidirectional: bool, make_pretrainer: Callable[..., Pretrainer]
+    bidirectional: bool, make_pretrainer: Callable[..., Trainer]
 ) -> None:
     builder = StoreBuilder()
     for row in range(20):  # ids count up, so that each tells the next; the first is open
@@ -101,7 +99,7 @@ def test_a_language_model_learns_what_follows(
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_embedding_and_encoder_learn_in_place_and_the_head_stays(
     objective: type[LanguageModel | Autoencoder],
-    make_pretrainer: Callable[..., Pretrainer],
+    make_pretrainer: Callable[..., Trainer],
     make_store: MakeStore,
 ) -> None:
     pretrainer = make_pretrainer(objective, make_store(20), max_epochs=1)
@@ -115,7 +113,7 @@ def test_embedding_and_encoder_learn_in_place_and_the_head_stays(
 
 
 def test_same_seed_same_weights(
-    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+    make_pretrainer: Callable[..., Trainer], make_store: MakeStore
 ) -> None:
     runs = []
     for _ in range(2):
@@ -130,10 +128,10 @@ def test_same_seed_same_weights(
 def test_going_on_from_a_captured_state_gives_equal_bits(
     objective: type[LanguageModel | Autoencoder],
     events: int,
-    make_pretrainer: Callable[..., Pretrainer],
+    make_pretrainer: Callable[..., Trainer],
     make_store: MakeStore,
 ) -> None:
-    def make() -> Pretrainer:
+    def make() -> Trainer:
         validation = make_store(7, seed=1)
         return make_pretrainer(objective, make_store(20), validation, max_epochs=2, dropout=0.3)
 
@@ -148,10 +146,10 @@ def test_going_on_from_a_captured_state_gives_equal_bits(
 
     resumed = make()
     with torch.no_grad():
-        for parameter in resumed.model.softmax.parameters():
+        for parameter in resumed.objective.model.softmax.parameters():
             parameter.zero_()
     classifier = {name: t for name, t in state.items() if name.startswith("classifier.")}
-    resumed.model.load_state_dict(classifier, strict=False)
+    resumed.objective.model.load_state_dict(classifier, strict=False)
     torch.manual_seed(99)
     resumed.restore(tensors, values)
     assert [timeless(event) for event in resumed.events()] == complete[events:]
@@ -159,7 +157,7 @@ def test_going_on_from_a_captured_state_gives_equal_bits(
     assert all(torch.equal(value, expected[name]) for name, value in weights(resumed).items())
 
 
-def timeless(event: PretrainStepEvent | PretrainEpochEvent) -> dict[str, Any]:
+def timeless(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
     """All of an event but the time that it took."""
     return {name: value for name, value in vars(event).items() if name != "seconds"}
 
@@ -185,7 +183,7 @@ def forge(tensors: dict[str, Tensor], progress: dict[str, Any], what: str) -> No
 
 @pytest.mark.parametrize("what", ["missing", "shape", "type", "nan", "moment", "phase", "examples"])
 def test_a_forged_state_is_refused(
-    what: str, make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+    what: str, make_pretrainer: Callable[..., Trainer], make_store: MakeStore
 ) -> None:
     pretrainer = make_pretrainer(LanguageModel, make_store(20), max_epochs=1)
     next(pretrainer.events())
@@ -196,49 +194,49 @@ def test_a_forged_state_is_refused(
 
 
 def test_events_count_steps_and_hold_means_over_tokens(
-    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+    make_pretrainer: Callable[..., Trainer], make_store: MakeStore
 ) -> None:
     store, validation = make_store(20), make_store(7, seed=1)
     pretrainer = make_pretrainer(LanguageModel, store, validation, max_epochs=2, max_length=None)
     events = list(pretrainer.events())
-    steps = [event for event in events if isinstance(event, PretrainStepEvent)]
-    assert [event.step for event in steps] == list(range(1, 7))
-    assert sum(event.tokens for event in steps) == 2 * len(store.values)
+    steps = [event for event in events if isinstance(event, UpdateEvent)]
+    assert [event.update for event in steps] == list(range(1, 7))
+    assert sum(event.time_steps for event in steps) == 2 * len(store.values)
     assert steps[0].lr == pytest.approx(0.002)
-    first, last = (event for event in events if isinstance(event, PretrainEpochEvent))
-    weighted = sum(event.loss * event.tokens for event in steps[:3]) / len(store.values)
+    first, last = (event for event in events if isinstance(event, EpochEvent))
+    weighted = sum(event.loss * event.time_steps for event in steps[:3]) / len(store.values)
     assert first.loss == pytest.approx(weighted)
-    assert last.tokens == len(store.values)
-    pretrainer.model.eval()
+    assert last.time_steps == len(store.values)
+    pretrainer.objective.model.eval()
     with torch.no_grad():
-        losses = torch.cat([pretrainer.model(collate(validation).packed)])
+        losses = torch.cat([pretrainer.objective.model(collate(validation).packed)])
     assert last.validation_loss == pytest.approx(float(losses.mean()), rel=1e-5)
 
 
-def test_long_sequences_are_read_in_pieces(make_store: MakeStore) -> None:
+def test_long_sequences_are_read_cut(make_store: MakeStore) -> None:
     store = make_store(12, longest=9)
-    pieces = in_pieces(store, 4)
+    pieces = cut(store, 4)
     assert pieces.lengths.max() <= 4
     np.testing.assert_array_equal(pieces.values, store.values)
     assert set(store.offsets) <= set(pieces.offsets)
     assert len(pieces) == sum(math.ceil(length / 4) for length in store.lengths)
     spread = [np.ptp(pieces.lengths[pieces.lines == line]) for line in store.lines]
     assert max(spread) <= 1
-    assert in_pieces(store, None) is store
+    assert cut(store, None) is store
 
 
 def test_a_loss_that_is_not_finite_stops_it(
-    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+    make_pretrainer: Callable[..., Trainer], make_store: MakeStore
 ) -> None:
     pretrainer = make_pretrainer(LanguageModel, make_store(20), max_epochs=1)
     with torch.no_grad():
-        pretrainer.model.softmax.head.weight.fill_(math.nan)
+        pretrainer.objective.model.softmax.head.weight.fill_(math.nan)
     with pytest.raises(RunError, match=r"pretraining step 1: .*lower pretraining\.lr"):
         epochs(pretrainer)
 
 
 def test_memory_that_runs_out_in_scoring_names_what_to_lower(
-    make_pretrainer: Callable[..., Pretrainer], make_store: MakeStore
+    make_pretrainer: Callable[..., Trainer], make_store: MakeStore
 ) -> None:
     pretrainer = make_pretrainer(LanguageModel, make_store(9), make_store(5, seed=1))
 
@@ -246,6 +244,6 @@ def test_memory_that_runs_out_in_scoring_names_what_to_lower(
         if not module.training:
             torch.empty(2**60)
 
-    pretrainer.model.softmax.head.register_forward_pre_hook(hungry)
+    pretrainer.objective.model.softmax.head.register_forward_pre_hook(hungry)
     with pytest.raises(RunError, match=r"ran out on 5 sequences, .* lower pretraining\.max_length"):
         epochs(pretrainer)

@@ -14,7 +14,6 @@ from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
 from seqtrain.runs.saved_folder import read_folder, unlike
-from seqtrain.training.loop import Trainer
 from seqtrain.training.state import Progress, checked_progress
 
 MAY_CHANGE = (
@@ -30,7 +29,7 @@ EXACT_ON = ("torch", "threads", "cpu_capability", "native", "device", "device_na
 
 
 @dataclass(frozen=True)
-class Standing:
+class ResumePoint:
     """What a run goes on from.
 
     Attributes:
@@ -46,7 +45,7 @@ class Standing:
     warnings: list[str]
 
 
-def read_standing(run: RunDirectory, config: Config) -> Standing:
+def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     """Read what a run goes on from, and refuse one that could not come to its end.
 
     Args:
@@ -67,7 +66,7 @@ def read_standing(run: RunDirectory, config: Config) -> Standing:
     if not progress.pretraining:
         _check_epochs(progress, config)
         _check_best(progress, run)
-    return Standing(recorded, folder, checkpoint, skipped)
+    return ResumePoint(recorded, folder, checkpoint, skipped)
 
 
 def _check_epochs(progress: Progress, config: Config) -> None:
@@ -96,17 +95,6 @@ def _check_best(progress: Progress, run: RunDirectory) -> None:
 def is_best(progress: Progress) -> bool:
     """Whether it stands at the end of the best epoch, so that its model is the best."""
     return progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch
-
-
-def nothing_left(trainer: Trainer) -> str | None:
-    """Say why nothing is left to train, where it is so."""
-    settings = trainer.config.training
-    if trainer.progress.epoch >= settings.max_epochs:
-        return f"all {settings.max_epochs} epochs of training.max_epochs are done"
-    if trainer.out_of_patience:
-        since = f"no epoch was better since epoch {trainer.progress.best_epoch}"
-        return f"training.patience is {settings.patience}, and {since}"
-    return None
 
 
 def stays(path: Path) -> str:
@@ -186,7 +174,7 @@ def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
             problems += error.problems
             failed = failed or isinstance(error, RunError)
             continue
-        step = checkpoint.progress.get("step")
+        step = checkpoint.progress.get("updates")
         return folder, checkpoint, [f"{p}; going on from {folder} (step {step})" for p in problems]
     if failed:
         raise RunError(*problems)

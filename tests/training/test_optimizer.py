@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.data.batching import plan_epoch
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
 from seqtrain.data.store import StoreBuilder
 from seqtrain.model.engines import native
 from seqtrain.model.engines.native import why_not
-from seqtrain.training import sparse
-from seqtrain.training.loop import EpochEvent, Trainer
-from seqtrain.training.optimization import lr_at
-from seqtrain.training.sparse import clip_gradients
-from seqtrain.training.steps import StepEvent
+from seqtrain.training import embedding_rows
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.optimizer import clip_gradients
+from seqtrain.training.schedule import lr_at
+from seqtrain.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
 SCHEDULES = ["constant", "linear", "cosine", "plateau"]
@@ -74,10 +73,10 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer: MakeTrainer) -> N
     keys = {"schedule": "linear", "warmup": 0.25, "max_epochs": 3, "lr": 0.01}
     trainer = make_trainer(training=keys)
     events = list(trainer.events())
-    steps = [event for event in events if isinstance(event, StepEvent)]
-    total = trainer.total_steps
+    steps = [event for event in events if isinstance(event, UpdateEvent)]
+    total = trainer.total_updates
     assert len(steps) == total == 12
-    config = trainer.config.training
+    config = trainer.objective.config.training
     assert [event.lr for event in steps] == [lr_at(step, total, config) for step in range(total)]
     ends = [event for event in events if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [steps[3].lr, steps[7].lr, steps[11].lr]
@@ -100,15 +99,17 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
         model={"pooling": "attention"},
         training={"optimizer": optimizer, "weight_decay": 0.1, "max_epochs": 2},
     )
-    groups = trainer.optimizer.param_groups
+    groups = trainer.optimizer._torch.param_groups
     decaying = {id(p) for group in groups if group["weight_decay"] for p in group["params"]}
-    for name, parameter in trainer.model.named_parameters():
+    for name, parameter in trainer.objective.model.named_parameters():
         assert (id(parameter) in decaying) == ("bias" not in name), name
-    assert sum(len(group["params"]) for group in groups) == len(list(trainer.model.parameters()))
-    before = trainer.model.embedding.weight.detach().clone()
+    assert sum(len(group["params"]) for group in groups) == len(
+        list(trainer.objective.model.parameters())
+    )
+    before = trainer.objective.model.embedding.weight.detach().clone()
     for _ in trainer.events():
         pass
-    after = trainer.model.embedding.weight.detach()
+    after = trainer.objective.model.embedding.weight.detach()
     assert (after[0] == 0).all()
     assert (after[2:] != before[2:]).all()
 
@@ -127,8 +128,8 @@ def test_updates_are_those_of_torchs_plain_optimizer(
         **everything,
     )
     copy = make_trainer(train=make_store(60), **everything)
-    matrices = [p for p in copy.model.parameters() if p.ndim > 1]
-    vectors = [p for p in copy.model.parameters() if p.ndim <= 1]
+    matrices = [p for p in copy.objective.model.parameters() if p.ndim > 1]
+    vectors = [p for p in copy.objective.model.parameters() if p.ndim <= 1]
     groups = [
         {"params": matrices, "weight_decay": 0.01},
         {"params": vectors, "weight_decay": 0.0},
@@ -138,16 +139,16 @@ def test_updates_are_those_of_torchs_plain_optimizer(
         theirs = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
     else:
         theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[optimizer](groups, lr=0.05)
-    copy.model.embedding.sparse = False
-    for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, StepEvent)):
-        (rows,) = plan_epoch(copy.train.lengths, copy.config.batching, seed=0, epoch=epoch)
-        batch = collate(copy.train.__getitems__(rows))
+    copy.objective.model.embedding.sparse = False
+    for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, UpdateEvent)):
+        (rows,) = copy.plan(epoch)
+        batch = collate(copy.objective.store.__getitems__(rows))
         theirs.zero_grad()
-        functional.cross_entropy(copy.model(batch.packed), batch.labels).backward()
-        torch.nn.utils.clip_grad_norm_(copy.model.parameters(), 0.5)
+        functional.cross_entropy(copy.objective.model(batch.packed), batch.labels).backward()
+        torch.nn.utils.clip_grad_norm_(copy.objective.model.parameters(), 0.5)
         theirs.step()
     for (name, ours), expected in zip(
-        trainer.model.named_parameters(), copy.model.parameters(), strict=True
+        trainer.objective.model.named_parameters(), copy.objective.model.parameters(), strict=True
     ):
         here = slice(2, None) if name == "embedding.weight" else slice(None)
         torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
@@ -159,18 +160,18 @@ def test_a_step_leaves_the_tokens_of_other_batches_alone(
     optimizer: str, native: bool, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
-        monkeypatch.setattr(sparse, "_native_serves", lambda weight: False)
+        monkeypatch.setattr(embedding_rows, "_native_serves", lambda weight: False)
     builder = StoreBuilder()
     builder.add_ids([3, 4, 3], 0, 1)
     builder.add_ids([5], 1, 2)
     keys = {"optimizer": optimizer, "weight_decay": 0.1, "max_epochs": 3}
     trainer = make_trainer(train=builder.build(), batching={"batch_size": 1}, training=keys)
-    embedding = trainer.model.embedding.weight
+    embedding = trainer.objective.model.embedding.weight
     before = embedding.detach().clone()
     for event in trainer.events():
         after = embedding.detach().clone()
         moved = (after != before).any(1).nonzero().flatten().tolist()
-        assert not isinstance(event, StepEvent) or moved in ([3, 4], [5])
+        assert not isinstance(event, UpdateEvent) or moved in ([3, 4], [5])
         before = after
 
 
@@ -185,17 +186,17 @@ def test_sparse_updates_learn_what_dense_ones_do(
 ) -> None:
     """Batches of two short rows: most tokens are idle in most steps."""
     if not native:
-        monkeypatch.setattr(sparse, "_native_serves", lambda weight: False)
+        monkeypatch.setattr(embedding_rows, "_native_serves", lambda weight: False)
     weights = []
     for is_sparse in (True, False):
         keys = {"optimizer": optimizer, "sparse_embedding": is_sparse, "max_epochs": 6}
         trainer = make_trainer(
             train=make_store(40, longest=3), training=keys, batching={"batch_size": 2}
         )
-        start = trainer.model.embedding.weight.detach().clone()
+        start = trainer.objective.model.embedding.weight.detach().clone()
         for _ in trainer.events():
             pass
-        weights.append(trainer.model.embedding.weight.detach() - start)
+        weights.append(trainer.objective.model.embedding.weight.detach() - start)
     moved = weights[1][2:].norm()
     assert moved > 0.1
     assert (weights[0] - weights[1])[2:].norm() < 0.1 * moved
@@ -208,7 +209,7 @@ def test_native_and_torch_update_rows_alike() -> None:
     results = []
     for by_rows, idle in (
         (native.adam_rows, native.adam_idle),
-        (sparse._adam_rows, sparse._adam_idle),
+        (embedding_rows.torch_adam_rows, embedding_rows.torch_adam_idle),
     ):
         weight, mean, square = (torch.full((9, 5), value) for value in (1.0, 0.1, 0.2))
         state = {"exp_avg": mean, "exp_avg_sq": square, "up_to_date": torch.arange(9) % 3}

@@ -1,15 +1,16 @@
-"""From rows to a batch: sort by length and pack. The only place where sequences are sorted.
+"""A batch: sequences sorted by length and packed, and the way back to the order they came in.
 
 By default `collate` does both, straight from the flat store. With `batching.sort: module` it pads
-rows in the order they came in, and the classifier calls `sort_and_pack`.
+sequences in the order they came in, and the classifier calls `sort_and_pack`.
 
-B batch, T longest length, N steps of all sequences, C channels.
+B batch, T longest length, N packed time steps, C channels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,30 +19,40 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqtrain.data.lengths import check_lengths
+from seqtrain.data.spellings import Spellings, spellings
 from seqtrain.data.store import Ints, SequenceStore
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences as the classifier takes them, with lengths and labels row by row.
+    """Sequences as the classifier takes them, with lengths, labels and groups row by row.
 
     Attributes:
         inputs: packed, longest sequence first; or padded with 0, in the order they came in.
-        lengths: steps of each sequence, on the CPU.
+        lengths: time steps of each sequence, on the CPU.
         labels: class index of each sequence, -1 where unknown.
-        sorted_indices: for each row of the batch, its place in the order it came in.
-        unsorted_indices: for each row as it came in, its place in the batch.
+        groups: number of the group of each sequence, -1: alone; None where the store has none.
+        sorted_indices: for each row of the batch, its place in the order it came in; on the CPU.
+        unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
+        examples: row numbers in the store, in the order they came in.
+        spellings: of the words that the vocabulary lacks, laid out as the inputs; None where
+            spelling doesn't count.
 
     Shape:
         inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
-        lengths, labels, sorted_indices, unsorted_indices: (B,) int64.
+        All others: (B,) int64.
     """
 
     inputs: PackedSequence | Tensor
     lengths: Tensor
     labels: Tensor
+    groups: Ints | None
     sorted_indices: Tensor
     unsorted_indices: Tensor
+    examples: Ints
+    spellings: Spellings | None = None
 
     @property
     def packed(self) -> PackedSequence:
@@ -57,8 +68,24 @@ class Batch:
             return pad_packed_sequence(self.inputs, batch_first=True)[0]
         return self.inputs
 
+    @overload
+    def restore(self, results: Tensor) -> Tensor: ...
+
+    @overload
+    def restore(self, results: Sequence[Result]) -> list[Result]: ...
+
+    def restore(self, results: Tensor | Sequence[Result]) -> Tensor | list[Result]:
+        """Put results, row by row of the batch, back into the order of `examples`.
+
+        Shape:
+            results: (B, …), on any device; or a list of B. Returns the same.
+        """
+        if isinstance(results, Tensor):
+            return results[self.unsorted_indices]
+        return [results[row] for row in self.unsorted_indices.tolist()]
+
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device; lengths stay on the CPU. Copies to CUDA overlap."""
+        """Return the batch with inputs and labels on a device. Copies to CUDA overlap."""
         if device.type == "cpu":
             return self
         pin = device.type == "cuda"
@@ -71,36 +98,46 @@ class Batch:
             inputs = PackedSequence(move(self.inputs.data), self.inputs.batch_sizes)
         else:
             inputs = move(self.inputs)
-        moved = (move(t) for t in (self.labels, self.sorted_indices, self.unsorted_indices))
-        return Batch(inputs, self.lengths, *moved)
+        spelled = None if self.spellings is None else self.spellings.to(device)
+        return replace(self, inputs=inputs, labels=move(self.labels), spellings=spelled)
 
 
 def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
-    """Put the rows of one batch together.
+    """Put the sequences of one batch together.
 
     Args:
-        rows: at least one sequence, as `store.__getitems__(rows)` returns them; so
+        rows: at least one sequence, as `store.__getitems__(examples)` returns them; so
             `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
         sort: collate (here, by length, stable, longest first, and packed) or module (padded as they
             come, for the classifier to sort).
 
     Returns:
-        The batch, on the CPU.
+        The batch, on the CPU; its examples are counted from 0.
     """
+    inputs: PackedSequence | Tensor
+    spelled = rows.spellings
     if sort == "module":
         order = np.arange(len(rows))
-        inputs: PackedSequence | Tensor = _pad(rows)
+        inputs = _pad(rows.values, rows.lengths)
+        numbers = None if spelled is None else _pad(spelled, rows.lengths, fill=-1)
     else:
         order = np.argsort(-rows.lengths, kind="stable")
-        inputs = _pack(rows.values, rows.offsets[:-1][order], rows.lengths[order])
+        starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
+        inputs = _pack(rows.values, starts, lengths)
+        numbers = None if spelled is None else _pack(spelled, starts, lengths).data
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return Batch(
         inputs=inputs,
         lengths=torch.from_numpy(rows.lengths[order]),
         labels=torch.from_numpy(rows.labels[order]),
+        groups=None if rows.groups is None else rows.groups[order],
         sorted_indices=torch.from_numpy(order),
         unsorted_indices=torch.from_numpy(place),
+        examples=np.arange(len(order)),
+        spellings=None
+        if numbers is None or rows.words is None
+        else spellings(numbers.numpy(), rows.words),
     )
 
 
@@ -131,12 +168,12 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
     return packed, sorted_indices, sorted_indices.argsort()
 
 
-def _pad(rows: SequenceStore) -> Tensor:
-    """Write sequences into rows of zeros."""
-    valid = np.arange(rows.lengths.max()) < rows.lengths[:, None]
-    dtype = rows.values.dtype if rows.values.ndim > 1 else np.int64
-    padded = np.zeros((*valid.shape, *rows.values.shape[1:]), dtype)
-    padded[valid] = rows.values
+def _pad(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> Tensor:
+    """Write sequences, side by side, into padded rows."""
+    valid = np.arange(lengths.max()) < lengths[:, None]
+    dtype = values.dtype if values.ndim > 1 else np.int64
+    padded = np.full((*valid.shape, *values.shape[1:]), fill, dtype)
+    padded[valid] = values
     return torch.from_numpy(padded)
 
 

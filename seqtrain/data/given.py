@@ -1,0 +1,93 @@
+"""Sequences given from Python: checked as strictly as the rows of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqtrain.data.examples import BadRow, Features, Sequence
+from seqtrain.data.readers.sequences import features_from_array
+
+EXPECTED = {
+    "features": "an array of shape (T, C)",
+    "tokens": "a list of symbols",
+    "text": "a string",
+}
+
+
+def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
+    """Return a sequence as a reader would yield it.
+
+    Args:
+        sequence: a string (kind text), a list of symbols (tokens), or an array, tensor or list of
+            shape (T, C) (features), of one channel also (T,).
+        kind: text, tokens or features.
+        channels: values per time step (features).
+
+    Raises:
+        BadRow: it is of another kind, or holds what is no number of float32.
+    """
+    if kind == "text" and isinstance(sequence, str):
+        return sequence
+    if kind == "tokens" and isinstance(sequence, list | tuple):
+        return _symbols(sequence)
+    vectors = _array(sequence) if kind == "features" else None
+    if vectors is not None and vectors.ndim == 1 and channels == 1:
+        vectors = vectors[:, None]
+    if vectors is None or vectors.ndim != 2:
+        raise BadRow(f"found {type(sequence).__name__}; this model expects {EXPECTED[kind]}")
+    return _features(vectors)
+
+
+def _symbols(symbols: Iterable[Any]) -> list[str]:
+    try:
+        return [str(symbol) for symbol in symbols]
+    except ValueError:
+        raise BadRow("found an integer of thousands of digits as a symbol") from None
+
+
+def _array(sequence: Any) -> npt.NDArray[Any] | None:
+    """Return an array of any type; None where the value is none.
+
+    Raises:
+        BadRow: numpy would drop a part of it without a word, or can't take it.
+    """
+    if isinstance(sequence, torch.Tensor):
+        if sequence.requires_grad:
+            raise BadRow("found a tensor that requires gradients; give tensor.detach()")
+        if sequence.is_complex():
+            raise BadRow("found complex numbers; expected real ones")
+        return np.asarray(sequence.to_dense().double().cpu())
+    if isinstance(sequence, np.ma.MaskedArray):
+        raise BadRow("found a masked array; give array.filled(nan), which marks missing values")
+    try:
+        return np.asarray(sequence)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _features(vectors: npt.NDArray[Any]) -> Features:
+    """Convert numbers to float32.
+
+    Raises:
+        BadRow: they are complex, dates, texts, infinite, or too large.
+    """
+    if vectors.dtype.kind == "c":
+        raise BadRow("found complex numbers; expected real ones")
+    if vectors.dtype.kind == "O":
+        odd = next((v for v in vectors.flat if isinstance(v, str | bytes | complex)), None)
+        if odd is not None:
+            raise BadRow(f"found a value of type {type(odd).__name__}; expected numbers")
+        try:
+            vectors = vectors.astype(np.float64)
+        except OverflowError:
+            raise BadRow("a number is too large for float32") from None
+        except (TypeError, ValueError):
+            raise BadRow("found values that are no numbers") from None
+    if vectors.dtype.kind not in "biuf":
+        raise BadRow(f"found values of type {vectors.dtype}; expected numbers")
+    return features_from_array(vectors)

@@ -1,0 +1,204 @@
+"""Logits and scores of a whole store, batched by length, in the order of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.batches import map_batches
+from seqtrain.data.plan import plan_in_order_of_length
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.metrics import Scores, score
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.interface import ProjectedTable
+from seqtrain.model.ngrams import joint
+from seqtrain.model.randomness import Noise
+
+Answer: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
+"""From the logits of each part, (B, C), to those of one answer."""
+EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
+PARTS = ("recurrent", "ngrams")
+"""Names of a model's parts, in the order of their logits."""
+TOKENS_A_ROW = 4
+"""Tokens to classify for each token of the vocabulary, from which on it pays to project them all
+beforehand: the distinct tokens of a batch are about a quarter of it."""
+
+
+def classify(
+    model: SequenceClassifier,
+    batch: Batch,
+    carried: CarriedStates | None = None,
+    *,
+    vocabulary: ProjectedTable | None = None,
+    bptt: int | None = None,
+    noise: Noise | None = None,
+) -> list[Tensor]:
+    """Return the logits of a batch, each sequence from the state that its group ended in.
+
+    Args:
+        model: on the batch's device.
+        batch: no two sequences of one group.
+        carried: where groups begin, and then where they end; None: every sequence stands alone.
+        vocabulary: `model.project_vocabulary()`, or None.
+        bptt: time steps that gradients reach back at most; None: all.
+        noise: of the update; None: evaluation.
+
+    Shape:
+        Returns: (B, C) of each part of the model, row by row of the batch; `joint` makes one
+        answer of them.
+    """
+    start = None if carried is None else carried.starts(batch.groups, model)
+    parts, states = model.carry_parts(
+        batch.inputs,
+        batch.lengths,
+        start,
+        vocabulary=vocabulary,
+        bptt=bptt,
+        spellings=batch.spellings,
+        noise=noise,
+    )
+    if carried is not None:
+        carried.keep(batch.groups, states)
+    return parts
+
+
+@torch.inference_mode()
+def predict_logits(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    batching: BatchingConfig = EVALUATION_BATCHING,
+    carried: CarriedStates | None = None,
+    before_batch: Callable[[], None] = lambda: None,
+    answer: Answer = joint,
+) -> Tensor:
+    """Return the logits of every sequence, those of like length computed together.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        device: where to compute.
+        batching: how many go together.
+        carried: where groups begin, and then where they ended (initial_state carried); None: all
+            begin anew.
+        before_batch: is called before each batch; what it raises ends the work.
+        answer: makes one answer of the model's parts.
+
+    Raises:
+        RunError: memory ran out.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
+    groups = carried_groups(model, store)
+    carried = None if groups is None else carried or CarriedStates()
+    plan = plan_in_order_of_length(store.lengths, batching, groups)
+    pays = len(store.values) >= TOKENS_A_ROW * model.input_size
+    vocabulary = model.project_vocabulary() if pays else None
+    put_together = partial(collate, sort=batching.sort)
+    return logits_of_batches(
+        model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
+    )
+
+
+def carried_groups(model: SequenceClassifier, store: SequenceStore) -> Ints | None:
+    """Return the group of each sequence where the model carries states between them, else None."""
+    return store.groups if model.config.initial_state == "carried" else None
+
+
+@torch.inference_mode()
+def logits_of_batches(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    plan: Iterable[Ints],
+    device: torch.device,
+    vocabulary: ProjectedTable | None = None,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    carried: CarriedStates | None = None,
+    before_batch: Callable[[], None] = lambda: None,
+    answer: Answer = joint,
+) -> Tensor:
+    """Return the logits of every sequence, batched as a plan says.
+
+    Args:
+        model: on the device; switched to evaluation meanwhile.
+        store: the sequences.
+        plan: rows of the store for each batch, each row once.
+        device: where to compute.
+        vocabulary: `model.project_vocabulary()`, or None.
+        collate: puts sequences together.
+        carried: as for `predict_logits`, each row in a later batch than the row before it in its
+            group; None: every row stands alone.
+        before_batch: as for `predict_logits`.
+        answer: as for `predict_logits`.
+
+    Raises:
+        RunError: memory ran out.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+    """
+
+    def compute(batch: Batch) -> Tensor:
+        return answer(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
+
+    was_training = model.training
+    model.eval()
+    logits = torch.empty(len(store), model.head.out_features, dtype=torch.float32, device="cpu")
+    try:
+        for batch, found in map_batches(
+            compute, store, plan, device, collate=collate, before_batch=before_batch
+        ):
+            logits[torch.from_numpy(batch.examples)] = batch.restore(found)
+    finally:
+        model.train(was_training)
+    return logits
+
+
+def score_store(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    names: Sequence[str],
+    device: torch.device,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Scores:
+    """Score a model on labelled sequences.
+
+    Args:
+        model: on the device.
+        store: the sequences.
+        names: label of each class index.
+        device: where to compute.
+        before_batch: is called before each batch; what it raises ends the work.
+
+    Raises:
+        RunError: memory ran out.
+    """
+    logits = predict_logits(model, store, device, before_batch=before_batch)
+    return score(logits, torch.tensor(store.labels), torch.tensor(store.lengths), names)
+
+
+def score_parts(
+    model: SequenceClassifier, store: SequenceStore, names: Sequence[str], device: torch.device
+) -> dict[str, Scores]:
+    """Score each part of a model alone, by name; nothing where it has but one.
+
+    Arguments and errors are those of `score_store`.
+    """
+    if model.ngrams is None:
+        return {}
+    labels, lengths = torch.tensor(store.labels), torch.tensor(store.lengths)
+    return {
+        name: score(
+            predict_logits(model, store, device, answer=itemgetter(place)), labels, lengths, names
+        )
+        for place, name in enumerate(PARTS)
+    }

@@ -1,0 +1,143 @@
+"""An optimizer's rule on some rows of an embedding: updates, and idle updates made up for.
+
+Dense Adam also moves the rows that a batch doesn't touch: they go on by their momentum, which
+fades. Here a row makes up for such idle updates at once, in closed form: learning rate and bias
+corrections count as constant meanwhile. So this learns as dense Adam does, unlike
+torch.optim.SparseAdam, which leaves idle rows where they are.
+
+V rows of the embedding, U touched ones, E size of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqtrain.model.engines import native
+
+ALIKE = 1e-6
+"""Factors of a geometric series nearer than this count as equal."""
+
+
+def new_state(weight: Tensor, names: tuple[str, ...]) -> dict[str, Tensor]:
+    """Return the state of rows that were never touched: moments of zeros.
+
+    Args:
+        weight: the embedding's, (V, E).
+        names: of the moments.
+    """
+    return {
+        "step": torch.zeros((), dtype=torch.float32),
+        "up_to_date": torch.zeros(len(weight), dtype=torch.int64, device=weight.device),
+        **{name: torch.zeros_like(weight) for name in names},
+    }
+
+
+def rows_of(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
+    """Return copies of some rows of a weight and of its state, by name."""
+    parts = {name: values[rows] if values.ndim else values for name, values in state.items()}
+    return {"weight": weight[rows], **parts}
+
+
+@torch.no_grad()
+def adam_rows(
+    weight: Tensor, state: Mapping[str, Tensor], rows: Tensor, gradient: Tensor, **settings: Any
+) -> None:
+    """Take a step of AdamW on some rows; arguments as for `native.adam_rows`."""
+    rule = native.adam_rows if _native_serves(weight) else torch_adam_rows
+    rule(weight, state, rows, gradient, **settings)
+
+
+@torch.no_grad()
+def adam_idle(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor, **settings: Any) -> None:
+    """Make up for idle steps of AdamW; arguments as for `native.adam_idle`."""
+    rule = native.adam_idle if _native_serves(weight) else torch_adam_idle
+    rule(weight, state, rows, **settings)
+
+
+def _native_serves(weight: Tensor) -> bool:
+    return weight.device.type == "cpu" and weight.dtype == torch.float32 and not native.why_not()
+
+
+def torch_adam_rows(
+    weight: Tensor,
+    state: Mapping[str, Tensor],
+    rows: Tensor,
+    gradient: Tensor,
+    *,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> None:
+    """Do what `native.adam_rows` does with torch's operations."""
+    step = int(state["step"])
+    mean = state["exp_avg"][rows].lerp_(gradient, 1 - betas[0])
+    square = state["exp_avg_sq"][rows].mul_(betas[1])
+    square.addcmul_(gradient, gradient, value=1 - betas[1])
+    spread = (square / (1 - betas[1] ** step)).sqrt_().add_(eps)
+    moved = weight[rows] * (1 - lr * weight_decay)
+    weight[rows] = moved.addcdiv_(mean, spread, value=-lr / (1 - betas[0] ** step))
+    state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
+    state["up_to_date"][rows] = step
+
+
+def torch_adam_idle(
+    weight: Tensor,
+    state: Mapping[str, Tensor],
+    rows: Tensor,
+    *,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> None:
+    """Do what `native.adam_idle` does with torch's operations; why, stands in rows.h."""
+    step = int(state["step"])
+    idle = (step - state["up_to_date"][rows]).double().unsqueeze(1)
+    ratio, kept = betas[0] / betas[1] ** 0.5, 1 - lr * weight_decay
+    fading = ratio**idle
+    if abs(kept - ratio) < ALIKE:
+        series = idle * fading
+    else:
+        series = ratio * (kept**idle - fading) / (kept - ratio)
+    moves = (series * lr / (1 - betas[0] ** step)).to(weight.dtype)
+    mean, square = state["exp_avg"][rows], state["exp_avg_sq"][rows]
+    spread = (square / (1 - betas[1] ** step)).sqrt_().add_(eps)
+    weight[rows] = weight[rows] * (kept**idle).to(weight.dtype) - moves * mean / spread
+    state["exp_avg"][rows] = mean * (betas[0] ** idle).to(weight.dtype)
+    state["exp_avg_sq"][rows] = square * (betas[1] ** idle).to(weight.dtype)
+    state["up_to_date"][rows] = step
+
+
+@torch.no_grad()
+def sgd_rows(
+    weight: Tensor,
+    state: Mapping[str, Tensor],
+    rows: Tensor,
+    gradient: Tensor,
+    *,
+    lr: float,
+    momentum: float,
+) -> None:
+    """Take a step of SGD with momentum on some rows."""
+    velocity = state["momentum_buffer"][rows].mul_(momentum).add_(gradient)
+    weight.index_add_(0, rows, velocity, alpha=-lr)
+    state["momentum_buffer"][rows] = velocity
+    state["up_to_date"][rows] = int(state["step"])
+
+
+@torch.no_grad()
+def sgd_idle(
+    weight: Tensor, state: Mapping[str, Tensor], rows: Tensor, *, lr: float, momentum: float
+) -> None:
+    """Make up for idle steps, each of which moves on by the velocity that is left."""
+    step = int(state["step"])
+    fading = momentum ** (step - state["up_to_date"][rows]).unsqueeze(1)
+    velocity = state["momentum_buffer"][rows]
+    weight.index_add_(0, rows, velocity * (momentum * (1 - fading) / (1 - momentum)), alpha=-lr)
+    state["momentum_buffer"][rows] = velocity * fading
+    state["up_to_date"][rows] = step

@@ -1,0 +1,71 @@
+"""What the trainer reports: updates, and the ends of epochs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from seqtrain.inference.metrics import Scores
+
+
+@dataclass(frozen=True)
+class UpdateEvent:
+    """One update was made.
+
+    Attributes:
+        pretraining: whether it belongs to pretraining.
+        epoch: its number, from 1.
+        update: updates made, this one included.
+        batch, num_batches: batches done in this epoch, and how many it has.
+        loss: mean over the batch's examples (in pretraining over predicted tokens), in nats.
+        lr: learning rate of this update.
+        time_steps: of the batch's sequences, padding left out.
+    """
+
+    pretraining: bool
+    epoch: int
+    update: int
+    batch: int
+    num_batches: int
+    loss: float
+    lr: float
+    time_steps: int
+
+
+@dataclass(frozen=True)
+class EpochEvent:
+    """One pass over the sequences to learn from is over, and validation is scored.
+
+    Attributes:
+        pretraining: whether it belongs to pretraining.
+        epoch: its number, from 1.
+        update: updates made so far.
+        loss: mean over examples (in pretraining over predicted tokens) as they were learned,
+            dropout on, in nats.
+        accuracy: of examples as they were learned; nothing is meant by it in pretraining.
+        validation_loss: the loss of the validation split, dropout off, where there is one.
+        validation: its scores, where there is one; None in pretraining.
+        lr: learning rate of the last update.
+        seconds: time spent learning, evaluation left out.
+        time_steps: learned from, padding left out.
+        padding_fraction: share of padding in the padded form of the batches, in [0, 1).
+        is_best: whether the monitored value is the best so far; never in pretraining.
+    """
+
+    pretraining: bool
+    epoch: int
+    update: int
+    loss: float
+    accuracy: float
+    validation_loss: float | None
+    validation: Scores | None
+    lr: float
+    seconds: float
+    time_steps: int
+    padding_fraction: float
+    is_best: bool
+
+
+def perplexity(loss: float) -> float:
+    """Return the perplexity of a mean loss in nats; at most 1e304, for larger ones overflow."""
+    return math.exp(min(loss, 700.0))

@@ -1,0 +1,308 @@
+"""What is learned: labels of sequences, or before that, tokens of sequences without labels.
+
+An objective gives the losses of a batch, the scores of a split, and its own state. Everything else
+about training is the trainer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqtrain.config.schema import Config, TrainingConfig
+from seqtrain.data.augmentation import augmented
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.batches import map_batches
+from seqtrain.data.plan import plan_in_order_of_length
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.carried import CarriedStates
+from seqtrain.inference.logits import EVALUATION_BATCHING, carried_groups, classify, score_store
+from seqtrain.inference.metrics import Scores
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.ngrams import joint
+from seqtrain.model.randomness import Noise
+from seqtrain.training.loss import class_weights, example_losses
+from seqtrain.training.state import check_tensor
+
+OWN = "pretraining."
+"""Before the name of a captured tensor of the model that isn't the classifier's."""
+
+
+class Losses(NamedTuple):
+    """The loss of each example (or predicted token) in nats, and how many were answered rightly.
+
+    Shape:
+        each: (B,), row by row of the batch, or one per prediction. correct: ().
+    """
+
+    each: Tensor
+    correct: Tensor
+
+
+class Objective(Protocol):
+    """What a trainer asks of what it trains.
+
+    Attributes:
+        model: what learns, on the device.
+        device: where to compute.
+        store: the sequences to learn from.
+        groups: group of each of them, where states are carried on in groups; else None.
+        config: the whole config; seed and batching are the trainer's.
+        settings: how to train.
+        pretraining: whether it comes before training.
+        key: the config's section where its learning rate stands.
+        lower: keys to lower where memory runs out.
+    """
+
+    model: SequenceClassifier | PretrainingModel
+    device: torch.device
+    store: SequenceStore
+    groups: Ints | None
+    config: Config
+    settings: TrainingConfig
+    pretraining: bool
+    key: str
+    lower: str
+
+    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
+        """Put the sequences of a batch together; it has this number in its epoch, both from 0."""
+
+    def losses(self, batch: Batch, noise: Noise) -> Losses:
+        """Return the losses of a batch, with the random numbers of the update."""
+
+    def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
+        """Return the mean loss of the validation split and its scores, where there are any."""
+
+    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
+        """Return the value of an epoch, greater is better; None: every epoch is as good."""
+
+    def suspects(self, batch: Batch, losses: Tensor) -> Ints | None:
+        """Return the lines of the examples whose losses aren't finite; all, or None: unknown."""
+
+    def begin_epoch(self) -> None:
+        """Forget what was carried through the epoch before."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return its own state, by name."""
+
+    def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
+        """Put back its own state.
+
+        Args:
+            tensors: what `tensors` returned, among others.
+            learned: examples of the epoch under way that were learned from.
+
+        Raises:
+            ValueError: it doesn't fit.
+        """
+
+
+class Classification:
+    """A classifier learns the labels of sequences; attributes as `Objective` says.
+
+    Args:
+        model: on the device.
+        train: what to learn from.
+        validation: what to monitor, or None (then train's own running scores are monitored).
+        names: label of each class index.
+        config: the whole config.
+        device: where to compute.
+
+    Raises:
+        ConfigError: class weights name a label that train lacks, or leave one out.
+    """
+
+    pretraining = False
+    key = "training"
+
+    def __init__(
+        self,
+        model: SequenceClassifier,
+        train: SequenceStore,
+        validation: SequenceStore | None,
+        names: Sequence[str],
+        config: Config,
+        device: torch.device,
+    ) -> None:
+        self.model: SequenceClassifier | PretrainingModel = model
+        self.classifier = model
+        self.store = train
+        self.validation = validation
+        self.names = names
+        self.config = config
+        self.settings = config.training
+        self.device = device
+        self.groups = carried_groups(model, train)
+        self.carried = CarriedStates()
+        size = "batch_size" if config.batching.max_tokens is None else "max_tokens"
+        self.lower = f"batching.{size}, data.max_length or model.hidden_size"
+        weights = class_weights(config.training, train.labels, names)
+        self.class_weights = None if weights is None else weights.to(device)
+
+    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
+        """Put the sequences of a batch together, changed as training.augment has it."""
+        amounts, config = self.settings.augment, self.config
+        if amounts is not None:
+            width = rows.values.shape[1]
+            rows = augmented(
+                rows,
+                shift=amounts.get("shift", 0.0),
+                slice=amounts.get("slice", 0.0),
+                channels=width // 2 if config.data.missing == "mask" else width,
+                seed=config.seed,
+                epoch=epoch,
+                batch=number,
+            )
+        return collate(rows, config.batching.sort)
+
+    def losses(self, batch: Batch, noise: Noise) -> Losses:
+        """Return the cross-entropy of each example, row by row of the batch; of all parts' sum."""
+        carried = None if self.groups is None else self.carried
+        parts = classify(self.classifier, batch, carried, bptt=self.settings.bptt, noise=noise)
+        each = torch.stack(
+            [example_losses(p, batch.labels, self.class_weights, self.settings) for p in parts]
+        )
+        return Losses(each.sum(0), (joint(parts).argmax(1) == batch.labels).sum())
+
+    def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
+        """Score the validation split."""
+        if self.validation is None:
+            return None, None
+        scores = score_store(
+            self.classifier, self.validation, self.names, self.device, before_batch
+        )
+        return scores.loss, scores
+
+    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
+        """Return validation's monitored value; without validation train's own."""
+        if scores is not None:
+            return scores.monitored(self.settings.monitor)
+        return -loss if self.settings.monitor == "loss" else accuracy
+
+    def suspects(self, batch: Batch, losses: Tensor) -> Ints | None:
+        """Return the lines whose own loss isn't finite, or those of the whole batch."""
+        bad = ~torch.isfinite(batch.restore(losses.detach().cpu())).numpy()
+        return self.store.lines[batch.examples[bad] if bad.any() else batch.examples]
+
+    def begin_epoch(self) -> None:
+        """Every group starts from zeros."""
+        self.carried.forget()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the states that groups ended in."""
+        return self.carried.tensors()
+
+    def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
+        """Put back the states that groups ended in: of every group learned from, and no other."""
+        self.carried.load(tensors, self.classifier)
+        groups = np.zeros(0, np.int64) if self.groups is None else self.groups[learned]
+        begun = set(groups[groups >= 0].tolist())
+        if set(tensors.get("carried.groups", torch.zeros(0, device="cpu")).tolist()) != begun:
+            raise ValueError("carried.groups: not those of the epoch so far")
+
+
+class TokenPrediction:
+    """A language model or an autoencoder learns sequences without labels, and so the encoder.
+
+    Args:
+        model: on the device.
+        store: what to learn from; labels and groups aren't looked at.
+        validation: what to score after each epoch, or None.
+        config: the whole config; optimizer, schedule, clipping and batches are those of training,
+            learning rate and epochs those of the section pretraining.
+        device: where to compute.
+    """
+
+    pretraining = True
+    key = "pretraining"
+    lower = "pretraining.max_length, batching.batch_size or model.hidden_size"
+
+    def __init__(
+        self,
+        model: PretrainingModel,
+        store: SequenceStore,
+        validation: SequenceStore | None,
+        config: Config,
+        device: torch.device,
+    ) -> None:
+        settings = config.pretraining
+        self.model: SequenceClassifier | PretrainingModel = model
+        self.predictor = model
+        self.store = cut(store, settings.max_length)
+        self.validation = None if validation is None else cut(validation, settings.max_length)
+        self.config = config
+        self.settings = config.training.model_copy(
+            update={"lr": settings.lr, "max_epochs": settings.max_epochs, "patience": None}
+        )
+        self.device = device
+        self.groups: Ints | None = None
+
+    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
+        """Put the sequences of a batch together."""
+        return collate(rows)
+
+    def losses(self, batch: Batch, noise: Noise) -> Losses:
+        """Return the loss of each prediction; none of them counts as an answer."""
+        each: Tensor = self.predictor(batch.packed, noise)
+        return Losses(each, each.new_zeros(()))
+
+    @torch.no_grad()
+    def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
+        """Return the mean loss over all predictions of the validation split."""
+        if self.validation is None:
+            return None, None
+        self.model.eval()
+        total, count = 0.0, 0
+        for _, losses in map_batches(
+            lambda batch: self.predictor(batch.packed),
+            self.validation,
+            plan_in_order_of_length(self.validation.lengths, EVALUATION_BATCHING),
+            self.device,
+            lower=self.lower,
+            before_batch=before_batch,
+        ):
+            total, count = total + float(losses.sum()), count + len(losses)
+        return total / count, None
+
+    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
+        """Return None: the last epoch is taken."""
+        return None
+
+    def suspects(self, batch: Batch, losses: Tensor) -> Ints | None:
+        """Return None: sequences come from several files."""
+        return None
+
+    def begin_epoch(self) -> None:
+        """Nothing is carried."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the weights that aren't the classifier's."""
+        return {OWN + name: tensor for name, tensor in self.predictor.own_state().items()}
+
+    def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
+        """Put back the weights that aren't the classifier's."""
+        for name, tensor in self.tensors().items():
+            if name not in tensors:
+                raise ValueError(f"{name}: missing")
+            check_tensor(name, tensors[name], tensor.shape, tensor.dtype)
+            tensor.copy_(tensors[name])
+
+
+def cut(store: SequenceStore, steps: int | None) -> SequenceStore:
+    """Cut each sequence into sequences of at most `steps` time steps, about equally long.
+
+    None: as they are.
+    """
+    if steps is None:
+        return store
+    parts = -(-store.lengths // steps)
+    row = np.arange(len(store)).repeat(parts)
+    number = np.arange(len(row)) - (parts.cumsum() - parts)[row]
+    starts = store.offsets[row] + number * store.lengths[row] // parts[row]
+    offsets = np.append(starts, store.offsets[-1])
+    return SequenceStore(store.values, offsets, store.labels[row], store.lines[row])

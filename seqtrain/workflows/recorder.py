@@ -1,0 +1,267 @@
+"""What a run leaves behind: metrics, checkpoints, the best model; and when each is written."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from dataclasses import asdict
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import torch
+
+from seqtrain.config import render_config
+from seqtrain.errors import Interrupted, RunError
+from seqtrain.inference.metrics import Scores
+from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.engines.choice import choose_engine
+from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
+from seqtrain.runs.files import write_folder
+from seqtrain.runs.model_folder import model_files
+from seqtrain.runs.pretrained_folder import pretrained_files
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
+from seqtrain.signals import StopSignals
+from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
+from seqtrain.workflows.environment import environment, peak_memory
+from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
+from seqtrain.workflows.resume_point import is_best, stays
+from seqtrain.workflows.run_state import RunState
+
+UPDATES_PER_LINE = 50
+"""Updates between two "step" lines of metrics.jsonl."""
+
+
+class Recorder:
+    """Writes a run's files as it goes on, and tells the listener.
+
+    A checkpoint (last/) is written at the start, after each epoch, where training.checkpoint_every
+    asks for it, and where a signal stops the run; the best model (best/) after the checkpoint of
+    its epoch. Every saved model is settled, and finite.
+
+    Args:
+        run: its directory, locked.
+        state: what is recorded.
+        listener: is called with every event.
+    """
+
+    def __init__(self, run: RunDirectory, state: RunState, listener: Listener) -> None:
+        self.run = run
+        self.state = state
+        self.listener = listener
+        engine = choose_engine(state.config.model, state.device)
+        self.engine = {"engine": engine.name, "engine_reason": engine.reason}
+        self.saved_at = time.monotonic()
+
+    def begin(self, *, force: bool) -> None:
+        """Write a new run's first files; the config comes last, when the run can be resumed.
+
+        Args:
+            force: whether an earlier run in its place may be replaced.
+        """
+        self.run.clear(force=force)
+        self.run.write_json(ENVIRONMENT, environment(self.state.data, self.state.device))
+        self.save_last()
+        self.run.write(CONFIG, render_config(self.state.config).encode())
+
+    def go_on(self) -> None:
+        """Bring the directory to where the run goes on from."""
+        self.state.warnings += map(stays, self.run.remove_strays())
+        self.run.cut_metrics(self.state.metrics_length)
+        self._save_best_if_due()
+        if not self.state.nothing_left:
+            self.run.write(CONFIG, render_config(self.state.config).encode())
+
+    def start(self) -> None:
+        """Tell the listener what begins, or goes on."""
+        state, progress = self.state, self.state.learner.progress
+        self.listener(
+            StartEvent(
+                run=self.run.path,
+                config=state.config,
+                device=str(state.device),
+                **self.engine,
+                parameters=sum(p.numel() for p in state.model.network.parameters()),
+                resumed_at=progress.updates,
+                nothing_left=state.nothing_left,
+                pretraining=progress.pretraining,
+                warnings=state.warnings,
+            )
+        )
+
+    def record(self, event: UpdateEvent | EpochEvent) -> None:
+        """Write down an event, save where it is due, and tell the listener."""
+        if isinstance(event, UpdateEvent):
+            if event.update % UPDATES_PER_LINE == 0 and not event.pretraining:
+                self._append(update_line(event))
+            if self._is_due(event.update):
+                self.save_last()
+        elif event.pretraining:
+            self._append(pretraining_line(event))
+            self.save_last()
+        else:
+            self._append({**epoch_line(event), **self.engine})
+            self.save_last()
+            self._save_best_if_due()
+        self.listener(event)
+
+    def answer(self, signals: StopSignals) -> None:
+        """Save and stop where a signal asks for it.
+
+        Raises:
+            Interrupted: it does; the last checkpoint holds the last update.
+        """
+        if signals.received:
+            self.save_last()
+            raise Interrupted(signals.received, self._how_to_go_on(signals.received))
+
+    def end_pretraining(self) -> None:
+        """Keep what pretraining brought; a checkpoint from now on stands in training."""
+        state = self.state
+        assert state.pretrainer is not None
+        pretrained = state.pretrainer.objective.model
+        assert isinstance(pretrained, PretrainingModel)
+        self._write(self.run.pretrained, pretrained_files(state.model, pretrained))
+        state.pretrainer = None
+        self.save_last()
+
+    def finish(self, scores: Scores | None) -> Run:
+        """Write the scores of the test split, where there are any, and close the metrics."""
+        trainer, config = self.state.trainer, self.state.config
+        if scores is not None:
+            self.run.write_json(TEST, asdict(scores))
+        progress = trainer.progress
+        best = progress.best_value if progress.best_value is not None else math.nan
+        best = -best if config.training.monitor == "loss" else best
+        end: dict[str, Any] = {
+            "event": "end",
+            "epochs": progress.epoch,
+            "step": progress.updates,
+            "best_epoch": progress.best_epoch,
+            "monitor": config.training.monitor,
+            "best_value": best,
+            "peak_memory_bytes": peak_memory(self.state.device),
+        }
+        if scores:
+            end["test"] = {name: getattr(scores, name) for name in ("loss", "accuracy", "macro_f1")}
+        self._append(end)
+        run = Run(
+            path=self.run.path,
+            epochs=progress.epoch,
+            best_epoch=progress.best_epoch,
+            best_value=best,
+            stopped_early=trainer.out_of_patience,
+            test=scores,
+        )
+        self.listener(run)
+        return run
+
+    def save_last(self) -> None:
+        """Write the model, settled, and all that going on from here needs.
+
+        Raises:
+            RunError: a weight isn't finite; nothing was written.
+        """
+        state = self.state
+        with state.learner.settled():
+            checkpoint = Checkpoint(state.model, *state.learner.capture(), state.metrics_length)
+            self._check_finite(checkpoint)
+            files = checkpoint_files(checkpoint)
+        kept = self.run.previous if state.last_is_whole else None
+        self._write(self.run.last, files, previous=kept)
+        state.last_is_whole, self.saved_at = True, time.monotonic()
+
+    def _check_finite(self, checkpoint: Checkpoint) -> None:
+        tensors = checkpoint.model.network.state_dict() | checkpoint.tensors
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+                section = self.state.learner.objective.key
+                raise RunError(
+                    f"{self._where()}: {name} holds values that aren't finite; not saved; lower "
+                    f"{section}.lr or training.weight_decay; what was saved stays valid"
+                )
+
+    def _is_due(self, updates: int) -> bool:
+        """Whether training.checkpoint_every asks for a checkpoint after this update."""
+        every = self.state.config.training.checkpoint_every or {}
+        minutes = (time.monotonic() - self.saved_at) / 60
+        due = updates % every.get("steps", updates + 1) == 0
+        return due or minutes >= every.get("minutes", math.inf)
+
+    def _save_best_if_due(self) -> None:
+        """Write the best model, right after the epoch that brought it was saved as the last."""
+        if is_best(self.state.trainer.progress):
+            self._write(self.run.best, model_files(self.state.model))
+
+    def _write(self, target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
+        """Write a folder, and say where the one it replaces can't be removed."""
+        left = write_folder(target, files, previous)
+        if left is not None:
+            self.listener(WarningEvent(stays(left)))
+
+    def _append(self, line: dict[str, Any]) -> None:
+        self.state.metrics_length = self.run.append_metrics(line)
+
+    def _where(self) -> str:
+        progress = self.state.learner.progress
+        return f"{'pretraining ' if progress.pretraining else ''}step {progress.updates}"
+
+    def _how_to_go_on(self, number: int) -> str:
+        return (
+            f"stopped by {signal.Signals(number).name} after {self._where()}, saved; go on with: "
+            f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
+            f"--run-dir {quote(str(self.run.path))}"
+        )
+
+
+def update_line(event: UpdateEvent) -> dict[str, Any]:
+    """Return the "step" line of metrics.jsonl."""
+    return {
+        "event": "step",
+        "epoch": event.epoch,
+        "step": event.update,
+        "loss": event.loss,
+        "lr": event.lr,
+    }
+
+
+def pretraining_line(event: EpochEvent) -> dict[str, Any]:
+    """Return the "pretrain" line of metrics.jsonl."""
+    loss = event.validation_loss
+    return {
+        "event": "pretrain",
+        "epoch": event.epoch,
+        "step": event.update,
+        "loss": event.loss,
+        "perplexity": perplexity(event.loss),
+        "validation": None if loss is None else {"loss": loss, "perplexity": perplexity(loss)},
+        **_speed(event),
+    }
+
+
+def epoch_line(event: EpochEvent) -> dict[str, Any]:
+    """Return the "epoch" line of metrics.jsonl."""
+    validation = None
+    if event.validation is not None:
+        names = ("loss", "accuracy", "macro_f1", "weighted_f1")
+        validation = {name: getattr(event.validation, name) for name in names}
+    return {
+        "event": "epoch",
+        "epoch": event.epoch,
+        "step": event.update,
+        "train": {"loss": event.loss, "accuracy": event.accuracy},
+        "validation": validation,
+        **_speed(event),
+        "padding_fraction": event.padding_fraction,
+        "best": event.is_best,
+    }
+
+
+def _speed(event: EpochEvent) -> dict[str, Any]:
+    return {
+        "lr": event.lr,
+        "seconds": event.seconds,
+        "tokens": event.time_steps,
+        "tokens_per_second": event.time_steps / event.seconds,
+    }

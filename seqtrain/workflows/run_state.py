@@ -1,0 +1,139 @@
+"""What a run is while it goes on: model and trainers, begun anew or put back from a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from seqtrain.config.schema import Config
+from seqtrain.data.preparation import PreparedData
+from seqtrain.errors import CheckpointError
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import OBJECTIVES
+from seqtrain.runs.checkpoint import STATE
+from seqtrain.runs.model_folder import Model, new_network
+from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.training.objectives import Classification, TokenPrediction
+from seqtrain.training.trainer import Trainer
+from seqtrain.workflows.environment import environment
+from seqtrain.workflows.resume_point import (
+    ResumePoint,
+    check_data_unchanged,
+    check_model_unchanged,
+    inexact,
+)
+
+
+@dataclass
+class RunState:
+    """A run under way.
+
+    Attributes:
+        config: resolved.
+        data: prepared.
+        device: where to compute.
+        model: what is trained, with its preprocessing.
+        trainer: of the classifier.
+        pretrainer: what trains its encoder before; None where nothing does, or it is done.
+        metrics_length: bytes of metrics.jsonl that belong to it.
+        last_is_whole: whether the folder last/ holds a sound checkpoint (or there is none yet).
+        warnings: what a user should know about going on, a line each.
+    """
+
+    config: Config
+    data: PreparedData
+    device: torch.device
+    model: Model
+    trainer: Trainer
+    pretrainer: Trainer | None = None
+    metrics_length: int = 0
+    last_is_whole: bool = True
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def learner(self) -> Trainer:
+        """What learns now."""
+        return self.pretrainer or self.trainer
+
+    @property
+    def nothing_left(self) -> str | None:
+        """Why nothing is left to train; None where something is."""
+        settings, progress = self.config.training, self.trainer.progress
+        if progress.epoch >= settings.max_epochs:
+            return f"all {settings.max_epochs} epochs of training.max_epochs are done"
+        if self.trainer.out_of_patience:
+            since = f"no epoch was better since epoch {progress.best_epoch}"
+            return f"training.patience is {settings.patience}, and {since}"
+        return None
+
+
+def begin(config: Config, data: PreparedData, device: torch.device) -> RunState:
+    """Draw the initial weights of a run, from its seed.
+
+    Args:
+        config: resolved.
+        data: prepared.
+        device: where to compute.
+    """
+    network = new_network(config.model, data.preprocessing)
+    network.initialize(config.seed)
+    model = Model(network, data.preprocessing)
+    return _state(config, data, device, model, pretraining=data.unlabelled is not None)
+
+
+def resume(
+    config: Config, data: PreparedData, device: torch.device, run: RunDirectory, point: ResumePoint
+) -> RunState:
+    """Put back weights, optimizer, generators and position of a run.
+
+    Args:
+        config: resolved; the run's own, but for what may change.
+        data: prepared.
+        device: where to compute.
+        run: locked.
+        point: what it goes on from.
+
+    Raises:
+        CheckpointError: it doesn't fit, or the data changed since.
+    """
+    checkpoint = point.checkpoint
+    check_data_unchanged(data.digests, point.recorded, run)
+    check_model_unchanged(checkpoint.model, config, data.preprocessing, point.folder)
+    pretraining = checkpoint.pretraining and data.unlabelled is not None
+    state = _state(config, data, device, checkpoint.model, pretraining=pretraining)
+    try:
+        state.learner.restore(checkpoint.tensors, checkpoint.progress)
+    except ValueError as error:
+        raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
+    state.metrics_length = checkpoint.metrics_length
+    state.last_is_whole = point.folder == run.last
+    state.warnings = point.warnings + inexact(point.recorded, environment(data, device))
+    return state
+
+
+def _state(
+    config: Config, data: PreparedData, device: torch.device, model: Model, *, pretraining: bool
+) -> RunState:
+    """Build the trainers of a model."""
+    network, splits = model.network.to(device), data.splits
+    validation, names = splits.get("validation"), model.preprocessing.labels
+    objective = Classification(network, splits["train"], validation, names, config, device)
+    state = RunState(config, data, device, model, Trainer(objective))
+    if pretraining:
+        state.pretrainer = _pretrainer(network, data, config, device)
+    return state
+
+
+def _pretrainer(
+    classifier: SequenceClassifier, data: PreparedData, config: Config, device: torch.device
+) -> Trainer:
+    """Return what trains the classifier's own embedding and encoder beforehand."""
+    settings = config.pretraining
+    assert data.unlabelled is not None, "read where the config has an objective"
+    assert settings.objective is not None
+    model = OBJECTIVES[settings.objective](classifier, settings.dropout)
+    model.initialize(config.seed)
+    model.to(device)
+    validation = data.splits.get("validation")
+    return Trainer(TokenPrediction(model, data.unlabelled, validation, config, device))

@@ -1,0 +1,84 @@
+"""Sequences given from Python are taken whole, or refused in words."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seqtrain.data.examples import BadRow
+from seqtrain.data.given import given_sequence
+
+ROWS = [[1.0, 2.0], [3.0, 4.5]]
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        ROWS,
+        tuple(map(tuple, ROWS)),
+        np.array(ROWS),
+        np.array(ROWS, dtype=">f4"),
+        np.array(ROWS, dtype=np.float16),
+        np.array(ROWS, dtype=object),
+        [[Decimal("1"), Decimal("2")], [Decimal("3"), Decimal("4.5")]],
+        torch.tensor(ROWS),
+        torch.tensor(ROWS, dtype=torch.bfloat16),
+        torch.tensor(ROWS, dtype=torch.float64).T.contiguous().T,
+        torch.tensor(ROWS).to_sparse(),
+    ],
+    ids=lambda sequence: f"{type(sequence).__name__}-{getattr(sequence, 'dtype', '')}",
+)
+def test_numbers_of_any_type_are_the_same_features(sequence: Any) -> None:
+    found = given_sequence(sequence, "features", 2)
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float32
+    assert found.tolist() == ROWS
+
+
+def test_missing_values_and_one_channel() -> None:
+    found = given_sequence([1, None, np.nan, True], "features", 1)
+    assert np.array_equal(found, np.array([[1], [np.nan], [np.nan], [1]]), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "words"),
+    [
+        ([[10**400, 1]], "too large for float32"),
+        ([[1e300, 1]], "step 1: 1e\\+300 is infinite or too large"),
+        (np.array([[1.0, np.inf]]), "infinite or too large"),
+        (torch.tensor(ROWS, requires_grad=True), "requires gradients; give tensor.detach"),
+        (torch.tensor(ROWS) * 1j, "complex numbers"),
+        (np.ma.masked_array(ROWS, mask=[[0, 1], [0, 0]]), "masked array"),
+        (np.array(ROWS) * 1j, "complex numbers"),
+        ([[1j, 2]], "complex numbers"),
+        (np.array([[1j, 2]], dtype=object), "type complex"),
+        (np.zeros((2, 2), dtype="datetime64[s]"), "type datetime64"),
+        (np.zeros((2, 2), dtype="timedelta64[s]"), "type timedelta64"),
+        ([["1", "2"]], "type <U1"),
+        (np.array([["1", "2"]], dtype=object), "type str"),
+        ([[object(), 1]], "no numbers"),
+        ([[1, 2], [3]], "an array of shape"),
+        ([1, 2], "an array of shape"),
+        (np.zeros((1, 2, 3)), "an array of shape"),
+        (3, "found int; this model expects an array"),
+        ("1 2", "found str; this model expects an array"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_what_is_no_float32_is_refused(sequence: Any, words: str) -> None:
+    with pytest.raises(BadRow, match=words):
+        given_sequence(sequence, "features", 2)
+
+
+def test_texts_and_symbols() -> None:
+    assert given_sequence("a b", "text", 0) == "a b"
+    assert given_sequence(("a", 1, None), "tokens", 0) == ["a", "1", "None"]
+    with pytest.raises(BadRow, match="thousands of digits"):
+        given_sequence([10**5000], "tokens", 0)
+    for sequence, kind in ((b"a", "text"), ("a", "tokens"), (None, "text"), ({"a"}, "tokens")):
+        with pytest.raises(BadRow, match="this model expects"):
+            given_sequence(sequence, kind, 0)
