@@ -271,7 +271,10 @@ class SequenceClassifier(nn.Module):
             ValueError: the model looks ahead: its states depend on steps still to come.
         """
         if self.looks_ahead:
-            raise ValueError("these states know steps still to come; run each prefix on its own")
+            raise ValueError(
+                "these states know steps still to come (bidirectional, convolutions, or series by "
+                "their own scale); run each prefix on its own"
+            )
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
         read = self.inputs.numbered(packed, spellings)
         states, last = self._encode(
