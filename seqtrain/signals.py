@@ -54,6 +54,23 @@ class StopSignals:
 
 
 @contextmanager
+def answered_later() -> Iterator[None]:
+    """Let a signal that comes meanwhile wait until the block has ended.
+
+    It is then given to its handler, not raised again: a Ctrl-C would count as two, and the second
+    ends the program without any cleaning up.
+    """
+    with StopSignals() as signals:
+        yield
+    if signals.received is not None:
+        handler = signal.getsignal(signals.received)
+        if callable(handler):
+            handler(signals.received, None)
+        else:
+            signal.raise_signal(signals.received)
+
+
+@contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Leave with 128 + signal where nothing else answers it, as `fit` does while it trains."""
 

@@ -16,7 +16,7 @@ ROOMS = (
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
-    *("errors", "text", "signals", "config", "data/readers", "recipes", "report"),
+    *("errors", "text", "signals", "files", "config", "data/readers", "recipes", "report"),
     "__init__",
 )
 TORCH_FREE_FILES = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, TextIO
 
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli import compare
-from seqtrain.cli.commands import check, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import check, compare, config, evaluate, fit, predict, reconstruct
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
@@ -144,7 +144,8 @@ def _refusal(error: Exception) -> str | None:
 
 def _abandon(stream: TextIO) -> None:
     """Let what can't be written go elsewhere: Python would complain again while closing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    with suppress(OSError):  # no descriptor may be left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(*problems: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from seqtrain.config.problems import Place, Problem, raise_if_any, show
 from seqtrain.config.schema import Config, Section, TrainingConfig
 from seqtrain.config.validation import validate
 from seqtrain.errors import ConfigError, reading_fault
+from seqtrain.files.regular import WrongKindError, open_regular
 from seqtrain.text import shorten
 
 SIZE_LIMIT = 2**20
@@ -123,11 +123,10 @@ def _read(path: str | Path) -> bytes:
     """Read a regular file of at most 1 MiB, without waiting on pipes and devices."""
     tried = shorten(os.path.abspath(path), 4096)
     try:
-        mode = os.stat(path).st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise ConfigError(f"{tried}: not a regular file; expected a YAML file")
-        with open(path, "rb") as file:
+        with os.fdopen(open_regular(path, follow=True), "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
+    except WrongKindError as error:
+        raise ConfigError(f"{tried}: is {error.found}; expected a YAML file") from None
     except OSError as error:
         wrong = ConfigError(f"{tried}: {error.strerror}; expected a YAML file")
         raise reading_fault(tried, error) or wrong from None

@@ -1,7 +1,8 @@
-"""Data read before, kept under the user's cache folder by content, and memory-mapped.
+"""Data read before, kept under the user's cache folder by content.
 
-An entry is a folder named by its key: `content/` with the arrays and `entry.json`, and a file
-`sha256` with the digest of that folder, so that a damaged entry is read anew and not trusted.
+An entry is a verified folder named by its key: a file for each array, and `entry.json`, which lists
+them. It never changes once it is there. What is loaded is copied while it is verified, so that
+nobody can change, cut or remove it afterwards; anything missing or wrong means no entry.
 """
 
 from __future__ import annotations
@@ -9,28 +10,34 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from seqtrain.data.digests import digest_files
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import SeqtrainError
+from seqtrain.files.atomic import Content
+from seqtrain.files.directory import Directory, is_stray
+from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
+from seqtrain.files.strict_json import to_json
 
 FORMAT = 5
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
 """Age at which an entry that was never finished is taken for abandoned."""
-UNFINISHED = ".new-"
-ARRAYS = ("values", "offsets", "labels", "lines", "groups")
-"""Of a store; groups are there only where data.group is."""
+ENTRY = "entry.json"
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+TYPES = ("int32", "int64", "float32")
 
 
 def default_folder() -> Path | None:
@@ -57,36 +64,71 @@ def content_key(description: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
-    """Return the stores, memory-mapped, and the JSON values of an entry; None if absent or damaged.
+def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any, Arrays] | None:
+    """Return copies of what an entry holds, as `save` takes it; None if absent or damaged.
 
     Args:
         folder: of the cache.
         key: of the entry.
     """
-    content = folder / key / "content"
     try:
-        if (folder / key / "sha256").read_text(encoding="ascii") != _digest(content):
-            return None
-        entry = json.loads((content / "entry.json").read_text(encoding="utf-8"))
-        stores = {
-            split: SequenceStore(
-                *(
-                    np.load(path, mmap_mode="r")
-                    for name in ARRAYS
-                    if (path := content / f"{split}.{name}.npy").exists()
-                )
-            )
-            for split in entry["splits"]
-        }
-    except (OSError, ValueError, SeqtrainError):
+        return read_folder(folder / key, partial(_read_entry, key))
+    except (OSError, LookupError, TypeError, ValueError, SeqtrainError):
         return None
+
+
+def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStore], Any, Arrays]:
+    """Read an entry that nobody but the user, or root, can have written."""
+    _check_owner(saved.directory.status)
+    for name in saved.directory.names():
+        _check_owner(saved.directory.status_of(name))
+    entry = saved.read_json(ENTRY)
+    if entry["key"] != key:
+        raise ValueError("an entry under another's name")
+    stores = {
+        split: SequenceStore.from_arrays(_read_arrays(saved, f"{split}.", forms))
+        for split, forms in entry["stores"].items()
+    }
+    arrays = _read_arrays(saved, "", entry["arrays"])
     with suppress(OSError):
-        os.utime(folder / key)
-    return stores, entry["values"]
+        saved.directory.touch()
+    return stores, entry["values"], arrays
 
 
-def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) -> None:
+def _read_arrays(saved: VerifiedFolder, prefix: str, forms: dict[str, Any]) -> Arrays:
+    """Copy the arrays whose types and shapes are listed by name."""
+    return {name: _read_array(saved, prefix + name, *form) for name, form in forms.items()}
+
+
+def _check_owner(status: os.stat_result | None) -> None:
+    """Refuse what another user may have written."""
+    if sys.platform == "win32":
+        return
+    if status is None or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+        raise PermissionError("others can write to it")
+
+
+def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> npt.NDArray[Any]:
+    """Copy an array into memory, or, where it is large, into a temporary file without a name."""
+    if kind not in TYPES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("no array of a store")
+    size = prod(shape) * np.dtype(kind).itemsize
+
+    def parts() -> Iterator[npt.NDArray[Any]]:
+        yield np.empty(0, dtype=kind)
+        for block in saved.read_blocks(file, size):
+            yield np.frombuffer(block, dtype=kind)
+
+    return joined(parts()).reshape(shape)
+
+
+def save(
+    folder: Path,
+    key: str,
+    stores: dict[str, SequenceStore],
+    values: Any,
+    arrays: Arrays | None = None,
+) -> None:
     """Write an entry, whole or not at all, in place of a damaged one; where it can't, go without.
 
     Args:
@@ -94,40 +136,43 @@ def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) 
         key: of the entry.
         stores: by name of the split.
         values: JSON values to keep beside them.
+        arrays: to keep beside them, by name.
     """
-    temporary: Path | None = None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
-        content = temporary / "content"
-        content.mkdir()
-        for split, store in stores.items():
-            for name in ARRAYS:
-                if (array := getattr(store, name)) is not None:
-                    np.save(content / f"{split}.{name}.npy", array)
-        entry = json.dumps({"splits": list(stores), "values": values})
-        (content / "entry.json").write_text(entry, encoding="utf-8")
-        (temporary / "sha256").write_text(_digest(content), encoding="ascii")
-        shutil.rmtree(folder / key, ignore_errors=True)
-        temporary.rename(folder / key)
+    arrays = arrays or {}
+    of_stores = {split: store.arrays() for split, store in stores.items()}
+    files: dict[str, Content] = {name: _content(array) for name, array in arrays.items()}
+    for split, parts in of_stores.items():
+        files |= {f"{split}.{name}": _content(array) for name, array in parts.items()}
+    entry = {
+        "key": key,
+        "stores": {split: _forms(parts) for split, parts in of_stores.items()},
+        "arrays": _forms(arrays),
+        "values": values,
+    }
+    files[ENTRY] = to_json(entry)
+    with suppress(OSError, SeqtrainError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_folder(folder / key, files, cache=True)
         _forget_oldest(folder)
-    except (OSError, SeqtrainError):
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _digest(content: Path) -> str:
-    return digest_files(str(content), sorted(map(str, content.iterdir())))
+def _content(array: npt.NDArray[Any]) -> Content:
+    return (block.tobytes() for block in blocks(array))
 
 
-def _forget_oldest(folder: Path) -> None:
+def _forms(arrays: Arrays) -> dict[str, Any]:
+    """Return type and shape of each array."""
+    return {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+
+
+def _forget_oldest(path: Path) -> None:
     """Keep the entries used last, and those that another process is writing now."""
-    ages = {path: time.time() - path.stat().st_mtime for path in folder.iterdir()}
-    entries = sorted((path for path in ages if len(path.name) == 64), key=ages.__getitem__)
-    abandoned = [
-        path
-        for path, age in ages.items()
-        if path.name.startswith(UNFINISHED) and age > ABANDONED_SECONDS
-    ]
-    for path in entries[KEPT_ENTRIES:] + abandoned:
-        shutil.rmtree(path, ignore_errors=True)
+    with Directory(path) as folder:
+        found = {name: folder.status_of(name) for name in folder.names()}
+        ages = {name: time.time() - x.st_mtime for name, x in found.items() if x is not None}
+        entries = sorted((name for name in ages if len(name) == 64), key=ages.__getitem__)
+        abandoned = [
+            name for name, age in ages.items() if is_stray(name) and age > ABANDONED_SECONDS
+        ]
+        for name in entries[KEPT_ENTRIES:] + abandoned:
+            folder.try_to_remove(name)

@@ -14,7 +14,7 @@ import numpy as np
 from seqtrain.config import resolve_format
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
-from seqtrain.data.digests import digest
+from seqtrain.data.digests import Digested
 from seqtrain.data.encoding import EncodingReport, read_encoded
 from seqtrain.data.examples import Example
 from seqtrain.data.fitting import Fitting
@@ -63,21 +63,25 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
         cache_folder: where encoded data is kept between runs; None: nowhere.
 
     Raises:
-        DataError: a file is missing or has rows that can't be used; all named by line.
+        DataError: a file is missing, has rows that can't be used (all named by line), or was
+            changed while it was read.
     """
-    digests = {path: _digest_of(config.data, path) for _, path in data_files(config)}
+    digested = {path: _digest_of(config.data, path) for _, path in data_files(config)}
+    digests = {path: found.digest for path, found in digested.items()}
     _refuse_same_file(config.data, digests)
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
         return _from_entry(config, *found, digests)
     data = _read(config, digests)
+    for found_before in digested.values():
+        found_before.check_unchanged()
     _check_rows(data, config.data)
     if cache_folder:
         more = {} if data.unlabelled is None else {UNLABELLED: data.unlabelled}
         if data.unlabelled is data.splits["train"]:
             more = {}  # once is enough
-        cache.save(cache_folder, key, data.splits | more, _entry_values(data))
+        cache.save(cache_folder, key, data.splits | more, *_entry(data))
     return data
 
 
@@ -102,14 +106,25 @@ def check_files(config: Config, beside: Path | None) -> None:
     """
     problems = []
     for key, path in data_files(config):
-        if os.path.lexists(path):
+        if not _is_missing(path):
             continue
-        problem = f"{key}: no file {quote(path)} (tried {Path(path).absolute()})"
-        if beside is not None and (beside / path).exists():
+        problem = f"{key}: no file {quote(path)} (tried {os.path.abspath(path)})"
+        if beside is not None and os.path.exists(beside / path):
             problem += f"; paths are relative to the current directory: write {beside / path}"
         problems.append(problem)
     if problems:
         raise DataError(*problems)
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing stands there; what may not be looked at is told when it is read."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def read_options(data: DataConfig, path: str) -> ReadOptions:
@@ -127,15 +142,15 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
     )
 
 
-def _digest_of(data: DataConfig, path: str) -> str:
-    """Return the SHA-256 of a data file; a folder is read for format txt alone.
+def _digest_of(data: DataConfig, path: str) -> Digested:
+    """Read the SHA-256 of a data file; a folder is read for format txt alone.
 
     Raises:
         DataError: it can't be read, or is a folder of another format.
     """
-    if Path(path).is_dir() and resolve_format(path, data.format) != "txt":
+    if os.path.isdir(path) and resolve_format(path, data.format) != "txt":
         raise DataError(f"{display_name(path)}: is a folder; expected a regular file")
-    return digest(path)
+    return Digested.read(path)
 
 
 def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:
@@ -162,29 +177,37 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     )
 
 
-def _entry_values(data: PreparedData) -> dict[str, Any]:
-    """Return what the cache keeps beside the stores."""
-    vocabulary = data.preprocessing.vocabulary
-    return {
+def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
+    """Return what the cache keeps beside the stores: JSON values, and the arrays of n-grams."""
+    vocabulary, ngrams = data.preprocessing.vocabulary, data.preprocessing.ngrams
+    arrays: cache.Arrays = {}
+    if ngrams is not None:
+        arrays = {"keys": ngrams.keys, "idf": ngrams.idf}
+    values = {
         "preprocessing": data.preprocessing.to_json(),
         "tokens": vocabulary.tokens if vocabulary else None,
         "reports": {name: asdict(report) for name, report in data.reports.items()},
         "eligible_tokens": data.eligible_tokens,
     }
+    return values, arrays
 
 
 def _from_entry(
     config: Config,
     stores: dict[str, SequenceStore],
     values: dict[str, Any],
+    arrays: cache.Arrays,
     digests: dict[str, str],
 ) -> PreparedData:
-    """Build from the stores of an entry and the values of `_entry_values`."""
+    """Build from the stores of an entry and what `_entry` returned."""
     unlabelled = stores.pop(UNLABELLED, stores["train"])
+    ngrams, sizes = None, config.model.ngrams
+    if sizes is not None:
+        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
     return PreparedData(
         splits=stores,
         unlabelled=unlabelled if config.pretraining.objective is not None else None,
-        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"]),
+        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),
         reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
         eligible_tokens=values["eligible_tokens"],
         digests=digests,

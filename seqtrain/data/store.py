@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,8 @@ from seqtrain.data.growing import GrowingArray, blocks, joined
 from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
+ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")
+"""Attributes that are arrays; groups and spellings aren't always there."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
 
@@ -130,6 +132,26 @@ class SequenceStore:
             spellings,
             self.words,
         )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it holds by name, for `from_arrays`."""
+        found = {name: getattr(self, name) for name in ARRAYS}
+        if self.words is not None:
+            found |= {"word_buckets": self.words.buckets, "word_offsets": self.words.offsets}
+        return {name: array for name, array in found.items() if array is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SequenceStore:
+        """Build from what `arrays` returned.
+
+        Raises:
+            ValueError, LookupError, TypeError: it isn't that.
+        """
+        known = {name: array for name, array in arrays.items() if name in ARRAYS}
+        words = None
+        if "spellings" in arrays:
+            words = WordGrams(arrays["word_buckets"], arrays["word_offsets"])
+        return cls(**known, words=words)
 
 
 class StoreBuilder:

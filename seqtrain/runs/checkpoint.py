@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import VerifiedFolder
+from seqtrain.files.strict_json import to_json
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.runs.files import to_json
 from seqtrain.runs.model_folder import (
     Model,
     check_version,
@@ -20,7 +21,6 @@ from seqtrain.runs.model_folder import (
     read_model,
     read_tensors,
 )
-from seqtrain.runs.saved_folder import SavedFolder
 
 FORMAT_VERSION = 3
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
@@ -28,6 +28,8 @@ MOMENTS = 3
 """Tensors of a weight's size that an optimizer keeps for it, within an epoch."""
 GENERATORS = 2**20
 """Bytes that counters take at most."""
+LONGEST_METRICS = 2**62
+"""Bytes of metrics.jsonl at most that are believed."""
 CARRIED = 2**30
 """Bytes that the states carried on for groups take at most."""
 
@@ -85,7 +87,7 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
     return size + (int(groups.max(initial=-1)) + 1) * number_and_state
 
 
-def read_checkpoint(saved: SavedFolder) -> Checkpoint:
+def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     """Return the checkpoint in a saved folder.
 
     Raises:
@@ -95,7 +97,11 @@ def read_checkpoint(saved: SavedFolder) -> Checkpoint:
     path = saved.place / STATE
     values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)
     length, progress = values.get("metrics_length"), values.get("progress")
-    if type(length) is not int or length < 0 or not isinstance(progress, dict):
+    if (
+        type(length) is not int
+        or not 0 <= length <= LONGEST_METRICS
+        or not isinstance(progress, dict)
+    ):
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
     largest = _largest_state(model, pretraining=progress.get("pretraining") is True)
     tensors = read_tensors(saved, STATE_TENSORS, largest)

@@ -14,17 +14,21 @@ from torch import Tensor
 
 from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import VerifiedFolder, json_of, read_folder
+from seqtrain.files.strict_json import to_json
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.inputs import fitted
-from seqtrain.runs.files import to_json
-from seqtrain.runs.foreign import check_preprocessing
-from seqtrain.runs.saved_folder import SavedFolder, parse_json, read_folder
+from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
+NGRAMS = "ngrams.safetensors"
+NGRAM_BYTES = 12
+"""Of an n-gram's key and idf."""
 LARGEST_HEADER = 2**20
 """Most bytes of a safetensors file beside its tensors."""
 
@@ -68,6 +72,10 @@ def model_files(model: Model) -> dict[str, bytes]:
     vocabulary = model.preprocessing.vocabulary
     if vocabulary is not None:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
+    ngrams = model.preprocessing.ngrams
+    if ngrams is not None:
+        arrays = {"keys": torch.tensor(ngrams.keys), "idf": torch.tensor(ngrams.idf)}
+        files[NGRAMS] = safetensors.torch.save(arrays)
     return files
 
 
@@ -83,7 +91,7 @@ def load_model(folder: Path) -> Model:
     return read_folder(folder, read_model)
 
 
-def read_model(saved: SavedFolder) -> Model:
+def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a saved folder; as `load_model`."""
     path = saved.place / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
@@ -92,9 +100,10 @@ def read_model(saved: SavedFolder) -> Model:
         values: dict[str, Any] = description["preprocessing"]
         tokens = None
         if values["reading"]["kind"] != "features":
-            tokens = list(saved.read_json(VOCABULARY)["tokens"])
-        preprocessing = Preprocessing.from_json(values, tokens)
+            tokens = saved.read_json(VOCABULARY)["tokens"]
+        preprocessing = Preprocessing.from_json(values, tokens, _read_ngrams(saved, values))
         check_preprocessing(preprocessing)
+        _check_parts(config, preprocessing)
         with shapes_alone():
             network = new_network(config, preprocessing)
     except (LookupError, TypeError, ValueError) as error:
@@ -105,6 +114,33 @@ def read_model(saved: SavedFolder) -> Model:
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing)
+
+
+def _read_ngrams(saved: VerifiedFolder, values: dict[str, Any]) -> NgramVocabulary | None:
+    """Return the n-grams that a description tells of.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or too large.
+        ValueError, LookupError, TypeError: they can't be.
+    """
+    told = values.get("ngrams")
+    if told is None:
+        return None
+    shortest, longest = told["shortest"], told["longest"]
+    ModelConfig.model_validate({"ngrams": [shortest, longest], "max_ngrams": told["number"]})
+    found = read_tensors(saved, NGRAMS, told["number"] * NGRAM_BYTES)
+    if found.keys() != {"keys", "idf"} or len(found["keys"]) != told["number"]:
+        raise ValueError(f"{NGRAMS}: expected keys and idf of {told['number']} n-grams")
+    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy())
+
+
+def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
+    """Architecture and preprocessing must ask for the same parts."""
+    ngrams = preprocessing.ngrams
+    sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
+    subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
+    if sizes != config.ngrams or subwords != config.subwords:
+        raise ValueError("n-grams or subwords of the architecture aren't the preprocessing's")
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
@@ -123,7 +159,7 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
     return description
 
 
-def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
+def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file.
 
     Args:
@@ -139,7 +175,7 @@ def read_tensors(saved: SavedFolder, name: str, size: int) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{saved.place / name}: not safetensors ({_words(error)})") from None
-    parse_json(saved.place / name, _header(content))  # safetensors takes the last of equal names
+    json_of(saved.place / name, _header(content))  # safetensors takes the last of equal names
     return tensors
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import safetensors.torch
 
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.runs.model_folder import Model, check_weights, model_files, read_model, read_tensors
-from seqtrain.runs.saved_folder import SavedFolder, read_folder
 
 DECODER = "decoder.safetensors"
 
@@ -32,14 +33,14 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
     Raises:
         CheckpointError: there is no decoder, or a file is damaged or doesn't fit.
     """
-    if not (folder / DECODER).is_file():
+    if not os.path.lexists(complete_folder(folder) / DECODER):
         raise CheckpointError(
             f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
         )
     return read_folder(folder, _read_autoencoder)
 
 
-def _read_autoencoder(saved: SavedFolder) -> tuple[Autoencoder, Preprocessing]:
+def _read_autoencoder(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing]:
     model = read_model(saved)
     with shapes_alone():
         autoencoder = Autoencoder(model.network, dropout=0.0)

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
-import shutil
+import re
+import stat
 import time
 from pathlib import Path
 from typing import Any
 
-from seqtrain.errors import CheckpointError, ConfigError, RunError, reading_fault
-from seqtrain.runs.files import (
+from seqtrain.config import Config, load_config
+from seqtrain.errors import MACHINE_FAULTS, CheckpointError, ConfigError, RunError
+from seqtrain.files.atomic import write_all, write_atomically
+from seqtrain.files.directory import Directory, is_stray
+from seqtrain.files.folder import (
+    LARGEST_JSON,
     complete_folder,
-    is_stray,
+    json_of,
+    read_regular,
     remove_strays,
-    to_json,
-    write_all,
-    write_atomically,
+    unreadable,
 )
-from seqtrain.runs.lock import LOCK, RunLock, check_unlocked
-from seqtrain.runs.saved_folder import parse_json
+from seqtrain.files.lock import LOCK, FolderLock, check_unlocked
+from seqtrain.files.regular import wrong_kind
+from seqtrain.files.strict_json import to_json
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
 BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
-FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
+FILES, FOLDERS = (CONFIG, ENVIRONMENT, METRICS, TEST), (BEST, LAST, PREVIOUS, PRETRAINED)
+TIME = "%Y%m%d-%H%M%S"
+"""Of the start of a run, in the name of its directory."""
 
 
 class RunDirectory:
     """Where the files of one run stand.
+
+    Everything right in the directory is opened relative to it, and as what it has to be: a link,
+    pipe or device in a file's place, or a link in a folder's, is refused.
 
     Args:
         path: the directory.
@@ -58,9 +67,9 @@ class RunDirectory:
         """The checkpoint before the last one."""
         return self.path / PREVIOUS
 
-    def lock(self) -> RunLock:
+    def lock(self) -> FolderLock:
         """Return the lock of this directory, for a `with` statement."""
-        return RunLock(self.path)
+        return FolderLock(self.path)
 
     def clear(self, *, force: bool) -> None:
         """Remove an earlier run's files; other files stay.
@@ -71,12 +80,9 @@ class RunDirectory:
         _refuse_files(self.path, force=force)
         try:
             remove_strays(self.path, FOLDERS)
-            (self.path / CONFIG).unlink(missing_ok=True)  # without it there is no run here
-            for name in FOLDERS:
-                if (self.path / name).exists():
-                    shutil.rmtree(self.path / name)
-            for name in (ENVIRONMENT, METRICS, TEST):
-                (self.path / name).unlink(missing_ok=True)
+            with Directory(self.path) as here:
+                for name in (CONFIG, *FOLDERS, *FILES):  # without the config there is no run here
+                    here.remove(name)
         except OSError as error:
             raise _not_writable(self.path, error) from None
 
@@ -90,41 +96,87 @@ class RunDirectory:
 
     def append_metrics(self, event: dict[str, Any]) -> int:
         """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""
-        line = json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"
-        path = self.path / METRICS
+        line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
         try:
-            with open(path, "ab", buffering=0) as file:
-                length = file.tell()
+            with Directory(self.path) as here:
+                descriptor = here.open(METRICS, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            try:
+                length = os.fstat(descriptor).st_size
                 try:
-                    write_all(file.write, line.encode())
-                    os.fsync(file.fileno())
+                    write_all(lambda rest: os.write(descriptor, rest), line)
+                    os.fsync(descriptor)
                 except OSError:
-                    file.truncate(length)
+                    os.ftruncate(descriptor, length)
                     raise
-                return file.tell()
+            finally:
+                os.close(descriptor)
         except OSError as error:
-            raise RunError(f"{path}: {error.strerror}; the lines before are untouched") from None
+            raise RunError(
+                f"{self.path / METRICS}: {error.strerror}; the lines before are untouched"
+            ) from None
+        return length + len(line)
 
     def check_metrics(self, length: int) -> None:
-        """Refuse metrics that are shorter than they were at a checkpoint.
+        """Refuse metrics that can't be written on, or are shorter than they were at a checkpoint.
 
         Raises:
             CheckpointError: as said.
         """
-        path = self.path / METRICS
-        size = path.stat().st_size if path.exists() else 0
+        self._metrics(length, cut=False)
+
+    def cut_metrics(self, length: int) -> None:
+        """Forget metrics written after a checkpoint that training goes on from; as above."""
+        self._metrics(length, cut=True)
+
+    def _metrics(self, length: int, *, cut: bool) -> None:
+        path, size = self.path / METRICS, 0
+        try:
+            with Directory(self.path) as here:
+                if here.status_of(METRICS) is not None:
+                    descriptor = here.open(METRICS, os.O_WRONLY)
+                    size = os.fstat(descriptor).st_size
+                    if cut and size > length:
+                        os.ftruncate(descriptor, length)
+                    os.close(descriptor)
+        except OSError as error:
+            raise unreadable(path, error) from None
         if size < length:
             raise CheckpointError(
                 f"{path}: shortened: found {size} bytes, the checkpoint was saved after {length}; "
                 "restore it from a copy, or start anew with --force"
             )
 
-    def cut_metrics(self, length: int) -> None:
-        """Forget metrics written after a checkpoint that training goes on from; as above."""
-        self.check_metrics(length)
-        path = self.path / METRICS
-        if path.exists() and path.stat().st_size > length:
-            os.truncate(path, length)
+    def holds(self, name: str) -> bool:
+        """Whether anything stands under a name in it.
+
+        Raises:
+            CheckpointError: the directory may not be read.
+        """
+        return self._status_of(name) is not None
+
+    def _status_of(self, name: str) -> os.stat_result | None:
+        try:
+            with Directory(self.path) as here:
+                return here.status_of(name)
+        except OSError as error:
+            raise unreadable(self.path, error) from None
+
+    def config(self) -> Config:
+        """Return the config that the run was trained with.
+
+        Raises:
+            CheckpointError: there is none, or it is a link or no file.
+            ConfigError: it is damaged.
+        """
+        path = self.path / CONFIG
+        found = self._status_of(CONFIG)
+        if found is None:
+            raise CheckpointError(
+                f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
+            )
+        if not stat.S_ISREG(found.st_mode):
+            raise unreadable(path, wrong_kind(path, found.st_mode, "regular file"))
+        return load_config(path)
 
     def environment(self) -> dict[str, Any]:
         """Return what environment.json holds.
@@ -134,10 +186,11 @@ class RunDirectory:
         """
         path = self.path / ENVIRONMENT
         try:
-            values = parse_json(path, path.read_bytes())
+            with Directory(self.path) as here:
+                content = read_regular(here, ENVIRONMENT, LARGEST_JSON)
         except OSError as error:
-            wrong = CheckpointError(f"{path}: {error.strerror} (tried {path.absolute()})")
-            raise reading_fault(path, error) or wrong from None
+            raise unreadable(path, error) from None
+        values = json_of(path, content)
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values
@@ -164,7 +217,7 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     Raises:
         ConfigError: nothing can be written there.
     """
-    wanted = path or RUNS / f"{config_name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    wanted = path or RUNS / f"{config_name}-{time.strftime(TIME)}"
     chosen, number = wanted, 1
     try:
         while True:
@@ -180,14 +233,21 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
         raise _not_writable(chosen, error) from None
 
 
-def _not_writable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"--run-dir: {error.filename or path}: {error.strerror}; choose another directory"
-    )
+def _not_writable(path: Path, error: OSError) -> ConfigError | RunError:
+    place, name = path, os.fsdecode(error.filename or "")
+    if os.sep in name:
+        place = Path(name)
+    elif name not in ("", path.name):  # of an entry of the directory
+        place = path / name
+    if error.errno in MACHINE_FAULTS:
+        return RunError(f"{place}: {error.strerror}")
+    return ConfigError(f"--run-dir: {place}: {error.strerror}; choose another directory")
 
 
 def check_free(path: Path | None, *, force: bool) -> None:
     """Refuse a path that can't be a directory, one in use, or one with files in it unless forced.
+
+    Nothing is written.
 
     Args:
         path: where; None: under runs/, by a name that is free.
@@ -213,26 +273,54 @@ def nearest_existing(path: Path) -> Path:
         ConfigError: no path can be like that.
     """
     try:
-        return next(place for place in (path, *path.absolute().parents) if place.exists())
+        for place in (path, *path.absolute().parents):
+            if place.exists():
+                return place
+            if os.path.islink(place):
+                raise ConfigError(
+                    f"--run-dir: {place} is a link that leads nowhere; choose another directory"
+                )
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    raise AssertionError("the root exists")
+
+
+def _refuse_files(path: Path, *, force: bool) -> None:
+    """Refuse a directory that a new run can't take, before anything in it is changed."""
+    try:
+        with Directory(path) as here:
+            if not force and not all(_is_early(path, name) for name in here.names()):
+                what = "go on with --resume, replace the run in it with --force"
+                if here.status_of(CONFIG) is None:
+                    what = "it holds no run; write into it with --force"
+                raise ConfigError(f"--run-dir: {path} isn't empty; {what}, or choose another")
+            for name in (*FILES, *FOLDERS):
+                _check_removable(here, name)
     except OSError as error:
         raise _not_writable(path, error) from None
 
 
-def _refuse_files(path: Path, *, force: bool) -> None:
-    if force or all(_is_early(entry) for entry in path.iterdir()):
+def _check_removable(here: Directory, name: str) -> None:
+    """Refuse a folder in a file's place, a file in a folder's, and what may not be changed."""
+    found = here.status_of(name)
+    if found is None or stat.S_ISLNK(found.st_mode):
         return
-    what = "go on with --resume, replace the run in it with --force"
-    if not (path / CONFIG).exists():
-        what = "it holds no run; write into it with --force"
-    raise ConfigError(f"--run-dir: {path} isn't empty; {what}, or choose another")
+    is_folder, path = stat.S_ISDIR(found.st_mode), here.path / name
+    if is_folder != (name in FOLDERS):
+        kind = wrong_kind(path, found.st_mode, "run's").found
+        raise ConfigError(
+            f"--run-dir: {path} is {kind}, so no run's; move it away, or choose another"
+        )
+    if is_folder and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigError(f"--run-dir: {path} can't be written to; choose another directory")
 
 
-def _is_early(entry: Path) -> bool:
+def _is_early(path: Path, name: str) -> bool:
     """Whether it is what a run leaves that ended before its first checkpoint."""
-    if entry.name != ENVIRONMENT:
-        return entry.name == LOCK or is_stray(entry.name)
+    if name != ENVIRONMENT:
+        return name == LOCK or is_stray(name)
     try:
-        return "seqtrain" in RunDirectory(entry.parent).environment()
+        return "seqtrain" in RunDirectory(path).environment()
     except CheckpointError:
         return False
 
@@ -245,27 +333,56 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     """
     if path is not None:
         if not os.path.exists(path):
-            raise CheckpointError(f"{path}: no such run (tried {path.absolute()})")
+            raise CheckpointError(f"{path}: no such run (tried {os.path.abspath(path)})")
         return RunDirectory(path)
-    pattern = "*" if name is None else f"{glob.escape(name)}-[0-9]*"
-    runs = [p.parent for p in RUNS.glob(f"{pattern}/{CONFIG}")] if RUNS.is_dir() else []
+    runs = _runs(name)
     if not runs:
         of = "" if name is None else f" of {name}"
         raise CheckpointError(
-            f"no run{of} under {RUNS.absolute()}; name one, or train one with: seqtrain fit CONFIG"
+            f"no run{of} under {os.path.abspath(RUNS)}; "
+            "name one, or train one with: seqtrain fit CONFIG"
         )
-    return RunDirectory(max(runs, key=lambda run: ((run / CONFIG).stat().st_mtime_ns, run.name)))
+    return RunDirectory(RUNS / max(runs)[1])
+
+
+def _runs(name: str | None) -> list[tuple[int, str]]:
+    """Return when the config of each run under runs/ was written, and the run's name.
+
+    Args:
+        name: of the config, where the run's name must be exactly what `make` makes of it.
+    """
+    pattern = None if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
+    runs = []
+    try:
+        names = os.listdir(RUNS) if os.path.isdir(RUNS) else []
+    except OSError as error:
+        raise unreadable(RUNS, error) from None
+    for run in names:
+        if pattern is not None and not re.fullmatch(pattern, run):
+            continue
+        try:
+            runs.append((os.lstat(RUNS / run / CONFIG).st_mtime_ns, run))
+        except OSError:
+            continue  # no run, or none that may be read
+    return runs
 
 
 def model_folder(path: Path) -> Path:
     """Return the model folder that a path means: a run's best, or the folder itself.
 
     Raises:
-        CheckpointError: there is no model.
+        CheckpointError: there is no model, or it may not be read.
     """
     for folder in (path / BEST, path):
-        if (complete_folder(folder) / "model.json").is_file():
-            return folder
+        try:
+            os.lstat(complete_folder(folder) / "model.json")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise unreadable(folder, error) from None
+        if folder == path and os.path.islink(folder):
+            return Path(os.path.realpath(folder))  # the user named it; in a run it is refused
+        return folder
     raise CheckpointError(
         f"{path}: no model in it (no {BEST}/model.json and no model.json); "
         "expected a run directory or a model folder"

@@ -11,7 +11,6 @@ V rows of the embedding, U touched ones, E size of a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,26 +41,12 @@ def rows_of(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor) -> dict[s
     return {"weight": weight[rows], **parts}
 
 
-@torch.no_grad()
-def adam_rows(
-    weight: Tensor, state: Mapping[str, Tensor], rows: Tensor, gradient: Tensor, **settings: Any
-) -> None:
-    """Take a step of AdamW on some rows; arguments as for `native.adam_rows`."""
-    rule = native.adam_rows if _native_serves(weight) else torch_adam_rows
-    rule(weight, state, rows, gradient, **settings)
-
-
-@torch.no_grad()
-def adam_idle(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor, **settings: Any) -> None:
-    """Make up for idle steps of AdamW; arguments as for `native.adam_idle`."""
-    rule = native.adam_idle if _native_serves(weight) else torch_adam_idle
-    rule(weight, state, rows, **settings)
-
-
-def _native_serves(weight: Tensor) -> bool:
+def native_serves(weight: Tensor) -> bool:
+    """Whether `native.adam_rows` and `native.adam_idle` can take a weight."""
     return weight.device.type == "cpu" and weight.dtype == torch.float32 and not native.why_not()
 
 
+@torch.no_grad()
 def torch_adam_rows(
     weight: Tensor,
     state: Mapping[str, Tensor],
@@ -85,6 +70,7 @@ def torch_adam_rows(
     state["up_to_date"][rows] = step
 
 
+@torch.no_grad()
 def torch_adam_idle(
     weight: Tensor,
     state: Mapping[str, Tensor],

@@ -8,7 +8,7 @@ n-grams and subwords stay where they are while they lie idle, as with torch.opti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,16 +19,11 @@ from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.encoder import distinct_ids
+from seqtrain.model.engines import native
 from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.subwords import Subwords
-from seqtrain.training.embedding_rows import (
-    adam_idle,
-    adam_rows,
-    new_state,
-    rows_of,
-    sgd_idle,
-    sgd_rows,
-)
+from seqtrain.training import embedding_rows
+from seqtrain.training.embedding_rows import new_state, rows_of
 from seqtrain.training.state import check_tensor
 
 SGD_MOMENTUM = 0.9
@@ -202,13 +197,21 @@ class Optimizer:
         state["step"] += 1
         if group["weight_decay"] and not isinstance(self._torch, torch.optim.AdamW):
             values = values.add(weight.detach()[rows], alpha=group["weight_decay"])
-        rule = sgd_rows if self._is_sgd else adam_rows
-        rule(weight, state, rows, values, **self._settings(weight, lr))
+        update, _ = self._rules(weight)
+        update(weight, state, rows, values, **self._settings(weight, lr))
 
     def _make_up(self, weight: Tensor, state: dict[str, Tensor], rows: Tensor, lr: float) -> None:
         """Make up for the idle updates of some rows."""
-        rule = sgd_idle if self._is_sgd else adam_idle
-        rule(weight, state, rows, **self._settings(self._embedding_weight, lr))
+        _, make_up = self._rules(weight)
+        make_up(weight, state, rows, **self._settings(self._embedding_weight, lr))
+
+    def _rules(self, weight: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Return what updates touched rows, and what makes up for the idle updates of rows."""
+        if self._is_sgd:
+            return embedding_rows.sgd_rows, embedding_rows.sgd_idle
+        if embedding_rows.native_serves(weight):
+            return native.adam_rows, native.adam_idle
+        return embedding_rows.torch_adam_rows, embedding_rows.torch_adam_idle
 
     @property
     def _is_sgd(self) -> bool:

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.config import load_config
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.readers import read_examples
@@ -27,7 +26,7 @@ from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.choice import serving_engines
 from seqtrain.model.engines.interface import ProjectedTable
-from seqtrain.runs.run_directory import CONFIG, find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of
@@ -277,7 +276,8 @@ def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
 def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
     """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
     if data is None:
-        named = load_config(path / CONFIG).data if (path / CONFIG).is_file() else None
+        run = RunDirectory(path)
+        named = run.config().data if run.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
         source, store, _ = read_split(path, classifier, split)
         return source, store

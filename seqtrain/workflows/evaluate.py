@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqtrain.config import load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
 from seqtrain.data.encoding import read_encoded
 from seqtrain.data.preparation import prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.files.digests import unlike
 from seqtrain.inference.metrics import Scores
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
-from seqtrain.runs.saved_folder import unlike
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
@@ -94,11 +93,12 @@ def read_split(
     path: Path, classifier: Classifier, split: str
 ) -> tuple[str, SequenceStore, list[str]]:
     """Return a split of the run's config: its source, its sequences, and warnings."""
-    if not (path / CONFIG).is_file():
+    run = RunDirectory(path)
+    if not run.holds(CONFIG):
         raise CheckpointError(
             f"{path}: a model folder names no splits; give a labelled file with --data"
         )
-    config = load_config(path / CONFIG)
+    config = run.config()
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]

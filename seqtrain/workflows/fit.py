@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -148,10 +149,10 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
 def _refuse_data_inside(directory: Path, config: Config) -> None:
     """Refuse a run directory that holds a data file: the run's own files could replace it."""
     for key, path in data_files(config):
-        if Path(path).resolve().is_relative_to(directory.resolve()):
+        real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
+        if real.is_relative_to(os.path.realpath(directory)):
             raise ConfigError(
-                f"--run-dir: {directory} holds {key} ({Path(path).resolve()}); "
-                "choose another directory"
+                f"--run-dir: {directory} holds {key} ({real}); choose another directory"
             )
 
 

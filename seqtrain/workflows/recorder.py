@@ -14,11 +14,11 @@ import torch
 
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
+from seqtrain.files.folder import write_folder
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.files import write_folder
 from seqtrain.runs.model_folder import model_files
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtrain.config import Config, load_config
+from seqtrain.config import Config
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.files.digests import unlike
+from seqtrain.files.folder import read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
-from seqtrain.runs.saved_folder import read_folder, unlike
 from seqtrain.training.state import Progress, checked_progress
 
 MAY_CHANGE = (
@@ -108,11 +109,11 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     Raises:
         CheckpointError: names each key that differs.
     """
-    if not (run.path / CONFIG).is_file():
+    if not run.holds(CONFIG):
         raise CheckpointError(
             f"{run.path}: no {CONFIG} in it, so no run to go on with; name another, or {ANEW}"
         )
-    before, now = _by_key(load_config(run.path / CONFIG)), _by_key(config)
+    before, now = _by_key(run.config()), _by_key(config)
     changed = [
         f"{key}: found {_shown(now[key])}, but {run.path / CONFIG} has {_shown(before[key])}"
         for key in sorted(now)

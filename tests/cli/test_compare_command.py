@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tiny import Cli, listing
 
+from seqtrain.cli.output.compare_chart import draw_chart
+from seqtrain.cli.output.compare_table import show_comparison
+from seqtrain.comparison.results import Comparison, Row, Speed
 from seqtrain.model.engines.native import why_not
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +25,8 @@ ALL = [*ENGINES, *OPTIONS, *RECIPES, *WRONG, "mean-valid"]
 HEADINGS = [
     "engines (model.engine)",
     "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
-    "nn.GRU as used elsewhere (sorted: by like length; mask: finds the last step)",
-    "wrong (!): padding read as data, and right beside it",
+    "plain torch scripts, nn.GRU (sorted: by like length; mask: finds the last step)",
+    "mistakes: padding is read as data; -valid: the same pooling done right",
 ]
 WIDTH = 80
 PRESENT = ALL[1:] if why_not() else ALL
@@ -67,6 +70,48 @@ def test_json_and_chart(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert texts.count("wrong") == len(WRONG)
     legend = 2
     assert len(list(picture.iter(f"{SVG}rect"))) == 2 * len(PRESENT) + legend
+    assert len(list(picture.iter(f"{SVG}path"))) == 2 * len(PRESENT) + 1  # spreads
+
+
+NAMES = ["<a&b>", "\x1b[31m\x00", "\udcff\ufffe", "\N{SNOWMAN}", "x" * 300]
+
+
+def comparison_of(speed: Speed) -> Comparison:
+    rows = [Row(name, "recipe", "", speed, speed, 0.6, 1e-7, 0.9, "") for name in RECIPES]
+    return Comparison(
+        *("cpu", 1, "gru", 9, 99, [], 1e9, {"training": 3, "prediction": 1}, rows, 1.0, 1, 5),
+        *(None, "padded", "", 1.0),
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chart_is_a_picture_whatever_the_name(name: str) -> None:
+    comparison = comparison_of(Speed(5e5, 9, 3, 4e5, 6e5, 0.1, None))
+    chart = draw_chart(comparison, title=name).encode()
+    title = next(ElementTree.fromstring(chart).iter(f"{SVG}text")).text or ""
+    assert title.endswith(": thousand tokens/s, padding not counted")
+    assert title.isprintable()
+    assert len(title) < 90
+
+
+@pytest.mark.parametrize(("width", "spreads"), [(120, 2), (80, 1), (60, 0)])
+def test_narrow_terminals_have_fewer_columns_and_whole_figures(
+    width: int,
+    spreads: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_comparison(comparison_of(Speed(1_234_567.0, 9, 3, 1e6, 1.5e6, 0.1, 123_000_000)))
+    lines = capsys.readouterr().out.split("*: recommended")[0].splitlines()
+    assert max(len(line) for line in lines if line[:2] in ("  ", "* ")) <= width
+    assert lines[0].count("slowest-") == spreads
+    assert "accuracy" in lines[1]
+    measured = [line for line in lines if line[2:].startswith("pa")]
+    assert len(measured) == len(RECIPES)
+    assert all(line.count("1,235") == (1 if width == 60 else 2) for line in measured)
 
 
 def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,11 +138,11 @@ def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.Monkey
     assert [name for name in ALL if names[name] == "!"] == WRONG
     (recommended,) = (name for name in ALL if names[name] == "*")
     assert recommended not in WRONG
-    assert lines[-1] == "*: recommended, ·: not measured"
+    assert lines[-1] == "*: recommended, !: wrong, ·: not measured, slowest-fastest: turns"
     rest = " ".join(rest.split())
     assert "1 thread;" in rest
     assert "accuracy: after " in rest  # a share of the time is left, however long the start took
-    assert "equal batches learn once" in rest
+    assert "equal batches are one model, trained once" in rest
     assert "recommended: " in rest
     shown = ended.err.replace("\r", "\n").splitlines()
     for doing in ("reading the data", "processes", "prediction: torch", "training: packed"):

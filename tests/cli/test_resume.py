@@ -15,7 +15,7 @@ import safetensors.torch
 import torch
 from tiny import Cli, listing, rows, write_table
 
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model
 
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
@@ -176,10 +176,10 @@ def test_run_with_nothing_left_says_why_and_keeps_its_config(
 
 
 def test_newest_run_is_named_where_none_is_given(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "runs/c-1")
+    cli("fit", "c.yaml", "--run-dir", "runs/c-20260102-030405")
     ended = cli("fit", "c.yaml", "--resume")
     assert ended.code == 0
-    assert ended.problems[0] == "going on with the newest run of c: runs/c-1"
+    assert ended.problems[0] == "going on with the newest run of c: runs/c-20260102-030405"
 
 
 def test_best_lost_between_two_saves_is_written_again(project: Path, cli: Cli) -> None:
@@ -296,8 +296,8 @@ def test_what_may_be_mine_needs_force(project: Path, cli: Cli, others: dict[str,
 HOLDER = """
 import sys
 from pathlib import Path
-from seqtrain.runs.lock import RunLock
-with RunLock(Path("r")):
+from seqtrain.files.lock import FolderLock
+with FolderLock(Path("r")):
     print(flush=True)
     sys.stdin.read()
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 from seqtrain.runs.run_directory import RunDirectory
 
 

@@ -22,7 +22,7 @@ import torch
 from program import CONFIG, fit
 from watched import watch
 
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 
 CANARY = "canary"
 MEMORY = 640 * 2**20

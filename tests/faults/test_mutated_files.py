@@ -18,16 +18,15 @@ from watched import watch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
+from seqtrain.files.folder import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
-from seqtrain.runs.files import MANIFEST, write_folder
-from seqtrain.runs.saved_folder import read_folder
 from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.state import checked_progress
 
 MEMORY = 256 * 2**20
 WEIRD = [
     None, True, -1, 0, 2**31, 10**30, 1e308, "", "../../etc/passwd", "os.system", [], {}, [[]],
-    {"a": 1}, "\x00", "é" * 99, [None], 0.5, "nan",
+    {"a": 1}, "\x00", "é" * 99, [None], 0.5, "nan", 10**400, -(10**400), -(2**63), -0.5,
 ]  # fmt: skip
 Mutation = Callable[[bytes, random.Random], bytes]
 

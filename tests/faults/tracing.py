@@ -17,12 +17,11 @@ from program import FORKS
 from saving import save
 
 from seqtrain.errors import CheckpointError, RunError
+from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.runs.saved_folder import SavedFolder, read_folder
 
 MUTATING = (
-    "openat", "mkdir", "write", "ftruncate", "truncate", "fsync", "rename", "renameat2",
-    "unlink", "unlinkat", "rmdir",
+    "openat", "mkdirat", "write", "ftruncate", "fsync", "renameat", "renameat2", "unlinkat",
 )  # fmt: skip
 OLD, NEW = 2, 3
 PR_SET_PTRACER = 0x59616D61
@@ -103,8 +102,11 @@ def calls(lines: list[str], folder: Path) -> list[Call]:
 
 
 def plain(line: str) -> str:
-    r"""Show what strace wrote as \x2f\x74."""
-    return re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), line)
+    r"""Show what strace wrote as \x2f\x74, and names in an open folder as whole paths."""
+    shown = re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), line)
+    if " write(" in shown:
+        return shown
+    return re.sub(r'[0-9]+<(/[^>"]*)>, "([^/"][^"]*)"', r'"\1/\2"', shown)
 
 
 def copied(template: Path, name: str) -> Path:
@@ -115,7 +117,7 @@ def copied(template: Path, name: str) -> Path:
     return target
 
 
-def number(saved: SavedFolder) -> tuple[int, int]:
+def number(saved: VerifiedFolder) -> tuple[int, int]:
     """Return the number in a saved folder and the length of the metrics then."""
     weights, state = saved.read("weights").decode(), saved.read("state").decode().split()
     assert weights == state[0] * 999, "two writings are mixed"

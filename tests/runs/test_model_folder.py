@@ -20,7 +20,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
-from seqtrain.runs.files import write_folder
+from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 
 FILES = ["model.safetensors", "model.json", "vocabulary.json"]

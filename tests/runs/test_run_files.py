@@ -15,19 +15,20 @@ from pathlib import Path
 import pytest
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.runs.files import (
+from seqtrain.files.atomic import write_atomically
+from seqtrain.files.folder import (
+    VerifiedFolder,
     complete_folder,
+    read_folder,
     remove_strays,
-    write_atomically,
     write_folder,
 )
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.runs.saved_folder import SavedFolder, read_folder
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 
 
-def content(saved: SavedFolder) -> dict[str, bytes]:
+def content(saved: VerifiedFolder) -> dict[str, bytes]:
     return {name: saved.read(name) for name in ("a", "b")}
 
 

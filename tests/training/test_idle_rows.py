@@ -72,7 +72,7 @@ def test_weights_stay_finite_where_rate_times_decay_reaches_one(
     decay: float, native_serves: bool, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native_serves:
-        monkeypatch.setattr(embedding_rows, "_native_serves", lambda weight: False)
+        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight: False)
     weights = []
     for sparse in (True, False):
         keys = {"lr": 0.01, "weight_decay": decay, "sparse_embedding": sparse, "max_epochs": 4}

@@ -160,7 +160,7 @@ def test_a_step_leaves_the_tokens_of_other_batches_alone(
     optimizer: str, native: bool, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
-        monkeypatch.setattr(embedding_rows, "_native_serves", lambda weight: False)
+        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight: False)
     builder = StoreBuilder()
     builder.add_ids([3, 4, 3], 0, 1)
     builder.add_ids([5], 1, 2)
@@ -186,7 +186,7 @@ def test_sparse_updates_learn_what_dense_ones_do(
 ) -> None:
     """Batches of two short rows: most tokens are idle in most steps."""
     if not native:
-        monkeypatch.setattr(embedding_rows, "_native_serves", lambda weight: False)
+        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight: False)
     weights = []
     for is_sparse in (True, False):
         keys = {"optimizer": optimizer, "sparse_embedding": is_sparse, "max_epochs": 6}

@@ -27,7 +27,7 @@ def check(
     from dataclasses import asdict
 
     from seqtrain.cli.output.check_screen import show_check, show_sampled
-    from seqtrain.cli.progress import Progress
+    from seqtrain.cli.output.progress import Progress
     from seqtrain.errors import RunError
     from seqtrain.text import json_line
     from seqtrain.workflows.check import check as run_check

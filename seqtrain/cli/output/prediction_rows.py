@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.runs.files import write_all
+from seqtrain.files.atomic import write_all
 from seqtrain.text import json_line, printable
 
 if TYPE_CHECKING:

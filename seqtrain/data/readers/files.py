@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from seqtrain.errors import DataError, SeqtrainError, reading_fault
+from seqtrain.files.regular import open_regular
 from seqtrain.text import display_name
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -29,7 +30,8 @@ def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
         return fault
     if isinstance(error, FileNotFoundError):
         return DataError(f"{name}: no such file (looked for {display_name(os.path.abspath(path))})")
-    return DataError(f"{name}: {getattr(error, 'strerror', None) or error}")
+    said = getattr(error, "strerror", None) or str(error)
+    return DataError(f"{name}: {said}")
 
 
 @contextmanager
@@ -71,14 +73,15 @@ def open_file(path: str, *, pipes: bool) -> BinaryIO:
         RunError: the machine failed to open it, or, later, to read it.
     """
     try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISREG(mode) or (pipes and stat.S_ISFIFO(mode)):
+        if pipes and stat.S_ISFIFO(os.stat(path).st_mode):
             return io.BufferedReader(_File(path), BUFFER)
+        return io.BufferedReader(_File(path, opener=_open_regular), BUFFER)
     except (OSError, ValueError) as error:
         raise file_problem(path, error) from None
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
-    kind = kinds.get(stat.S_IFMT(mode), "a device or socket")
-    raise DataError(f"{display_name(path)}: is {kind}; expected a regular file")
+
+
+def _open_regular(path: str, flags: int) -> int:
+    return open_regular(path, flags, follow=True)
 
 
 class _File(io.FileIO):

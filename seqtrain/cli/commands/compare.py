@@ -1,4 +1,4 @@
-"""`seqtrain compare CONFIG`: all ways to run it, on the user's own data and machine."""
+"""`seqtrain compare CONFIG`: all variants of running it, on the user's own data and machine."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ def compare(
 
     settings = load_config(config, overrides or [])
 
-    from seqtrain.cli.compare_chart import check_chart, draw_chart
+    from seqtrain.cli.output.compare_chart import check_chart, draw_chart
     from seqtrain.cli.output.console import note, warn
 
     check_chart(chart, force=force)
     note(f"measuring for {seconds} s, in turns")
 
-    from seqtrain.cli.progress import Progress
-    from seqtrain.runs.files import write_atomically
+    from seqtrain.cli.output.compare_table import show_comparison
+    from seqtrain.cli.output.progress import Progress
+    from seqtrain.comparison.compare import compare as run_comparison
+    from seqtrain.files.atomic import write_atomically
     from seqtrain.text import json_line
-    from seqtrain.workflows.compare import compare as run_comparison
 
     with Progress() as progress:
         result = run_comparison(
@@ -60,6 +61,4 @@ def compare(
     if as_json:
         print(json_line(asdict(result)))
     else:
-        from seqtrain.cli.compare_screen import show_comparison
-
         show_comparison(result)

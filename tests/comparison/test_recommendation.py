@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seqtrain.workflows.recommendation import Row, Speed, better_pooling, recommend
+from seqtrain.comparison.recommendation import better_pooling, recommend
+from seqtrain.comparison.results import Row, Speed, thousands
 
 
 def row(
@@ -24,30 +25,36 @@ def row(
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
     rows = [row("native", "engine", 9e5), row("fused", "engine", 2e6, difference=0.3)]
-    rows += [row("packed", "recipe", 1e4), row("padded", "recipe", 1e5)]
+    rows += [row("torch", "engine", 1e4), row("padded", "recipe", 1e5)]
     name, reason = recommend(rows, "native")
     assert name == "native"
-    assert reason.startswith("the fastest engine to train here with the same logits")
-    assert "9.0 times today's best recipe (padded)" in reason
+    assert reason == (
+        "It is the fastest engine in training here, beyond noise. 900 thousand tokens/s (turns "
+        "855-945): 9.0 times as fast as padded, the fastest plain torch script (100; turns "
+        "95.0-105)."
+    )
     assert recommend(rows[1:], "native")[0] == "padded"
+    assert recommend(rows[:1], "native")[1].startswith("It is what model.engine: auto takes")
     assert recommend([], "native")[0] is None
 
 
-def test_another_setting_must_be_clearly_faster_and_wrong_ways_never_win() -> None:
+def test_another_setting_must_be_clearly_faster_and_wrong_ones_never_win() -> None:
     rows = [row("native", "engine", 1e6), row("sort-in-module", "option", 1.2e6)]
     rows += [row("last-of-padding", "wrong", 9e6), row("mean-valid", "pooling", 9e6)]
     name, reason = recommend(rows, "native")
     assert name == "native"
-    assert reason == "the fastest engine to train here with the same logits"
+    assert reason.endswith(" Faster, but by less than 25%: sort-in-module.")
     name, reason = recommend([*rows, row("random-batches", "option", 1.3e6)], "native")
     assert name == "random-batches"
-    assert reason == "the fastest way to train here with the same logits"
+    assert reason.startswith("It is the fastest variant in training here, beyond noise. 1,300 th")
 
 
 @pytest.mark.parametrize("kind", ["option", "recipe"])
-def test_another_way_within_noise_is_not_recommended(kind: str) -> None:
+def test_another_variant_within_noise_is_not_recommended_and_named(kind: str) -> None:
     engine = row("native", "engine", 1e6, noise=0.2)
-    assert recommend([engine, row("other", kind, 1.45e6, noise=0.2)], "native")[0] == "native"
+    name, reason = recommend([engine, row("other", kind, 1.45e6, noise=0.2)], "native")
+    assert name == "native"
+    assert reason.endswith(" Larger, but within noise: other.")
     assert recommend([engine, row("other", kind, 1.55e6, noise=0.2)], "native")[0] == "other"
 
 
@@ -56,20 +63,26 @@ def test_few_turns_decide_nothing_and_the_reason_says_so(usual: int, other: int)
     rows = [row("native", "engine", 1e6, turns=usual), row("fused", "engine", 5e6, turns=other)]
     name, reason = recommend([*rows, row("padded", "recipe", 5e5)], "native")
     assert name == "native"
-    assert reason == (
-        "what auto takes, 2.0 times today's best recipe (padded); more seconds would tell if "
-        "another way is faster"
-    )
+    assert reason.startswith("It is what model.engine: auto takes; no other engine is faster beyo")
+    assert reason.endswith(" More seconds would show better which is faster.")
 
 
 def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> None:
     rows = [row("torch", "engine", 1.08e6), row("native", "engine", 1e6)]
     name, reason = recommend(rows, "native")
     assert name == "native"
-    assert reason == "what auto takes; no other engine is clearly faster"
+    assert reason.startswith("It is what model.engine: auto takes; no other engine is faster beyo")
+    assert reason.endswith(" Larger, but within noise: torch.")
     name, reason = recommend([row("fused", "engine", 1.2e6), *rows], "native")
     assert name == "fused"
-    assert reason == "the fastest engine to train here with the same logits"
+    assert reason.startswith("It is the fastest engine in training here, beyond noise.")
+
+
+def test_speeds_have_the_digits_that_they_are_worth() -> None:
+    speeds = [1_234_567.0, 261_400.0, 39_160.0, 8_800.0, 450.0]
+    assert [thousands(speed) for speed in speeds] == ["1,235", "261", "39.2", "8.8", "0.45"]
+    assert Speed(1.0, 1, 2, 9_000.0, 120_000.0, 0.1, None).spread == "turns 9.0-120"
+    assert Speed(1.0, 1, 1, 9_000.0, 9_000.0, 0.1, None).spread == "1 turn"
 
 
 def test_another_pooling_is_hinted_at_where_it_is_clearly_more_accurate() -> None:

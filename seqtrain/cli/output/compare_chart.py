@@ -1,4 +1,4 @@
-"""A comparison as a bar chart in SVG, by hand: two bars a way, readable on light and dark."""
+"""A comparison as a bar chart in SVG: two bars per variant, readable on light and dark."""
 
 from __future__ import annotations
 
@@ -6,51 +6,55 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from seqtrain.cli.compare_sections import sections
+from seqtrain.cli.output.new_file import check_new_file
 from seqtrain.errors import ConfigError
-from seqtrain.text import printable
+from seqtrain.text import printable, shorten
 
 if TYPE_CHECKING:
-    from seqtrain.workflows.compare import Comparison
-    from seqtrain.workflows.recommendation import Row
+    from seqtrain.comparison.results import Comparison, Row
 
 WIDTH, NAMES, FIGURES = 720, 150, 150
 """Pixels: of the picture, of the names on the left, of the figures right of the bars."""
 BAR, ROW, HEADING, TOP = 12, 38, 24, 64
-"""Pixels: height of a bar, of a candidate, of a section's heading, and where the first begins."""
+"""Pixels: height of a bar, of a variant, of a section's heading, and where the first begins."""
 COLOURS = {"training": "#2f81c7", "prediction": "#d08a1d"}
+TITLE = 40
+"""Characters of a config's name that are shown at most."""
 
 
 def check_chart(path: str | None, *, force: bool) -> None:
     """Refuse a chart that can't be written, before anything is measured.
 
     Raises:
-        ConfigError: the file exists, isn't named .svg, or has no folder.
+        ConfigError: it isn't named .svg, or as `check_new_file` says.
     """
-    if path is None:
-        return
-    if Path(path).suffix.lower() != ".svg":
+    if path is not None and Path(path).suffix.lower() != ".svg":
         raise ConfigError(f"--chart: found {path}; expected a name that ends in .svg")
-    if not Path(path).parent.is_dir():
-        raise ConfigError(f"--chart: no folder {Path(path).parent.absolute()}")
-    if Path(path).exists() and (Path(path).is_dir() or not force):
-        raise ConfigError(f"--chart: {path} exists; give another name, or --force for a file")
+    check_new_file("--chart", path, force=force)
 
 
 def draw_chart(comparison: Comparison, title: str) -> str:
-    """Return an SVG picture of tokens a second in training and prediction, and of accuracies.
+    """Return an SVG picture of tokens per second in training and prediction, and of accuracies.
 
     Args:
-        comparison: what was measured; candidates without figures are left out.
-        title: of the picture, such as the config's name.
+        comparison: what was measured; variants without figures are left out.
+        title: of the picture, such as the config's name; any text.
     """
+    from seqtrain.cli.output.compare_table import sections
+
     rows = [row for row in comparison.candidates if row.training or row.prediction]
-    speeds = [s.tokens_per_second for row in rows for s in (row.training, row.prediction) if s]
-    scale = (WIDTH - NAMES - FIGURES) / max(speeds, default=1.0)
-    lines = [_text(16, 26, f"{title}: thousand tokens/s, padding not counted", size=15)]
+    fastest = [speed.fastest for row in rows for speed in (row.training, row.prediction) if speed]
+    scale = (WIDTH - NAMES - FIGURES) / max(fastest, default=1.0)
+    lines = [
+        _text(16, 26, f"{shorten(title, TITLE)}: thousand tokens/s, padding not counted", size=15)
+    ]
     for place, (mode, colour) in enumerate(COLOURS.items()):
         x = NAMES + 110 * place
         lines += [_bar(x, 38, BAR, colour), _text(x + 18, 48, mode)]
+    lines += [
+        _line(NAMES + 224, NAMES + 236, 44),
+        _text(NAMES + 242, 48, "slowest, fastest turn"),
+    ]
     if any(row.accuracy is not None for row in rows):
         lines.append(_text(WIDTH - 16, 48, "accuracy", anchor="end"))
     top = TOP
@@ -58,23 +62,25 @@ def draw_chart(comparison: Comparison, title: str) -> str:
         lines.append(_text(16, top + BAR, heading))
         top += HEADING
         for row in (row for row in members if row in rows):
-            lines += _candidate(row, top, scale)
+            lines += _variant(row, top, scale)
             top += ROW
     height = top + 8
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
             f'width="{WIDTH}" height="{height}" font-family="sans-serif">',
-            "<style>text { fill: #333 } "
-            "@media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
+            "<style>text { fill: #333 } path { stroke: #333 } @media (prefers-color-scheme: dark) "
+            "{ text { fill: #ddd } path { stroke: #ddd } }</style>",
             *lines,
             "</svg>\n",
         ]
     )
 
 
-def _candidate(row: Row, top: int, scale: float) -> list[str]:
-    """Return the names, bars and figures of one way."""
+def _variant(row: Row, top: int, scale: float) -> list[str]:
+    """Return the names, bars and figures of one variant."""
+    from seqtrain.comparison.results import thousands
+
     lines = [_text(NAMES - 10, top + BAR + 5, row.name, anchor="end")]
     if row.kind == "wrong":
         lines.append(_text(NAMES - 10, top + 2 * BAR + 6, "wrong", anchor="end"))
@@ -83,9 +89,10 @@ def _candidate(row: Row, top: int, scale: float) -> list[str]:
     for place, (mode, colour) in enumerate(COLOURS.items()):
         speed = getattr(row, mode)
         if speed:
-            y, length = top + place * (BAR + 2), speed.tokens_per_second * scale
-            lines.append(_bar(NAMES, y, length, colour))
-            lines.append(_text(NAMES + length + 6, y + 10, f"{speed.tokens_per_second / 1e3:,.1f}"))
+            y, end = top + place * (BAR + 2), NAMES + speed.fastest * scale
+            lines.append(_bar(NAMES, y, speed.tokens_per_second * scale, colour))
+            lines.append(_line(NAMES + speed.slowest * scale, end, y + BAR // 2))
+            lines.append(_text(end + 6, y + 10, thousands(speed.tokens_per_second)))
     return lines
 
 
@@ -93,6 +100,12 @@ def _bar(x: float, y: float, length: float, colour: str) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y}" width="{max(length, 1):.1f}" height="{BAR}" fill="{colour}"/>'
     )
+
+
+def _line(left: float, right: float, y: float) -> str:
+    """Return a spread: a line with a short stroke at each end."""
+    ends = f"M{left:.1f} {y - 3}v6M{right:.1f} {y - 3}v6"
+    return f'<path d="M{left:.1f} {y}H{right:.1f}{ends}" fill="none"/>'
 
 
 def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from pathlib import Path
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
-def exchange(first: Path, second: Path) -> bool:
+def exchange(first: str, second: str, at: int | None = None) -> bool:
     """Exchange two paths of one file system; nobody sees one of them missing.
+
+    Args:
+        first: a path, or a name in a folder.
+        second: the other.
+        at: descriptor of that folder.
 
     Returns:
         False where the system or its file system can't (Linux can, on most); nothing happened then.
@@ -26,9 +30,10 @@ def exchange(first: Path, second: Path) -> bool:
     except (OSError, TypeError, AttributeError):  # no Linux, or a C library of before 2018
         return False
     paths = os.fsencode(first), os.fsencode(second)
-    if renameat2(AT_FDCWD, paths[0], AT_FDCWD, paths[1], RENAME_EXCHANGE) == 0:
+    place = AT_FDCWD if at is None else at
+    if renameat2(place, paths[0], place, paths[1], RENAME_EXCHANGE) == 0:
         return True
     number = ctypes.get_errno()
     if number in UNSUPPORTED:
         return False
-    raise OSError(number, os.strerror(number), str(second))
+    raise OSError(number, os.strerror(number), second)

@@ -1,0 +1,1 @@
+"""Every way to run a model over sequences of unequal length, measured side by side."""

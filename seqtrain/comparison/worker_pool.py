@@ -1,0 +1,141 @@
+"""A process per variant, started side by side, of which one works at a time.
+
+In a process of its own a variant's peak memory is its own, and a batch that would take minutes can
+be ended. A fresh process loads torch and takes the task once, and forks the workers; the program
+itself can't fork them, as it may have threads of torch's by then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from seqtrain.comparison.speed import Turn, measured, rate
+from seqtrain.comparison.task import Task
+from seqtrain.errors import RunError
+from seqtrain.signals import STOPPING, answered_later
+
+END = 2.0
+"""Seconds to wait until all processes have ended, once the system was told to end them."""
+PROGRAM = """\
+import sys
+sys.path[:] = sys.argv[2:]
+from seqtrain.comparison.worker import serve
+serve(int(sys.argv[1]))
+"""
+
+
+@contextmanager
+def worker_pool() -> Iterator[WorkerPool]:
+    """Start a pool; when the block ends, however it does, no process is left.
+
+    All its processes are a session of their own, so what a terminal sends reaches none of them.
+    Where this one ends by force, they see its connection closed, and end too.
+
+    Raises:
+        RunError: the system can't fork.
+    """
+    if not hasattr(os, "fork"):
+        raise RunError("this system can't fork processes; compare runs on Linux and macOS")
+    control, theirs = Pipe()
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with answered_later():
+            # Until it has a session of its own, the new process would get the terminal's signals.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM, str(theirs.fileno()), *map(str, sys.path)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            finally:
+                theirs.close()
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        yield WorkerPool(process, control)
+    finally:
+        with answered_later(), control:
+            if process is not None:
+                _end(process, control)
+
+
+def _end(process: subprocess.Popen[bytes], control: Connection) -> None:
+    """End a pool's processes, and wait until the last has closed its end of the connection."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    with suppress(EOFError, OSError):
+        while control.poll(END):
+            control.recv_bytes()
+
+
+class WorkerPool:
+    """The connection to the process that starts the workers; `worker_pool` makes one."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: Connection) -> None:
+        self._process = process
+        self._control = control
+
+    def start(self, names: Iterable[str], task: Task) -> dict[str, Worker]:
+        """Return workers by the name of their variant.
+
+        Raises:
+            RunError: the process that starts them ended.
+        """
+        workers = {name: Worker(self, name) for name in names}
+        self._checked(self._control.send, (task, list(workers)))
+        return workers
+
+    def ask(self, name: str, request: tuple[Any, ...], limit: float) -> tuple[Any, str]:
+        """Return a worker's answer within so many seconds, or None and why there is none."""
+        self._checked(self._control.send, (name, request, max(0.0, limit)))
+        answer: tuple[Any, str] = self._checked(self._control.recv)
+        return answer
+
+    def _checked(self, do: Any, *arguments: object) -> Any:
+        try:
+            return do(*arguments)
+        except (EOFError, OSError):
+            code = self._process.wait()
+            raise RunError(f"the process that starts all others ended with code {code}") from None
+
+
+class Worker:
+    """A variant at work in a process of its own.
+
+    Args:
+        pool: that has the process.
+        name: of the variant.
+
+    Attributes:
+        turns: taken in each mode, the first of which is one batch.
+        failure: why it can't go on; empty while it can.
+    """
+
+    def __init__(self, pool: WorkerPool, name: str) -> None:
+        self.name = name
+        self.turns: dict[str, list[Turn]] = {"prediction": [], "training": []}
+        self.failure = ""
+        self._pool = pool
+
+    def rate(self, mode: str) -> float:
+        """Return the tokens per second measured so far; 0 where nothing was."""
+        return rate(measured(self.turns[mode]))
+
+    def measure(self, mode: str, seconds: float, limit: float) -> None:
+        """Let it begin batches for so many seconds, one at least, as another turn."""
+        turn = self.ask(mode, seconds, limit=limit)
+        if turn is not None:
+            self.turns[mode].append(turn)
+
+    def ask(self, mode: str, *amount: float, limit: float) -> Any:
+        """Return its answer, or None: after so many seconds it is ended, and `failure` says so."""
+        answer, self.failure = self._pool.ask(self.name, (mode, *amount), limit)
+        return answer

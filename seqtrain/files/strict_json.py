@@ -1,0 +1,80 @@
+"""JSON as its standard has it: what Python's reader lets through besides is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any, NoReturn
+
+from seqtrain.text import quote
+
+DEPTH_LIMIT = 100
+"""Levels of lists and objects inside one another that a value may have."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_PAIR = re.compile(rb"\[\]|\{\}")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+class NotJSONError(ValueError):
+    """A text isn't one JSON value; says why, and where that is known."""
+
+
+def parse_json(text: str) -> object:
+    """Parse one JSON value.
+
+    Raises:
+        NotJSONError: for malformed or too deeply nested JSON, repeated keys, NaN and Infinity, lone
+            surrogates, and integers too long to convert.
+    """
+    if text.count("[") + text.count("{") > DEPTH_LIMIT and _depth(text) > DEPTH_LIMIT:
+        raise NotJSONError(f"JSON nested more than {DEPTH_LIMIT} levels deep")
+    try:
+        value: object = _DECODER.decode(text)
+        if "\\" in text and ("\\ud" in text or "\\uD" in text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise NotJSONError(f"not JSON at column {error.colno}: {error.msg}") from None
+    except UnicodeEncodeError:
+        raise NotJSONError("JSON with a lone surrogate escape (\\ud800 to \\udfff)") from None
+    except NotJSONError:
+        raise
+    except ValueError:
+        raise NotJSONError("JSON with an integer of thousands of digits") from None
+    return value
+
+
+def _depth(text: str) -> int:
+    """Return how deep lists and objects are nested, the open ones of malformed JSON included.
+
+    Python's reader goes as deep as its stack happens to allow, and then fails in several ways.
+    """
+    outside = _STRING.sub("", text) if '"' in text else text
+    brackets = outside.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
+    depth, closed = 0, 1
+    while closed and depth <= DEPTH_LIMIT:  # each turn takes the innermost level away
+        brackets, closed = _PAIR.subn(b"", brackets)
+        depth += closed > 0
+    return depth + brackets.count(b"[") + brackets.count(b"{")
+
+
+def to_json(value: Any) -> bytes:
+    """Return a JSON value as indented UTF-8 text with a final newline; NaN is refused."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Build an object whose keys are all different."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise NotJSONError(f"JSON with the key {quote(twice)} twice")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN, Infinity and -Infinity."""
+    raise NotJSONError(f"{name} is not JSON; write null for a missing value")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)

@@ -1,0 +1,143 @@
+"""What each variant computes: right ones the same, wrong ones what padding makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+
+from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
+from seqtrain.comparison.speed import flops_per_token
+from seqtrain.comparison.task import Task, prepare_task
+from seqtrain.comparison.variants import VARIANTS, variants_for
+from seqtrain.config.schema import Config, ModelConfig
+
+
+def test_variants_that_cannot_run_here_say_why(task: Task) -> None:
+    problems = variants_for(task.config, torch.device("cuda"))
+    assert "cuda" in problems["native"]
+    assert problems["torch"] == problems["packed"] == ""
+
+
+def with_model(task: Task, **keys: object) -> Task:
+    model = task.config.model.model_copy(update=keys)
+    return replace(task, config=task.config.model_copy(update={"model": model}))
+
+
+@pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
+@pytest.mark.parametrize("pooling", ["last", "mean", "max"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(
+    task: Task, rnn: str, pooling: str, bidirectional: bool
+) -> None:
+    task = with_model(task, rnn=rnn, pooling=pooling, bidirectional=bidirectional)
+    for name, problem in variants_for(task.config, task.device).items():
+        if problem:
+            continue
+        of_variant = VARIANTS[name].config(task.config).model.pooling
+        found = make_learner(name, task).logits([task.probe])
+        difference = float((found - one_by_one(task, of_variant)).abs().max())
+        assert (difference > 1e-3) == (VARIANTS[name].kind == "wrong"), name
+
+
+@pytest.mark.parametrize(("name", "pooling"), [("last-of-padding", -1), ("mean-over-padding", 0)])
+def test_wrong_variants_are_what_torch_makes_of_padding_without_lengths(
+    task: Task, name: str, pooling: int
+) -> None:
+    learner = make_learner(name, task)
+    assert isinstance(learner, SeqtrainLearner)
+    model = learner.model
+    rows = [torch.tensor(task.train[row][0]).long() for row in task.probe.tolist()]
+    with torch.no_grad():
+        states = model.encoder(model.embedding(pad_sequence(rows, batch_first=True)))[0]
+        expected = model.head(states[:, -1] if pooling else states.mean(1))
+    assert torch.allclose(learner.logits([task.probe]), expected, atol=1e-5)
+
+
+def test_variants_that_a_config_is_already_do_not_come_twice(task: Task) -> None:
+    assert "last-valid" not in variants_for(task.config, task.device)
+    assert {"mean-valid", "random-batches", "padded-sorted-mask"} <= set(
+        variants_for(task.config, task.device)
+    )
+    batching = task.config.batching.model_copy(update={"bucketing": False})
+    random = with_model(task, pooling="mean").config.model_copy(update={"batching": batching})
+    names = set(variants_for(random, task.device))
+    assert "last-valid" in names
+    assert not {"mean-valid", "random-batches", "padded-sorted-mask"} & names
+
+
+def test_settings_are_keys_that_give_the_variant(task: Task) -> None:
+    config = task.config
+    assert VARIANTS["native"].setting(config) == "model.engine: native"
+    assert VARIANTS["unroll-masked"].setting(config) == "model.engine: torch, model.unroll: masked"
+    masked = with_model(task, unroll="masked").config
+    assert VARIANTS["native"].setting(masked) == "model.engine: native, model.unroll: packed"
+    assert VARIANTS["sort-in-module"].setting(config) == "batching.sort: module"
+    assert VARIANTS["padded"].setting(config) == ""
+    assert VARIANTS["random-batches"].config(task.config).batching.bucketing is False
+
+
+def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
+    """Sequences whose class stands in their last step are learned by heart, or not at all."""
+    train = replace(task.train, values=task.train.values.copy())
+    train.values[train.offsets[1:] - 1] = 2 + train.labels
+    training = task.config.training.model_copy(update={"lr": 0.05})
+    config = task.config.model_copy(update={"training": training})
+    easy = replace(task, train=train, held_out=train, config=config)
+    learner = make_learner("fused", easy)
+    assert isinstance(learner, SeqtrainLearner)
+    assert learner.accuracy(10 * len(task.train), seed=0) == 1.0
+    unlearned = learner.accuracy(0, seed=0)
+    assert unlearned < 1.0
+
+
+def test_carried_states_go_on_in_their_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row without its predecessor's state can't be answered; batches never hold a group twice."""
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path / "cache"))
+    rows = [f"{talk},{x},{label}" for talk in range(60) for x, label in said(talk)]
+    (tmp_path / "t.csv").write_text("\n".join(["talk,text,label", *rows]) + "\n")
+    data = {"train": str(tmp_path / "t.csv"), "sequence": "text", "label": "label", "group": "talk"}
+    sections = {
+        "data": data,
+        "batching": {"batch_size": 8},
+        "model": {"embedding_dim": 8, "hidden_size": 16, "initial_state": "carried"},
+        "training": {"lr": 0.02},
+    }
+    alone = prepare_task(Config.model_validate(sections), torch.device("cpu"), None)
+    assert len(alone.held_out) == 0
+    task = replace(alone, held_out=alone.train)
+    assert task.train.groups is not None
+    assert (np.diff(task.train.lines) > 0).all()
+    learner = make_learner("fused", task)
+    assert isinstance(learner, SeqtrainLearner)
+    assert learner.accuracy(20 * len(task.train), seed=0) > 0.95
+    problems = variants_for(task.config, task.device)
+    assert "carried" in problems["last-of-padding"]
+    assert problems["mean-valid"] == ""
+
+
+def said(talk: int) -> list[tuple[str, str]]:
+    """What a conversation says and means: the answer is in its first line alone."""
+    label = "ab"[talk % 2]
+    return [(label, label), *(("and then", label) for _ in range(4))]
+
+
+@pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_token_takes_two_operations_a_weight_and_three_times_that_in_training(
+    rnn: str, bidirectional: bool
+) -> None:
+    config = ModelConfig(
+        embedding_dim=5, hidden_size=7, num_layers=3, rnn=rnn, bidirectional=bidirectional
+    )
+    modules: dict[str, type[nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
+    encoder = modules[rnn](5, 7, num_layers=3, bidirectional=bidirectional)
+    weights = sum(p.numel() for p in encoder.parameters() if p.ndim == 2)
+    assert flops_per_token(config) == {"training": 6 * weights, "prediction": 2 * weights}

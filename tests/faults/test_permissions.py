@@ -1,0 +1,214 @@
+"""What may not be read or written, paths that lead nowhere, and too few descriptors."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import shutil
+import struct
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from program import fingerprint, fit, started, write_project
+
+CAPABILITIES = 0x20080522
+"""Version of the sets that capget and capset take."""
+SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every=null", "--quiet")
+RESUME = ("fit", "c.yaml", "--run-dir", "r", "--resume", *SHORT)
+FORCE = ("fit", "c.yaml", "--run-dir", "r", "--force", *SHORT)
+FRESH = ("fit", "c.yaml", "--run-dir", "r", *SHORT)
+PREDICT = ("predict", "test.tsv", "--run", "r")
+DATA = "data.train=locked/train.tsv"
+LOCKED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "best, to predict": ("r/best", PREDICT),
+    "best, to score": ("r/best", ("eval", "r")),
+    "best, to replace": ("r/best", FORCE),
+    "last, to replace": ("r/last", FORCE),
+    "the run, to predict": ("r", PREDICT),
+    "the run, to score": ("r", ("eval", "r")),
+    "the run, to check": ("r", ("check", "r")),
+    "the run, to go on": ("r", RESUME),
+    "the run, to replace": ("r", FORCE),
+    "the run, to write into": ("r", FRESH),
+    "the metrics": ("r/metrics.jsonl", RESUME),
+    "the environment": ("r/environment.json", RESUME),
+    "the run's config": ("r/config.yaml", RESUME),
+    "the run's config, to score": ("r/config.yaml", ("eval", "r", "--split", "validation")),
+    "the weights": ("r/best/model.safetensors", PREDICT),
+    "the manifest": ("r/best/manifest.json", PREDICT),
+    "all runs": ("runs", ("eval",)),
+    "a folder of data": ("locked", ("fit", "c.yaml", "--set", DATA, *SHORT)),
+    "a folder of a config": ("locked", ("fit", "locked/c.yaml", *SHORT)),
+    "a folder of inputs": ("locked", ("predict", "locked/test.tsv", "--run", "r")),
+    "a folder of outputs": ("locked", (*PREDICT, "--output", "locked/out.tsv")),
+    "a folder of charts": ("locked", ("compare", "c.yaml", "--chart", "locked/chart.svg")),
+    "a folder of runs": ("locked", ("fit", "c.yaml", "--run-dir", "locked/r", *SHORT)),
+    "a file of data": ("train.tsv", ("fit", "c.yaml", *SHORT)),
+    "the config": ("c.yaml", ("fit", "c.yaml", *SHORT)),
+}
+
+
+def lose_roots_rights() -> None:
+    """Let permissions count for root too, as for every other user."""
+    libc, header = ctypes.CDLL(None), struct.pack("II", CAPABILITIES, 0)
+    sets = ctypes.create_string_buffer(24)
+    assert libc.capget(header, sets) == 0
+    words = [word & ~0b110 for word in struct.unpack("6I", sets.raw)[:3]]  # reading, writing all
+    words += struct.unpack("6I", sets.raw)[3:]
+    assert libc.capset(header, struct.pack("6I", *words)) == 0
+
+
+def refusal(folder: Path, arguments: tuple[str, ...], prepare: Callable[[], None] | None) -> str:
+    """Return the first problem of a command that ends with 2 or 3."""
+    with started(folder, *arguments, prepare=prepare) as running:
+        code = running.end()
+    problems = [line for line in running.err.splitlines() if line.startswith("seqtrain: ")]
+    assert code in (2, 3), (code, running.err)
+    assert problems
+    assert "None" not in problems[0]
+    return problems[0]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a run, in a place where any user comes to."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_project(folder)
+    fit(folder, "r", *SHORT)
+    return folder
+
+
+def test_what_may_not_be_used_is_told(
+    trained: Path, disk: Path, figure: Callable[[str], None]
+) -> None:
+    root = os.geteuid() == 0
+    for name, (locked, arguments) in LOCKED.items():
+        folder = disk / "p"
+        shutil.copytree(trained, folder)
+        (folder / "runs").mkdir()
+        (folder / "locked").mkdir()
+        for copied in ("train.tsv", "test.tsv", "c.yaml"):
+            shutil.copy(folder / copied, folder / "locked")
+        before = fingerprint(folder / "r")
+        (folder / locked).chmod(0o000)
+        problem = refusal(folder, arguments, lose_roots_rights if root else None)
+        assert Path(locked).name in problem, (name, problem)
+        assert "ermission denied" in problem or "can't be" in problem, (name, problem)
+        (folder / locked).chmod(0o755)
+        assert fingerprint(folder / "r") == before, name
+        shutil.rmtree(folder)
+    figure(f"no permission: {len(LOCKED)} commands end with 2 or 3, nothing is changed")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("loop", ("--force",)),
+        ("loop", ()),
+        ("nowhere", ()),
+        ("loop/r", ()),
+        ("loop", ("--resume",)),
+    ],
+)
+def test_a_run_directory_that_is_a_link_to_nothing(
+    project: Path, name: str, options: tuple[str, ...]
+) -> None:
+    (project / "loop").symlink_to("loop")
+    (project / "nowhere").symlink_to("missing")
+    arguments = ("fit", "c.yaml", "--run-dir", name, *SHORT, *options)
+    assert name.split("/")[0] in refusal(project, arguments, None)
+    assert not (project / "missing").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fit", "c.yaml"), ("eval",), ("predict", "x.tsv"), ("fit", "c.yaml", "--resume")]
+)
+def test_a_removed_current_directory(project: Path, arguments: tuple[str, ...]) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    assert refusal(project, arguments, partial(go_and_remove, gone))
+
+
+def go_and_remove(folder: Path) -> None:
+    os.chdir(folder)
+    folder.rmdir()
+
+
+def few_descriptors(number: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+
+
+def test_too_few_descriptors_are_the_machines_fault(project: Path) -> None:
+    """Whatever can't be opened for lack of them: exit code 3, and an earlier run is whole."""
+    fit(project, "r", *SHORT)
+    before, codes = fingerprint(project / "r"), set()
+    for number in range(10, 40):
+        with started(project, *FORCE, prepare=partial(few_descriptors, number)) as running:
+            code = running.end()
+        codes.add(code)
+        assert code in (0, 3), (number, print(running.err))
+        if code == 3 and (project / "r" / "config.yaml").exists():
+            assert fingerprint(project / "r") == before, number
+    assert 3 in codes
+
+
+@pytest.mark.parametrize("place", ["best", "last", "previous", "pretrained"])
+@pytest.mark.parametrize("kind", ["link", "file", "pipe"])
+def test_force_removes_nothing_before_all_is_checked(project: Path, place: str, kind: str) -> None:
+    fit(project, "r", *SHORT)
+    path, other = project / "r" / place, project / "other"
+    shutil.copytree(project / "r" / "best", other)
+    shutil.rmtree(path, ignore_errors=True)
+    if kind == "link":
+        path.symlink_to("../other")
+    elif kind == "file":
+        path.write_text("mine")
+    else:
+        os.mkfifo(path)
+    names = sorted(path.name for path in (project / "r").iterdir())
+    if kind == "link":
+        with started(project, *FORCE) as running:
+            assert running.end() == 0, running.err
+        assert not path.is_symlink()
+        assert (other / "model.json").exists()
+    else:
+        problem = refusal(project, FORCE, None)
+        assert f"is a {kind}, so no run's" in problem
+        assert sorted(path.name for path in (project / "r").iterdir()) == names
+
+
+def test_force_refuses_a_folder_in_a_files_place(project: Path) -> None:
+    fit(project, "r", *SHORT)
+    (project / "r" / "test.json").unlink()
+    (project / "r" / "test.json").mkdir()
+    before = sorted(path.name for path in (project / "r").iterdir())
+    assert "test.json is a folder" in refusal(project, FORCE, None)
+    assert sorted(path.name for path in (project / "r").iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("config", "runs", "chosen"),
+    [
+        ("exp", ["exp-20260101-000000", "exp-2-20260102-000000"], "exp-20260101-000000"),
+        ("exp", ["exp-20260101-000000-2", "exp-20260101-extra"], "exp-20260101-000000-2"),
+        ("exp", ["exp-2-20260102-000000", "exp-x", "exp-1"], None),
+        ("exp-2", ["exp-2-20260102-000000", "exp-20260103-000000"], "exp-2-20260102-000000"),
+        ("e[x]p", ["e[x]p-20260102-000000", "exp-20260103-000000"], "e[x]p-20260102-000000"),
+    ],
+)
+def test_resume_takes_a_run_of_this_config_alone(
+    project: Path, config: str, runs: list[str], chosen: str | None
+) -> None:
+    (project / f"{config}.yaml").write_bytes((project / "c.yaml").read_bytes())
+    for name in runs:
+        fit(project, f"runs/{name}", *SHORT)
+    arguments = ("fit", f"{config}.yaml", "--resume", *SHORT[:-1])
+    if chosen is None:
+        assert f"no run of {config}" in refusal(project, arguments, None)
+        return
+    with started(project, *arguments) as running:
+        assert running.end() == 0, running.err
+    assert running.out.splitlines()[-1] == f"runs/{chosen}"
