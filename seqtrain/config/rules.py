@@ -114,7 +114,7 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"found {scale:g}, but initial_state is {start}, which draws nothing; expected "
             f"{INITIAL_SCALE:g}, or set initial_state: random",
         )
-    yield from _part_faults(model)
+    yield from part_faults(model)
     join = model.get("join")
     if join in ("sum", "mean") and model.get("bidirectional") is False:
         yield (
@@ -124,7 +124,7 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _part_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def part_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Check n-grams, subwords, convolutions and a list of poolings, each by itself."""
     for key in ("ngrams", "subwords"):
         shortest, longest = model.get(key) or (1, 1)

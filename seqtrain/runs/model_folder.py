@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.problems import show
+from seqtrain.config.rules import part_faults
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
@@ -135,7 +136,9 @@ def _read_ngrams(saved: VerifiedFolder, values: dict[str, Any]) -> NgramVocabula
 
 
 def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
-    """Architecture and preprocessing must ask for the same parts."""
+    """Architecture and preprocessing must ask for the same parts, which can be."""
+    for key, problem in part_faults(config.model_dump()):
+        raise ValueError(f"{key}: {problem}")
     ngrams = preprocessing.ngrams
     sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
     subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
