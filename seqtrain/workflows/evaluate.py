@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqtrain.data.cache import default_folder
@@ -33,6 +33,7 @@ class Evaluation:
         warnings: rows cut, left out, or with labels that the model doesn't know.
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
             `score_prefixes` returns it.
+        parts: scores of each part of the model alone, by name; empty where it has but one.
     """
 
     run: Path
@@ -40,6 +41,7 @@ class Evaluation:
     scores: Scores
     warnings: list[str]
     by_share: list[dict[str, float]] | None = None
+    parts: dict[str, Scores] = field(default_factory=dict)
 
 
 def evaluate(
@@ -78,7 +80,8 @@ def evaluate(
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
-    return Evaluation(path, source, classifier.score(store), warnings, by_share)
+    scores, parts = classifier.score(store), classifier.score_parts(store)
+    return Evaluation(path, source, scores, warnings, by_share, parts)
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:

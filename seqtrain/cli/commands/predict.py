@@ -72,10 +72,9 @@ def predict(
         return open_output(output, line_by_line=source == "-")
 
     if steps:
-        if classifier.network.config.bidirectional:
-            note(
-                "bidirectional: every prefix is read anew, T (T + 1) / 2 steps for a sequence of T"
-            )
+        if classifier.network.looks_ahead:
+            why = classifier.network.why_it_looks_ahead
+            note(f"{why}: every prefix is read anew, T (T + 1) / 2 steps for a sequence of T")
         unknown = write_steps(
             predict_steps(source, classifier=classifier, report=report),
             open_file,
