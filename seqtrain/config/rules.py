@@ -246,6 +246,18 @@ def _kind_of_part_faults(
             "found true, but without data.validation no epoch is the best and nothing is held out; "
             "expected false, or set data.validation",
         )
+    clashes = {
+        "pretraining.objective": config["pretraining"].get("objective"),
+        "data.group": data.get("group"),
+        "training.schedule": "plateau" if training.get("schedule") == "plateau" else None,
+    }
+    for key, found in clashes.items():
+        if training.get("refit") and found is not None:
+            yield (
+                "training",
+                "refit",
+                f"found true, but {key} is {found}, which doesn't go with it; expected false",
+            )
 
 
 def _pretraining_faults(

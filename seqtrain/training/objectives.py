@@ -55,6 +55,7 @@ class Objective(Protocol):
         config: the whole config; seed and batching are the trainer's.
         settings: how to train.
         pretraining: whether it comes before training.
+        refit: whether it comes after training, as `Refit` does.
         key: the config's section where its learning rate stands.
         lower: keys to lower where memory runs out.
     """
@@ -66,6 +67,7 @@ class Objective(Protocol):
     config: Config
     settings: TrainingConfig
     pretraining: bool
+    refit: bool
     key: str
     lower: str
 
@@ -118,6 +120,7 @@ class Classification:
     """
 
     pretraining = False
+    refit = False
     key = "training"
 
     def __init__(
@@ -206,6 +209,35 @@ class Classification:
             raise ValueError("carried.groups: not those of the epoch so far")
 
 
+class Refit(Classification):
+    """A new classifier learns from train and validation together, which nothing monitors.
+
+    Args:
+        model: on the device, with its initial weights.
+        train: train and validation.
+        names: label of each class index.
+        config: the whole config.
+        device: where to compute.
+    """
+
+    refit = True
+
+    def __init__(
+        self,
+        model: SequenceClassifier,
+        train: SequenceStore,
+        names: Sequence[str],
+        config: Config,
+        device: torch.device,
+    ) -> None:
+        super().__init__(model, train, None, names, config, device)
+        self.settings = config.training.model_copy(update={"patience": None})
+
+    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
+        """Return nothing: how many epochs it takes is known."""
+        return None
+
+
 class TokenPrediction:
     """A language model or an autoencoder learns sequences without labels, and so the encoder.
 
@@ -219,6 +251,7 @@ class TokenPrediction:
     """
 
     pretraining = True
+    refit = False
     key = "pretraining"
     lower = "pretraining.max_length, batching.batch_size or model.hidden_size"
 

@@ -109,13 +109,16 @@ def read_split(
             f"--split: {path} has no {split} split; it has {', '.join(given)}; "
             "or give a labelled file with --data"
         )
+    refit = split == "validation" and config.training.refit
+    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
     held_out = isinstance(config.data.validation, float)
     if not (held_out and split in ("train", "validation")):
         store, warnings = _read(classifier, named)
-        return named, store, warnings
+        return named, store, learned + warnings
     _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
     prepared = prepare(config, cache_folder=default_folder())
-    return config.data.train, prepared.splits[split], prepared.reports[split].notices(split)
+    warnings = learned + prepared.reports[split].notices(split)
+    return config.data.train, prepared.splits[split], warnings
 
 
 def _check_unchanged(path: Path, files: list[str]) -> None:

@@ -55,6 +55,7 @@ PARTS: dict[str, dict[str, Any]] = {
         "model": {"ngrams": [1, 2], "subwords": [3, 5], "convolutions": [[6, 3, 1]]},
         "training": {"precision": "bfloat16"},
     },
+    "refit": {"model": {"subwords": [3, 5], "ngrams": [1, 2]}, "training": {"refit": True}},
     "series": {"data": {"standardize": "series"}},
     "all of series": {
         "data": {"standardize": "both", "missing": "mask"},
@@ -161,3 +162,49 @@ def test_learning_from_ngrams_counts_both_losses(folder: Path) -> None:
 
     seqtrain.fit(config, run_dir="run", listener=listener)
     assert 2 * np.log(2) == pytest.approx(losses[0], abs=0.5)
+
+
+def test_a_refit_learns_from_train_and_validation(folder: Path, cli: Cli) -> None:
+    """So many epochs as were best, from the initial weights on."""
+    config = config_of("refit")
+    run = seqtrain.fit(config, run_dir="run")
+    assert run.refit
+    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    epochs, refits = ([x for x in lines if x["event"] == name] for name in ("epoch", "refit"))
+    assert len(refits) == run.best_epoch
+    assert refits[0]["tokens"] > epochs[0]["tokens"]
+    assert [line["lr"] for line in refits] == [line["lr"] for line in epochs[: len(refits)]]
+    assert lines[-1]["refit"] is True
+    ended = cli("eval", "run", "--split", "validation", "--json")
+    assert any("trained on these rows too" in line for line in ended.problems)
+    alone = seqtrain.fit(config_of("refit", refit=False), run_dir="alone")
+    assert not alone.refit
+    assert alone.best_epoch == run.best_epoch
+
+
+@pytest.mark.parametrize("update", [14, 16])
+def test_a_refit_is_resumed_to_the_bit(folder: Path, update: int) -> None:
+    config = config_of("refit", max_epochs=2, monitor="loss")
+    whole = seqtrain.fit(config, run_dir="whole")
+    made = 0
+
+    def stop(event: object) -> None:
+        nonlocal made
+        made += isinstance(event, UpdateEvent)
+        if isinstance(event, UpdateEvent) and made == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert whole.best_epoch == 2
+    with pytest.raises(Interrupted, match=r"refit step|step 8") as stopped:
+        seqtrain.fit(config, run_dir="parts", listener=stop)
+    seqtrain.fit(config, run_dir="parts", resume=True)
+    assert_same_run("whole", "parts")
+    assert "resume" in str(stopped.value)
+
+
+def test_a_refit_that_is_done_has_nothing_left(folder: Path, cli: Cli) -> None:
+    config = config_of("refit")
+    seqtrain.fit(config, run_dir="run")
+    before = Path("run/best/model.safetensors").read_bytes()
+    seqtrain.fit(config, run_dir="run", resume=True)
+    assert Path("run/best/model.safetensors").read_bytes() == before
