@@ -11,7 +11,7 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "files", "config", "data", "recipes", "model", "inference"),
-    *("training", "runs", "report", "workflows", "comparison", "cli"),
+    *("training", "runs", "export", "report", "workflows", "comparison", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -113,3 +113,9 @@ def test_inference_and_training_touch_no_file(path: Path) -> None:
         node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
     ]
     assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"open", "print"}
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parent.rglob("*.py")), ids=lambda p: p.name)
+def test_no_test_module_is_imported(path: Path) -> None:
+    """What tests share stands in tests/helpers."""
+    assert not [name for name in imports(path) if "test_" in name and not name.startswith("seq")]

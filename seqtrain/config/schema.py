@@ -156,7 +156,7 @@ class ModelConfig(Section):
     unroll: Literal["packed", "padded", "masked"] = "packed"
     """How the encoder runs over unequal lengths; equal results; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
-    """What computes the recurrence; native (C++) and fused serve gru; auto: the fastest one."""
+    """What computes the recurrence: native (C++), fused (torch code), torch; auto: the fastest."""
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0

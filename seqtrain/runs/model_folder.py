@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import safetensors.numpy
 import safetensors.torch
 import torch
 from pydantic import ValidationError
@@ -18,7 +20,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
-from seqtrain.files.folder import VerifiedFolder, json_of, read_folder
+from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
@@ -75,8 +78,8 @@ def model_files(model: Model) -> dict[str, bytes]:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
     ngrams = model.preprocessing.ngrams
     if ngrams is not None:
-        arrays = {"keys": torch.tensor(ngrams.keys), "idf": torch.tensor(ngrams.idf)}
-        files[NGRAMS] = safetensors.torch.save(arrays)
+        arrays = {"keys": np.array(ngrams.keys), "idf": np.array(ngrams.idf)}
+        files[NGRAMS] = safetensors.numpy.save(arrays)
     return files
 
 

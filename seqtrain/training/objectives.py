@@ -198,14 +198,15 @@ class Classification:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the states that groups ended in."""
-        return self.carried.tensors()
+        return {} if self.groups is None else self.carried.tensors(self.classifier)
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
         """Put back the states that groups ended in: of every group learned from, and no other."""
+        if self.groups is None:
+            return
         self.carried.load(tensors, self.classifier)
-        groups = np.zeros(0, np.int64) if self.groups is None else self.groups[learned]
-        begun = set(groups[groups >= 0].tolist())
-        if set(tensors.get("carried.groups", torch.zeros(0, device="cpu")).tolist()) != begun:
+        groups = self.groups[learned]
+        if {*tensors["carried.groups"].tolist()} != {*groups[groups >= 0].tolist()}:
             raise ValueError("carried.groups: not those of the epoch so far")
 
 

@@ -28,6 +28,7 @@ from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.state import (
     Progress,
+    check_names,
     checked_progress,
 )
 
@@ -140,6 +141,7 @@ class Trainer:
             ValueError: it isn't what `capture` returns for this run.
         """
         progress = checked_progress(values)
+        check_names(tensors)
         phase = self.objective.pretraining
         if progress.pretraining != phase:
             raise ValueError(

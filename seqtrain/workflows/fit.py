@@ -19,6 +19,7 @@ from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import load_model
+from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.trainer import Trainer
@@ -78,7 +79,7 @@ def fit(
             held.enter_context(run.lock())
             point = read_resume_point(run, config)
         else:
-            run_directory.check_free(directory, force=force)
+            check_free(directory, force=force)
             if directory is not None:
                 _refuse_data_inside(directory, config)
         check_files(config, beside)

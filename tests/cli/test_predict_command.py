@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import (
+
+from tests.helpers.tiny import (
     Cli,
     listing,
     rows,

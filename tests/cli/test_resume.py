@@ -13,18 +13,10 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from tiny import Cli, listing, rows, write_table
 
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model
-
-TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
-
-
-def metrics(run: str) -> list[dict[str, object]]:
-    """Return the lines of a run's metrics without its times."""
-    lines = Path(run, "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
+from tests.helpers.tiny import Cli, listing, metrics, rows, write_table
 
 
 def assert_same_run(first: str, second: str) -> None:

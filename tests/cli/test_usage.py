@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import Cli
 
 from seqtrain import __version__
 from seqtrain.config import load_config
+from tests.helpers.tiny import Cli
 
 
 @pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["predict"], ["compare"], ["config"]])
@@ -33,7 +33,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected fit, eval, predict, reconstruct, check, compare, config"),
+        (["xyz"], "expected fit, eval, predict, reconstruct, export, check, compare, config"),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),

@@ -13,6 +13,7 @@ import pytest
 
 from seqtrain.cli.main import run as run_program
 
+TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 WORDS = {"down": ["fall", "sink", "drop", "slip"], "up": ["rise", "climb", "grow", "lift"]}
 CONFIG = """\
 data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
@@ -64,6 +65,12 @@ def listing(folder: Path) -> dict[str, bytes | None]:
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
     }
+
+
+def metrics(run: str) -> list[dict[str, object]]:
+    """Return the lines of a run's metrics without its times."""
+    lines = Path(run, "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
 
 
 def write_text_project(folder: Path) -> None:
