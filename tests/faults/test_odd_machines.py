@@ -15,7 +15,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tracing import trace
 
 from seqtrain.errors import CheckpointError
 from seqtrain.files.lock import FolderLock
@@ -27,6 +26,7 @@ from tests.helpers.program import (
     started,
     write_project,
 )
+from tests.helpers.tracing import trace
 
 SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every={steps: 5}")
 RUN = "from seqtrain.cli.main import run; run()"

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Iterator, Mapping
 
 from rich.table import Table
+from rich.text import Text
 
 from seqtrain.cli.output.console import plain, small_table, stdout_console
 from seqtrain.inference.metrics import Scores
+from seqtrain.text import printable
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
+NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
+LONGEST_HEADING = 4
+"""Characters of a label that can head a column of the confusion matrix."""
 
 
 def show_scores(
@@ -69,7 +76,9 @@ def _parts(scores: Scores, parts: Mapping[str, Scores]) -> Table:
 
 def _classes(scores: Scores) -> Table:
     table = small_table("class", "precision", "recall", "F1", "examples")
-    for label, row in scores.per_class.items():
+    for i in display_order(scores.labels):
+        label = scores.labels[i]
+        row = scores.per_class[label]
         table.add_row(
             plain(label),
             *(f"{row[name]:.2%}" for name in ("precision", "recall", "f1")),
@@ -78,12 +87,25 @@ def _classes(scores: Scores) -> Table:
     return table
 
 
+def display_order(labels: list[str]) -> list[int]:
+    """Return class indices in the order people expect: labels that are numbers by their value."""
+    order = range(len(labels))
+    if all(NUMBER.fullmatch(label) for label in labels):
+        return sorted(order, key=lambda i: float(labels[i]))
+    return list(order)
+
+
 def _matrix(labels: list[str], matrix: list[list[int]]) -> Table:
-    """Count answers; columns go by number, so that long labels don't crowd them out."""
-    numbers = [str(number) for number in range(1, len(labels) + 1)]
-    table = small_table("true \\ predicted", *numbers)
-    for number, label, row in zip(numbers, labels, matrix, strict=True):
-        table.add_row(plain(f"{number} {label}"), *(f"{n:,}" if n else "·" for n in row))
+    """Count answers. Short labels head their columns; longer ones have letters there."""
+    order = display_order(labels)
+    shown = [printable(labels[i]) for i in order]
+    keys = shown
+    if max(map(len, shown)) > LONGEST_HEADING:
+        keys = list(string.ascii_uppercase[: len(shown)])
+        shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
+    table = small_table("true \\ predicted", *keys)
+    for i, name in zip(order, shown, strict=True):
+        table.add_row(Text(name), *(f"{matrix[i][j]:,}" if matrix[i][j] else "·" for j in order))
     return table
 
 

@@ -1,4 +1,4 @@
-"""What `fit` shows on stderr: the data, a bar an epoch, a table of epochs, the scores."""
+"""What `fit` shows on stderr: the data, one bar per epoch, a table of epochs, the scores."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def pretraining_row(event: EpochEvent) -> str:
     if event.validation_loss is not None:
         validation = f", validation perplexity {perplexity(event.validation_loss):,.1f}"
     return (
-        f"pretraining {event.epoch}: loss {event.loss:.4f} a token, perplexity "
+        f"pretraining {event.epoch}: loss {event.loss:.4f} per token, perplexity "
         f"{perplexity(event.loss):,.1f}{validation}, "
         f"{event.time_steps / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
     )
