@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import safetensors.numpy
 import safetensors.torch
 import torch
@@ -78,8 +79,9 @@ def model_files(model: Model) -> dict[str, bytes]:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
     ngrams = model.preprocessing.ngrams
     if ngrams is not None:
-        arrays = {"keys": np.array(ngrams.keys), "idf": np.array(ngrams.idf)}
-        files[NGRAMS] = safetensors.numpy.save(arrays)
+        arrays: dict[str, npt.NDArray[Any]] = {"keys": ngrams.keys, "idf": ngrams.idf}
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        files[NGRAMS] = safetensors.numpy.save(copies)
     return files
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_resume import assert_same_run
-from tiny import Cli, series, write_npz, write_text_project
 
 import seqtrain
 from seqtrain.config import config_from_mapping
 from seqtrain.errors import Interrupted
 from seqtrain.training.events import UpdateEvent
+from tests.helpers.tiny import Cli, assert_same_run, series, write_npz, write_text_project
 
 SIZES = {"embedding_dim": 4, "hidden_size": 4, "dropout": 0.2, "embedding_dropout": 0.1}
 TRAINING = {"max_epochs": 3, "patience": None, "lr": 0.02}
