@@ -11,7 +11,16 @@ from typing import Annotated, TextIO
 import typer
 
 from seqtrain import __version__
-from seqtrain.cli.commands import check, compare, config, evaluate, fit, predict, reconstruct
+from seqtrain.cli.commands import (
+    check,
+    compare,
+    config,
+    evaluate,
+    export,
+    fit,
+    predict,
+    reconstruct,
+)
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
 from seqtrain.signals import (
@@ -33,6 +42,7 @@ app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("reconstruct")(reconstruct.reconstruct)
+app.command("export")(export.export)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("config")(config.config)

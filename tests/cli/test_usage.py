@@ -33,7 +33,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected fit, eval, predict, reconstruct, check, compare, config"),
+        (["xyz"], "expected fit, eval, predict, reconstruct, export, check, compare, config"),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),

@@ -1,0 +1,1 @@
+"""Trained models as ONNX files, for programs and machines without torch."""

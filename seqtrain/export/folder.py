@@ -1,0 +1,132 @@
+"""The folder that an export writes, checked against the run before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqtrain.errors import ConfigError, RunError
+from seqtrain.export.classifier import check_exportable, to_onnx
+from seqtrain.export.golden import GoldenRow, golden_rows
+from seqtrain.export.packages import import_onnx
+from seqtrain.export.preprocessing import exported_preprocessing
+from seqtrain.files.folder import MANIFEST, write_folder
+from seqtrain.files.strict_json import to_json
+from seqtrain.runs.model_folder import Model
+from seqtrain.text import json_line, quote
+
+MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
+SCRIPT, GOLDEN = "predict.py", "golden.jsonl"
+NAMES = (MODEL, PREPROCESSING, VOCABULARY, SCRIPT, GOLDEN, MANIFEST)
+TOLERANCE = 1e-5
+"""How far a probability of the exported model may be from the run's."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        folder: where.
+        sizes: bytes of each file.
+        rows: golden rows that were compared.
+        difference: of the probabilities, the largest.
+    """
+
+    folder: Path
+    sizes: dict[str, int]
+    rows: int
+    difference: float
+
+
+def check_target(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that holds anything, or, with force, anything but an earlier export.
+
+    Raises:
+        ConfigError: as said.
+    """
+    try:
+        if not folder.exists():
+            return
+        if not folder.is_dir():
+            raise ConfigError(f"{folder}: is a file; expected a new folder")
+        found = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror}; choose another folder") from None
+    others = [name for name in found if name not in NAMES]
+    if others:
+        raise ConfigError(
+            f"{folder}: holds {quote(others[0])}, which no export wrote; choose another"
+        )
+    if found and not force:
+        raise ConfigError(f"{folder}: holds an export; replace it with --force, or choose another")
+
+
+def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported:
+    """Write a model as ONNX, with all that another program needs to use it; all or nothing.
+
+    Args:
+        model: on the CPU.
+        folder: a new one.
+        force: replace an earlier export.
+
+    Raises:
+        ConfigError: the folder isn't new, the model can't be exported, or a package is missing.
+        RunError: the exported model answers differently from the run, or the disk is full.
+    """
+    check_target(folder, force=force)
+    check_exportable(model.network.config)
+    import_onnx()
+    rules = exported_preprocessing(model.preprocessing)
+    vocabulary = model.preprocessing.vocabulary
+    tokens = list(vocabulary.tokens) if vocabulary else []
+    onnx, rows = to_onnx(model.network), golden_rows(model)
+    difference = _compared(onnx, rules, tokens, rows)
+    contents = {
+        MODEL: onnx,
+        PREPROCESSING: to_json(rules),
+        VOCABULARY: to_json({"tokens": tokens}),
+        SCRIPT: files("seqtrain.export").joinpath(SCRIPT).read_bytes(),
+        GOLDEN: "".join(json_line(row.to_json()) + "\n" for row in rows).encode(),
+    }
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder.parent}: {error.strerror}; choose another folder") from None
+    write_folder(Path(os.path.abspath(folder)), contents)
+    sizes = {name: len(content) for name, content in contents.items()}
+    return Exported(folder, sizes, len(rows), difference)
+
+
+def _compared(
+    onnx: bytes, rules: dict[str, Any], tokens: list[str], rows: list[GoldenRow]
+) -> float:
+    """Return the largest difference between the run's probabilities and those of the export.
+
+    The rows go through `predict.py`, all in one batch.
+
+    Raises:
+        RunError: it is larger than TOLERANCE, or a sequence is encoded differently.
+    """
+    from seqtrain.export import predict  # needs onnxruntime
+
+    ported = predict.Model(onnx, json.loads(to_json(rules)), tokens)
+    reader = predict.Rows(GOLDEN, ported.rules)
+    encoded = [ported.encode(reader.of_json(row.sequence)) for row in rows]
+    for row, steps in zip(rows, encoded, strict=True):
+        if not np.array_equal(steps, row.steps):
+            raise RunError(f"export: predict.py reads {quote(str(row.sequence), 40)} otherwise")
+    wanted = np.array([row.probabilities for row in rows])
+    difference = float(np.abs(ported.probabilities(encoded) - wanted).max())
+    if not difference <= TOLERANCE:
+        raise RunError(
+            f"export: probabilities differ by {difference:.1e} from the run's; at most "
+            f"{TOLERANCE:.0e} is allowed, so nothing was written"
+        )
+    return difference

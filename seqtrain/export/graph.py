@@ -1,0 +1,123 @@
+"""An ONNX graph that grows node by node, and knows which weights of a model it hasn't used yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from seqtrain.errors import ConfigError
+from seqtrain.export.packages import import_onnx
+
+OPERATORS = 17
+"""Version of ONNX's operators, and of its files below: those of 2022, which all runtimes know."""
+FILE_VERSION = 8
+LARGEST = 2**31 - 2**24
+"""Bytes of weights that one file holds at most; the format ends at 2 GiB."""
+
+Array: TypeAlias = npt.NDArray[Any]
+Port: TypeAlias = tuple[str, str, Sequence[str | int]]
+"""An input or output: name, type as ONNX names it (INT64, FLOAT), size or name of each axis."""
+
+
+class Graph:
+    """Nodes, and the constants that they read; what a node returns is known by its name.
+
+    Args:
+        weights: of the model, by name.
+
+    Attributes:
+        unused: names of the weights that nothing has read so far.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        self._onnx = import_onnx()
+        self._weights = weights
+        self.unused = set(weights)
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Array] = {}
+        self._numbers = count()
+
+    def weight(self, name: str) -> Array:
+        """Return a weight of the model as an array."""
+        self.unused.discard(name)
+        array: Array = self._weights[name].detach().cpu().numpy()
+        return array
+
+    def constant(self, value: Array | Sequence[int], name: str = "constant") -> str:
+        """Add a constant: an array as it is, other numbers as int64.
+
+        Args:
+            value: of it.
+            name: how it is called in the file, before a number.
+        """
+        unique = f"{name}_{next(self._numbers)}"
+        type = value.dtype if isinstance(value, np.ndarray) else np.int64
+        self._constants[unique] = np.array(value, dtype=type, order="C")
+        return unique
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node of one output; return the output's name.
+
+        Args:
+            operator: as ONNX names it.
+            inputs: names; empty for one that is left out.
+            attributes: of the operator.
+        """
+        return self.add_many(operator, *inputs, wanted=(True,), **attributes)[0]
+
+    def add_many(
+        self, operator: str, *inputs: str, wanted: Sequence[bool], **attributes: Any
+    ) -> list[str]:
+        """Add a node of several outputs; return their names, empty for those that aren't wanted."""
+        name = f"{operator.lower()}_{next(self._numbers)}"
+        outputs = [f"{name}_{place}" if want else "" for place, want in enumerate(wanted)]
+        self._nodes.append(
+            self._onnx.helper.make_node(operator, inputs, outputs, name=name, **attributes)
+        )
+        return outputs
+
+    def name(self, value: str, name: str) -> None:
+        """Give a value a second name, as the output of the whole graph."""
+        self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
+
+    def to_bytes(self, inputs: Sequence[Port], outputs: Sequence[Port], *, made_by: str) -> bytes:
+        """Return the file's content, checked by the package onnx.
+
+        Args:
+            inputs: of the graph.
+            outputs: of the graph.
+            made_by: name of the program.
+
+        Raises:
+            ConfigError: the weights are too many for one file.
+        """
+        size = sum(array.nbytes for array in self._constants.values())
+        if size > LARGEST:
+            raise ConfigError(f"export: {size:,} bytes of weights; an ONNX file holds {LARGEST:,}")
+        helper = self._onnx.helper
+        graph = helper.make_graph(
+            self._nodes,
+            "classifier",
+            [self._port(*port) for port in inputs],
+            [self._port(*port) for port in outputs],
+            [
+                self._onnx.numpy_helper.from_array(array, name)
+                for name, array in self._constants.items()
+            ],
+        )
+        operators = [helper.make_opsetid("", OPERATORS)]
+        model = helper.make_model(
+            graph, opset_imports=operators, ir_version=FILE_VERSION, producer_name=made_by
+        )
+        self._onnx.checker.check_model(model)
+        content: bytes = model.SerializeToString()
+        return content
+
+    def _port(self, name: str, type: str, shape: Sequence[str | int]) -> Any:
+        number = getattr(self._onnx.TensorProto, type)
+        return self._onnx.helper.make_tensor_value_info(name, number, list(shape))

@@ -1,0 +1,309 @@
+"""Classify the rows of a file with the model beside this script: python predict.py FILE
+
+A .csv, .tsv or .jsonl file (.gz behind it or not) is read as the training file was; a .txt file
+holds one sequence per line, as standard input does, whose name is `-`. Each row gives a line with
+its label and the label's probability. Needs numpy and onnxruntime, and nothing else.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+PAD, UNK = 0, 1
+ROWS, PADDED_STEPS = 1024, 16384  # of a chunk that is read, of a batch that is computed
+ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "txt"}
+ENDINGS |= {".ft": "fasttext", ".fasttext": "fasttext", ".ts": "ts", ".npz": "npz"}
+WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+# What byte-pair merges don't cross; letters, digits and blanks beyond ASCII are replaced before.
+PIECE = re.compile(
+    r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII
+)
+BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that are shown as themselves
+HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
+ALPHABET = {byte: chr(byte) for byte in SHOWN} | {b: chr(256 + n) for n, b in enumerate(HIDDEN)}
+
+
+class Splitter:
+    """Splits texts as preprocessing.json says."""
+
+    def __init__(self, rules: dict[str, Any]) -> None:
+        self.rules = rules
+        self.ranks = {tuple(pair): rank for rank, pair in enumerate(rules["merges"] or [])}
+
+    def __call__(self, sequence: Any) -> Iterable[str]:
+        """Return the tokens of a text; symbols are tokens already."""
+        if self.rules["kind"] == "tokens":
+            return list(sequence)
+        text: str = sequence.lower() if self.rules["lowercase"] else sequence
+        tokenizer = self.rules["tokenizer"]
+        if tokenizer == "word":
+            return WORD.findall(text)
+        if tokenizer == "whitespace":
+            return text.split()
+        if tokenizer == "byte":
+            return text.encode("utf-8", "surrogatepass").decode("latin-1")
+        return text if tokenizer == "char" else chain.from_iterable(self.merged(text.strip()))
+
+    def merged(self, text: str) -> Iterator[list[str]]:
+        """Join the bytes of each piece of a text, pair by pair in the order they were learned."""
+        for match in PIECE.finditer("".join(map(as_ascii, text))):
+            parts = [ALPHABET[byte] for byte in text[match.start() : match.end()].encode()]
+            while len(parts) > 1:
+                best = min(pairwise(parts), key=lambda pair: self.ranks.get(pair, len(self.ranks)))
+                if best not in self.ranks:
+                    break
+                joined: list[str] = []
+                for part in parts:
+                    if joined and (joined[-1], part) == best:
+                        joined[-1] += part
+                    else:
+                        joined.append(part)
+                parts = joined
+            yield parts
+
+
+class Model:
+    """The exported model: the contents of model.onnx, preprocessing.json and vocabulary.json."""
+
+    def __init__(self, onnx: bytes, rules: dict[str, Any], tokens: list[str] | None) -> None:
+        self.rules, self.labels = rules, rules["labels"]
+        self.ids = {token: i for i, token in enumerate(tokens or []) if i != PAD}
+        self.split = Splitter(rules)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(
+            onnx, options, providers=["CPUExecutionProvider"]
+        )
+
+    def encode(self, sequence: Any) -> Any:
+        """Return the ids (T,) or the scaled vectors (T, F) of a sequence as it was read."""
+        rules, features = self.rules, self.rules["kind"] == "features"
+        if features:
+            self.check(sequence)
+        steps = sequence if features else [self.ids.get(t, UNK) for t in self.split(sequence)]
+        limit, length = rules["max_length"] or len(steps), len(steps)
+        if length > limit:
+            if rules["overlong"] == "error":
+                raise ValueError(f"{length} steps; the model allows {limit}")
+            spare = {"head": 0, "tail": length - limit, "middle": (length - limit) // 2}
+            steps = steps[spare[rules["overlong"]] :][:limit]
+        if not length:
+            if rules["empty"] == "error":
+                raise ValueError("the sequence is empty")
+            steps = np.full((1, len(rules["mean"])), np.nan, np.float32) if features else [UNK]
+        return self.scale(steps) if features else np.array(steps, dtype=np.int64)
+
+    def check(self, vectors: Any) -> None:
+        """Refuse vectors of another width, and values that the model wasn't trained to read."""
+        channels = len(self.rules["mean"])
+        if len(vectors) and vectors.shape[1:] != (channels,):
+            raise ValueError(f"vectors of shape {vectors.shape[1:]}; expected {channels} channels")
+        if np.isinf(vectors).any():
+            raise ValueError("a value is infinite or too large for float32")
+        if self.rules["missing"] == "error" and np.isnan(vectors).any():
+            raise ValueError("a value is missing; the model was trained without such")
+
+    def scale(self, vectors: Any) -> Any:
+        """Standardise each channel; missing values become 0, with an indicator beside if wanted."""
+        limit = np.finfo(np.float32).max
+        exact = (vectors - np.array(self.rules["mean"])) / np.array(self.rules["std"])
+        scaled = np.clip(exact, -limit, limit).astype(np.float32)
+        absent = np.isnan(scaled)
+        scaled[absent] = 0
+        masked = self.rules["missing"] == "mask"
+        return np.concatenate((scaled, absent), axis=1, dtype=np.float32) if masked else scaled
+
+    def probabilities(self, encoded: list[Any]) -> Any:
+        """Return the probabilities (B, C) of encoded sequences; like lengths go together."""
+        lengths = np.array([len(steps) for steps in encoded], dtype=np.int64)
+        answers = np.empty((len(encoded), len(self.labels)), dtype=np.float32)
+        order = np.argsort(lengths, kind="stable").tolist()
+        while order:
+            batch = order[-max(1, PADDED_STEPS // int(lengths[order[-1]])) :]
+            del order[-len(batch) :]
+            first = encoded[batch[0]]
+            padded = np.zeros((len(batch), lengths[batch].max(), *first.shape[1:]), first.dtype)
+            for place, row in enumerate(batch):
+                padded[place, : lengths[row]] = encoded[row]
+            name = "features" if self.rules["kind"] == "features" else "input_ids"
+            given = {name: padded, "lengths": lengths[batch]}
+            (answers[batch],) = self.session.run(["probabilities"], given)
+        return answers
+
+
+class Rows:
+    """The sequences of a file, as it holds them; `line` is where reading has come to."""
+
+    def __init__(self, path: str, rules: dict[str, Any]) -> None:
+        self.path, self.kind, self.reading, self.line = path, rules["kind"], rules["reading"], 0
+
+    def __iter__(self) -> Iterator[Any]:
+        trained_on, name = self.reading["format"], self.path.lower()
+        form = ENDINGS.get(os.path.splitext(name.removesuffix(".gz"))[1], trained_on)
+        form = form if self.reading["by_name"] else trained_on
+        if name == "-" or (form == "txt" and trained_on != "txt"):
+            form = "lines"
+        if form in ("ts", "npz"):
+            raise ValueError(
+                f"format {form} isn't read here; give .jsonl, or .txt with a row a line"
+            )
+        opened: Any = gzip.open if name.endswith(".gz") else open
+        with sys.stdin.buffer if name == "-" else opened(self.path, "rb") as stream:
+            lines = self.lines(stream)
+            if form in ("csv", "tsv"):
+                yield from self.table(lines, form)
+            elif form == "jsonl":
+                yield from map(self.of_object, without_blanks(lines))
+            else:
+                for text in lines:
+                    if form == "txt" and "\t" in text:
+                        text = text.partition("\t")[2]
+                    elif form == "fasttext":
+                        text = re.sub(r"^\s*__label__[^ \t]*[ \t]*", "", text)
+                    yield self.of_text(without_end(text))
+
+    def lines(self, stream: Iterable[bytes]) -> Iterator[str]:
+        """Yield the lines with their ends, which are a line feed or a return and a line feed."""
+        for self.line, raw in enumerate(stream, start=1):
+            yield raw.decode("utf-8-sig" if self.line == 1 else "utf-8")
+
+    def table(self, lines: Iterator[str], form: str) -> Iterator[Any]:
+        """Yield the rows of a csv or tsv file: the columns of the sequence, joined by a space."""
+        quoting, delimiter = self.reading["quoting"], "," if form == "csv" else "\t"
+        records: Iterator[list[str]] = (without_end(line).split(delimiter) for line in lines)
+        if quoting == "standard" or (quoting == "auto" and form == "csv"):
+            csv.field_size_limit(1 << 28)
+            records = (row or [""] for row in csv.reader(lines, delimiter=delimiter, strict=True))
+        first = next(records, [])
+        columns = self.reading["sequence"]
+        if self.reading["header"]:
+            columns = [c if isinstance(c, int) else first.index(c) for c in columns]
+        elif first:
+            records = chain([first], records)
+        for record in without_blanks(records) if len(first) > 1 else records:
+            if len(record) != len(first):
+                raise ValueError(f"expected {len(first)} fields as in the first row")
+            yield self.of_text(" ".join([record[column] for column in columns]))
+
+    def of_object(self, line: str) -> Any:
+        """Return the sequence in a line of jsonl."""
+        row = json.loads(line)
+        parts = [self.of_json(row[name]) for name in self.reading["sequence"]]
+        if len(parts) == 1:
+            return parts[0]
+        return " ".join(parts) if self.kind == "text" else list(chain.from_iterable(parts))
+
+    def of_text(self, text: str) -> Any:
+        """Return a text, its symbols (split at blanks, or JSON), or vectors (JSON)."""
+        if self.kind == "text":
+            return text
+        if self.kind == "tokens" and not text.startswith('["') and text.strip() != "[]":
+            return text.split()
+        return self.of_json(json.loads(text) if text.strip() else [])
+
+    def of_json(self, value: Any) -> Any:
+        """Return the same from a JSON value; null is a missing value of a vector."""
+        if isinstance(value, str) and self.kind != "features":
+            return self.of_text(value)
+        if self.kind == "text" or not isinstance(value, list):
+            raise ValueError(f"{type(value).__name__} isn't a sequence of kind {self.kind}")
+        if self.kind == "tokens":
+            return value
+        with np.errstate(over="ignore"):
+            vectors = np.array(value, dtype=np.float64).astype(np.float32)
+        return vectors[:, None] if vectors.ndim == 1 else vectors
+
+
+def without_end(line: str) -> str:
+    """Return a line without its line feed, or return and line feed."""
+    return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
+
+
+def without_blanks(rows: Iterable[Any]) -> Iterator[Any]:
+    """Leave out blank rows at the end; others are errors."""
+    blank = False
+    for row in rows:
+        if row == [""] or (isinstance(row, str) and not row.strip()):
+            blank = True
+        elif blank:
+            raise ValueError("the line above is blank")
+        else:
+            yield row
+
+
+def as_ascii(character: str) -> str:
+    """Return a character of the same class for the regular expression PIECE."""
+    if character.isascii():
+        return character
+    kind = unicodedata.category(character)[0]
+    return "\t" if character in BLANKS else {"L": "a", "N": "0"}.get(kind, ".")
+
+
+def cell(label: str, terminal: bool) -> str:
+    """Return a label as tsv has it: quoted only where it would break the row."""
+    text = '"' + label.replace('"', '""') + '"' if re.search(r"[\t\r\n]", label) else label
+    escape = terminal and not text.isprintable()  # what could steer the terminal
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text) if escape else text
+
+
+def load(folder: str) -> Model:
+    """Return the model in a folder."""
+    contents = {}
+    for name in ("model.onnx", "preprocessing.json", "vocabulary.json"):
+        with open(os.path.join(folder, name), "rb") as file:
+            contents[name] = file.read()
+    onnx, rules, vocabulary = contents.values()
+    return Model(onnx, json.loads(rules), json.loads(vocabulary)["tokens"])
+
+
+def chunks(rows: Rows, model: Model) -> Iterator[list[Any]]:
+    """Yield encoded sequences, ROWS together; those before a bad row come before the complaint."""
+    chunk: list[Any] = []
+    try:
+        for sequence in rows:
+            chunk.append(model.encode(sequence))
+            if len(chunk) == ROWS:
+                yield chunk
+                chunk = []
+    except Exception:
+        yield chunk
+        raise
+    yield chunk
+
+
+def main() -> None:
+    """Print the answers; a row that can't be read ends them, with exit code 2."""
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
+    model = load(os.path.dirname(os.path.abspath(__file__)))
+    rows = Rows(sys.argv[1], model.rules)
+    output: Any = sys.stdout
+    output.reconfigure(encoding="utf-8", newline="\n")
+    print("label\tprobability")
+    try:
+        for chunk in chunks(rows, model):
+            for answer in model.probabilities(chunk) if chunk else ():
+                best = int(answer.argmax())
+                label = cell(model.labels[best], output.isatty())
+                print(f"{label}\t{answer[best]:.6f}")
+    except (OSError, EOFError, LookupError, TypeError, ValueError, csv.Error) as error:
+        output.flush()
+        print(f"{rows.path}:{rows.line}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

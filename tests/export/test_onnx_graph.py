@@ -1,0 +1,91 @@
+"""The graph against the network: every cell, direction, depth, pooling, join and initial state."""
+
+from __future__ import annotations
+
+from itertools import cycle, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import pytest
+import torch
+from small_models import make_model
+
+from seqtrain.errors import ConfigError
+from seqtrain.export.classifier import check_exportable, to_onnx
+from seqtrain.model.classifier import SequenceClassifier
+
+LENGTHS = torch.tensor([3, 1, 6, 4, 1, 6])
+JOINS = cycle(["concat", "sum", "mean", "concat", "mean"])
+STATES = cycle(["zeros", "learned", "random"])
+SHAPES: list[dict[str, Any]] = [
+    {"rnn": rnn, "bidirectional": both, "num_layers": layers, "pooling": pooling}
+    for rnn, both, layers, pooling in product(
+        ("gru", "lstm", "rnn"), (False, True), (1, 2), ("last", "mean", "max", "attention")
+    )
+]
+for shape in SHAPES:
+    shape |= {"join": next(JOINS), "initial_state": next(STATES)}
+
+
+def answers(content: bytes, inputs: torch.Tensor, lengths: torch.Tensor) -> npt.NDArray[Any]:
+    """Return the probabilities (B, C) of padded inputs by ONNX Runtime."""
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    name = "input_ids" if inputs.dtype == torch.int64 else "features"
+    given = {name: inputs.numpy(), "lengths": lengths.numpy()}
+    result: npt.NDArray[Any] = session.run(["probabilities"], given)[0]
+    return result
+
+
+def expected(network: SequenceClassifier, inputs: torch.Tensor) -> npt.NDArray[Any]:
+    with torch.inference_mode():
+        result: npt.NDArray[Any] = network(inputs, LENGTHS).double().softmax(1).numpy()
+    return result
+
+
+@pytest.mark.parametrize("settings", SHAPES, ids=lambda s: "-".join(map(str, s.values())))
+@pytest.mark.parametrize("kind", ["tokens", "features"])
+def test_answers_are_the_networks(kind: str, settings: dict[str, Any]) -> None:
+    network = make_model(kind, engine="torch", **settings).network
+    steps = torch.randint(2, 8, (6, 6)) if kind == "tokens" else torch.randn(6, 6, 2)
+    content = to_onnx(network)
+    found = answers(content, steps, LENGTHS)
+    assert np.abs(found - expected(network, steps)).max() < 1e-5
+    alone = answers(content, steps[3:4, :4], LENGTHS[3:4])  # another batch size, another length
+    assert np.abs(found[3] - alone[0]).max() < 1e-6
+
+
+def test_what_stands_in_the_padding_counts_for_nothing() -> None:
+    network = make_model("features", bidirectional=True, num_layers=2, pooling="attention").network
+    steps = torch.randn(6, 6, 2)
+    content = to_onnx(network)
+    before = answers(content, steps, LENGTHS)
+    padding = torch.arange(6) >= LENGTHS.unsqueeze(1)
+    steps[padding] = 1e6
+    assert np.abs(answers(content, steps, LENGTHS) - before).max() < 1e-6
+
+
+def test_carried_states_are_refused() -> None:
+    network = make_model(initial_state="carried").network
+    with pytest.raises(ConfigError, match=r"carried can't be exported: an answer depends on"):
+        to_onnx(network)
+
+
+def test_unknown_weights_are_refused() -> None:
+    network = make_model().network
+    network.gain = torch.nn.Linear(2, 2)
+    with pytest.raises(
+        ConfigError, match=r"weights gain\.bias, gain\.weight can't be exported yet"
+    ):
+        to_onnx(network)
+
+
+@pytest.mark.parametrize("key", ["pooling", "rnn", "highway"])
+def test_unknown_keys_are_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_model().network.config
+    field = type(config).model_fields["embedding_dim"]
+    monkeypatch.setitem(type(config).model_fields, key, field)
+    other = config.model_copy(update={key: "new"})
+    with pytest.raises(ConfigError, match=f"model.{key}: new can't be exported yet"):
+        check_exportable(other)
