@@ -42,9 +42,11 @@ class Vectors:
 def vectors(graph: Graph, network: SequenceClassifier) -> Vectors:
     """Add the graph's inputs, and all parts before the encoder."""
     parts, embedding = network.inputs, network.embedding
+    by_time = isinstance(embedding, nn.Embedding) and not network.convolutions
     if isinstance(embedding, nn.Embedding):
         graph.takes(IDS, INT64, ["batch", "time"])
-        steps = _word_vectors(graph, network)
+        ids = graph.add("Transpose", IDS, perm=[1, 0]) if by_time else IDS
+        steps = _word_vectors(graph, network, ids)
     else:
         graph.takes(FEATURES, FLOAT, ["batch", "time", network.input_size])
         steps = FEATURES
@@ -58,23 +60,23 @@ def vectors(graph: Graph, network: SequenceClassifier) -> Vectors:
         assert isinstance(layer, ConvolutionLayer)
         steps = _convolved(graph, layer, f"convolutions.{number}", steps, lengths)
         lengths = _shortened(graph, lengths, layer.stride)
-    return Vectors(graph.add("Transpose", steps, perm=[1, 0, 2]), lengths)
+    return Vectors(steps if by_time else graph.add("Transpose", steps, perm=[1, 0, 2]), lengths)
 
 
-def _word_vectors(graph: Graph, network: SequenceClassifier) -> str:
-    """Look words up: their row, and, where spelling counts, their n-grams', (B, T, E)."""
+def _word_vectors(graph: Graph, network: SequenceClassifier, ids: str) -> str:
+    """Look words up: their row, and, where spelling counts, their n-grams', ids' shape and E."""
     table = graph.weight("embedding.weight")
     if network.subwords is None:
-        return graph.add("Gather", graph.constant(table, "embedding"), IDS)
+        return graph.add("Gather", graph.constant(table, "embedding"), ids)
     size = len(table)
     with torch.inference_mode():
         spelled = network.subwords(torch.arange(size)).numpy()
     first = graph.constant([size])
-    known = graph.add("Less", IDS, first)
-    rows = graph.add("Where", known, IDS, graph.constant([UNK]))
+    known = graph.add("Less", ids, first)
+    rows = graph.add("Where", known, ids, graph.constant([UNK]))
     words = graph.add("Gather", graph.constant(table + spelled, "embedding"), rows)
     # Row 0 is of zeros, for the words that the vocabulary has; the others follow.
-    places = graph.add("Sub", IDS, graph.constant([size - 1]))
+    places = graph.add("Sub", ids, graph.constant([size - 1]))
     places = graph.add("Where", known, graph.constant([0]), places)
     return graph.add("Add", words, graph.add("Gather", _unknown_words(graph), places))
 
