@@ -27,7 +27,7 @@ REFUSALS = {
 
 
 class SeqtrainError(Exception):
-    """Base of all errors meant for the user: one line a problem, no traceback.
+    """Base of all errors meant for the user: one line per problem, no traceback.
 
     Args:
         problems: each one line that says where, what was found, and what is allowed.

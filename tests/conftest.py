@@ -1,4 +1,4 @@
-"""What all tests share: one thread, a cache of their own, and small data."""
+"""What all tests share: one thread, a cache of their own, and how generated examples are drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "same",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("fresh", parent=settings.get_profile("same"), derandomize=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The default suite draws the same examples every time; the slow one searches anew."""
+    slow = config.getoption("markexpr") == "slow"
+    settings.load_profile("fresh" if slow else "same")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
     *("errors", "text", "signals", "files", "config", "data/readers", "recipes", "report"),
-    "__init__",
+    *("runs/run_directory", "runs/metrics", "runs/overview", "__init__"),
 )
 TORCH_FREE_FILES = [
     path for path in FILES if str(path.relative_to(PACKAGE).with_suffix("")).startswith(TORCH_FREE)
@@ -113,3 +113,9 @@ def test_inference_and_training_touch_no_file(path: Path) -> None:
         node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
     ]
     assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"open", "print"}
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parent.rglob("*.py")), ids=lambda p: p.name)
+def test_no_test_module_is_imported(path: Path) -> None:
+    """What tests share stands in tests/helpers."""
+    assert not [name for name in imports(path) if "test_" in name and not name.startswith("seq")]

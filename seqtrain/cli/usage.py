@@ -13,6 +13,21 @@ UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Typer's own base of usage errors: click's, or its copy of click's, by version."""
 
 
+MEANT = {
+    "train": "fit",
+    "learn": "fit",
+    "run": "fit",
+    "evaluate": "eval",
+    "test": "eval",
+    "score": "eval",
+    "infer": "predict",
+    "classify": "predict",
+    "benchmark": "compare",
+    "validate": "check",
+}
+"""Commands by the names that other programs give them."""
+
+
 def usage_problem(error: typer.BadParameter) -> str:
     """Say what is wrong with a command line.
 
@@ -31,7 +46,7 @@ def usage_problem(error: typer.BadParameter) -> str:
     if option and text.startswith("No such option"):
         text = f"no option {option}; {_instead(option, context)}"
     elif verb:
-        near = nearest(verb[1], context.command.commands)
+        near = MEANT.get(verb[1].lower()) or nearest(verb[1], context.command.commands)
         hint = f"did you mean {near}?" if near else ""
         text = f"no command {verb[1]}; {hint or 'expected ' + ', '.join(context.command.commands)}"
     return f"{text}; see: {context.command_path} --help"

@@ -97,9 +97,9 @@ def plain_logits(
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.
     """
-    how, bidirectional = model.config.pooling, model.config.bidirectional
-    rates = model.config
-    vectors = functional.dropout(model.embedding(steps), rates.embedding_dropout, model.training)
+    config, training = model.config, model.training
+    how, bidirectional = config.pooling, config.bidirectional
+    vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)
     last: Tensor | None = None
     if packed:
         inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
@@ -125,7 +125,7 @@ def plain_logits(
         assert model.pooling is not None, "it isn't last"
         in_order = model.pooling(model.join(outputs.data), outputs.batch_sizes)
         pooled = in_order[outputs.unsorted_indices]
-    logits: Tensor = model.head(functional.dropout(pooled, rates.dropout, model.training))
+    logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
     return logits
 
 

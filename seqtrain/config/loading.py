@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from seqtrain.config.document import Document, read_yaml
 from seqtrain.config.expectation import SECTIONS, expected
+from seqtrain.config.formats import resolve_format
 from seqtrain.config.overrides import apply_overrides
 from seqtrain.config.problems import Place, Problem, raise_if_any, show
 from seqtrain.config.schema import Config, Section, TrainingConfig
 from seqtrain.config.validation import validate
 from seqtrain.errors import ConfigError, reading_fault
+from seqtrain.files.nearest import nearest_file
 from seqtrain.files.regular import WrongKindError, open_regular
 from seqtrain.text import shorten
 
@@ -122,13 +124,17 @@ def _plain(value: object) -> object:
 def _read(path: str | Path) -> bytes:
     """Read a regular file of at most 1 MiB, without waiting on pipes and devices."""
     tried = shorten(os.path.abspath(path), 4096)
+    if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
+        raise ConfigError(f"{tried}: is a data file by its name; expected a YAML file")
     try:
         with os.fdopen(open_regular(path, follow=True), "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except WrongKindError as error:
         raise ConfigError(f"{tried}: is {error.found}; expected a YAML file") from None
     except OSError as error:
-        wrong = ConfigError(f"{tried}: {error.strerror}; expected a YAML file")
+        near = nearest_file(path) if isinstance(error, FileNotFoundError) else None
+        hint = f"; did you mean {near}?" if near else "; expected a YAML file"
+        wrong = ConfigError(f"{tried}: {error.strerror}{hint}")
         raise reading_fault(tried, error) or wrong from None
     except ValueError:
         raise ConfigError(f"{tried}: a path can't hold NUL; expected a YAML file") from None

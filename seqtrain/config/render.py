@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 
 
 def render_config(config: Config, *, defaulted: bool = False) -> str:
-    """Write a whole configuration as YAML, one key a line, in the order of the schema.
+    """Write a whole configuration as YAML, one key per line, in the order of the schema.
 
     Args:
         config: what to write.

@@ -1,4 +1,4 @@
-"""Rules that join several keys of a section: format, kind of sequence, columns; engine and cell."""
+"""Rules that join several keys of a section: format, kind, columns; engine and unroll."""
 
 from __future__ import annotations
 
@@ -92,13 +92,7 @@ def _group_faults(data: Mapping[str, Any], formats: Mapping[str, str]) -> Iterat
 
 def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Check the keys of the model section against one another; as `data_faults`."""
-    rnn = model.get("rnn")
     engine = model.get("engine")
-    if engine in ("native", "fused") and rnn not in ("gru", None):
-        yield (
-            "engine",
-            f"found {engine}, which computes gru alone; expected auto or torch for {rnn}",
-        )
     unroll = model.get("unroll")
     if engine in ("native", "fused") and unroll in ("padded", "masked"):
         yield (
@@ -246,6 +240,18 @@ def _kind_of_part_faults(
             "found true, but without data.validation no epoch is the best and nothing is held out; "
             "expected false, or set data.validation",
         )
+    clashes = {
+        "pretraining.objective": config["pretraining"].get("objective"),
+        "data.group": data.get("group"),
+        "training.schedule": "plateau" if training.get("schedule") == "plateau" else None,
+    }
+    for key, found in clashes.items():
+        if training.get("refit") and found is not None:
+            yield (
+                "training",
+                "refit",
+                f"found true, but {key} is {found}, which doesn't go with it; expected false",
+            )
 
 
 def _pretraining_faults(

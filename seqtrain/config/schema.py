@@ -79,7 +79,7 @@ class DataConfig(Section):
     quoting: Literal["auto", "standard", "none"] = "auto"
     """csv, tsv: standard reads "…" as one field; auto: standard for csv, none for tsv."""
     kind: Literal["text", "tokens", "features"] = "text"
-    """text; tokens (symbols, already split); features (one vector of floats a step)."""
+    """text; tokens (symbols, already split); features (one vector of floats per step)."""
     sequence: Column | Columns | None = None
     """Column of the sequence: a name or an index from 0; a list is joined by a space."""
     label: Column | None = None
@@ -112,11 +112,11 @@ class BatchingConfig(Section):
     """How sequences are grouped into batches."""
 
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
-    """Sequences a batch, where max_tokens is null."""
+    """Sequences per batch, where max_tokens is null."""
     max_tokens: PositiveInt | None = None
-    """Steps a batch, padding counted (rows times the longest); null: batch_size rules."""
+    """Steps per batch with padding (rows times the longest); null: batch_size decides."""
     bucketing: bool = True
-    """Put sequences of like length together; false: random batches."""
+    """Put sequences of similar length together; false: random batches."""
     sort: Literal["collate", "module"] = "collate"
     """Where a batch is sorted by length: as it is put together, or padded, in the model."""
 
@@ -154,9 +154,9 @@ class ModelConfig(Section):
     initial_scale: Positive = 0.1
     """Standard deviation of a random initial state."""
     unroll: Literal["packed", "padded", "masked"] = "packed"
-    """How the encoder runs over unequal lengths; equal results; packed is the fastest."""
+    """How the encoder runs over unequal lengths; the results are equal; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
-    """What computes the recurrence; native (C++) and fused serve gru; auto: the fastest one."""
+    """What computes the recurrence: native (C++), fused (torch code), torch; auto: the fastest."""
     dropout: Fraction = 0.0
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.0
@@ -171,7 +171,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Update rule; sgd has momentum 0.9."""
     sparse_embedding: bool = True
-    """Update a batch's own tokens alone, making up for idle steps later; false: all, each step."""
+    """Update only tokens of the batch, make up for skipped steps later; false: update all."""
     lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.001
     """Peak learning rate."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 0.0
@@ -200,9 +200,9 @@ class TrainingConfig(Section):
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
     checkpoint_every: Interval | None = None
-    """{steps: N} or {minutes: M} between checkpoints beside each epoch's end; null: that alone."""
+    """{steps: N} or {minutes: M} between checkpoints; null: only at the end of each epoch."""
     deterministic: bool = False
-    """cuda: algorithms that give equal bits, at some speed; a CPU run needs no such choice."""
+    """cuda: slower algorithms that give equal bits; a run on the CPU gives them anyway."""
     device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
     """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
 
@@ -219,13 +219,13 @@ class PretrainingConfig(Section):
     lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.002
     """Peak learning rate."""
     max_length: PositiveInt | None = 100
-    """Longer sequences are read in pieces of so many steps, each on its own; null: whole."""
+    """Longer sequences are read in pieces of this many steps, each on its own; null: whole."""
     dropout: Fraction = 0.2
     """Fraction of units dropped from embedded steps and from the states that predict."""
 
 
 class Config(Section):
-    """One run of training, whole."""
+    """One whole run of training."""
 
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """Seed of the split, the initial weights, the batch order and dropout."""

@@ -26,6 +26,7 @@ from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
+from seqtrain.files.nearest import nearest_file
 from seqtrain.text import display_name, quote
 
 SPLITS = ("train", "validation", "test")
@@ -111,6 +112,8 @@ def check_files(config: Config, beside: Path | None) -> None:
         problem = f"{key}: no file {quote(path)} (tried {os.path.abspath(path)})"
         if beside is not None and os.path.exists(beside / path):
             problem += f"; paths are relative to the current directory: write {beside / path}"
+        elif near := nearest_file(path):
+            problem += f"; did you mean {near}?"
         problems.append(problem)
     if problems:
         raise DataError(*problems)

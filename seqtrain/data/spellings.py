@@ -33,7 +33,8 @@ class Grams:
     @classmethod
     def of(cls, words: WordGrams) -> Grams:
         """Return the n-grams of words, on the CPU."""
-        return cls(torch.from_numpy(words.buckets.astype(np.int64)), torch.tensor(words.offsets))
+        buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
+        return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
     def to(self, device: torch.device) -> Grams:
         """Return the same on a device."""

@@ -190,7 +190,7 @@ class StoreBuilder:
 
 
 def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
-    """Return the sequences of all stores, which number unknown words alike, without groups."""
+    """Return the sequences of all stores as one store without groups."""
     values = joined(block for store in stores for block in blocks(store.values))
     labels, lines, lengths = (
         np.concatenate([getattr(store, name) for store in stores])
@@ -198,10 +198,19 @@ def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
     )
     offsets = np.append(0, lengths.cumsum())
     store = SequenceStore(values, offsets, labels=labels, lines=lines)
-    spelled = [each.spellings for each in stores if each.spellings is not None]
+    spelled = [
+        (x.words, x.spellings) for x in stores if x.words is not None and x.spellings is not None
+    ]
     if not spelled:
         return store
-    if any(each.words is not stores[0].words for each in stores):
-        raise ValueError("the stores number unknown words differently")
-    spellings = joined(block for each in spelled for block in blocks(each))
-    return replace(store, spellings=spellings, words=stores[0].words)
+    tables: list[WordGrams] = []
+    for words, _ in spelled:
+        if words not in tables:
+            tables.append(words)
+    starts = np.cumsum([0, *map(len, tables)])
+    numbers = (
+        np.where(block < 0, block, block + starts[tables.index(words)]).astype(np.int32)
+        for words, spellings in spelled
+        for block in blocks(spellings)
+    )
+    return replace(store, spellings=joined(numbers), words=WordGrams.joined(tables))

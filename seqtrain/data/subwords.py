@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from zlib import crc32
@@ -33,6 +33,22 @@ class WordGrams:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, WordGrams):
+            return NotImplemented
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(
+            self.buckets, other.buckets
+        )
+
+    __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
+
+    @classmethod
+    def joined(cls, tables: Sequence[WordGrams]) -> WordGrams:
+        """Return the words of all tables, at least one, in one."""
+        buckets = np.concatenate([table.buckets for table in tables])
+        counts = np.concatenate([np.diff(table.offsets) for table in tables])
+        return cls(buckets, np.append(0, counts.cumsum()))
 
 
 def word_grams(words: Iterable[str], shortest: int, longest: int) -> WordGrams:

@@ -96,7 +96,7 @@ def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str
         if repeats:
             share = repeats / summaries[name].rows
             lines.append(
-                f"{name}: {repeats} sequences ({share:.1%}) also stand in train, as encoded"
+                f"{name}: {repeats} sequences ({share:.1%}) are in train too (equal once encoded)"
             )
     return lines + _vocabulary_warnings(data) + _label_warnings(data)
 

@@ -9,18 +9,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
-from seqtrain.errors import CheckpointError, RunError, reading_fault
+from seqtrain.errors import CheckpointError
 from seqtrain.files.atomic import Content, not_written, write_and_close
 from seqtrain.files.digests import BLOCK, unlike
 from seqtrain.files.directory import Directory, is_stray
+from seqtrain.files.reading import (
+    LARGEST_JSON,
+    json_of,
+    open_in,
+    read_part,
+    read_regular,
+    unreadable,
+)
 from seqtrain.files.regular import status_of
-from seqtrain.files.strict_json import NotJSONError, parse_json, to_json
+from seqtrain.files.strict_json import to_json
 
 MANIFEST = "manifest.json"
-LARGEST_JSON = 2**28
-"""Most bytes of a JSON file that is read."""
 READ_ATTEMPTS = 10
 """Times a folder is read, for a writer may be replacing it."""
 PAUSE = 0.01
@@ -207,7 +213,7 @@ class VerifiedFolder:
         """
         digests, total, rest = self._digests, hashlib.sha256(), size
         with open_in(self.directory, name, size) as file:
-            while rest and (block := _read(file, self.place / name, min(BLOCK, rest))):
+            while rest and (block := read_part(file, self.place / name, min(BLOCK, rest))):
                 total.update(block)
                 rest -= len(block)
                 yield block
@@ -251,56 +257,6 @@ def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
         time.sleep(attempt * PAUSE)
     with VerifiedFolder(folder) as saved:
         return read(saved)
-
-
-def json_of(path: Path, content: bytes) -> Any:
-    """Return the JSON value of a file.
-
-    Raises:
-        CheckpointError: it isn't JSON.
-    """
-    try:
-        return parse_json(content.decode())
-    except (UnicodeDecodeError, NotJSONError) as error:
-        raise CheckpointError(f"{path}: not valid JSON ({error})") from None
-
-
-def read_regular(folder: Directory, name: str, limit: int) -> bytes:
-    """Return the content of a regular file in a folder, which anybody may have written.
-
-    Raises:
-        CheckpointError: it is missing, another kind of file, or larger than the limit.
-        RunError: the machine failed to read it.
-    """
-    with open_in(folder, name, limit) as file:
-        return _read(file, folder.path / name, limit + 1)
-
-
-def open_in(folder: Directory, name: str, limit: int) -> BinaryIO:
-    """Open a regular file in a folder; raises as `read_regular` does."""
-    path = folder.path / name
-    try:
-        file = os.fdopen(folder.open(name), "rb")
-    except OSError as error:
-        raise unreadable(path, error) from None
-    size = os.fstat(file.fileno()).st_size
-    if size > limit:
-        file.close()
-        raise CheckpointError(f"{path}: found {size:,} bytes; expected at most {limit:,}")
-    return file
-
-
-def _read(file: BinaryIO, path: Path, size: int) -> bytes:
-    try:
-        return file.read(size)
-    except OSError as error:
-        raise unreadable(path, error) from None
-
-
-def unreadable(path: Path, error: OSError) -> CheckpointError | RunError:
-    """Say why a path can't be opened or read: it is wrong, or the machine failed."""
-    wrong = CheckpointError(f"{path}: {error.strerror} (tried {os.path.abspath(path)})")
-    return reading_fault(path, error) or wrong
 
 
 def _check_digest(path: Path, found: str, wanted: object) -> None:

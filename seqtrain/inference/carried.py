@@ -51,34 +51,35 @@ class CarriedStates:
         """Begin anew: every group starts from zeros."""
         self._states.clear()
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what `load` takes: groups (G,) and their states (G, P, L, H); none without any."""
-        if not self._states:
-            return {}
-        groups = torch.tensor([*self._states])
-        return {"carried.groups": groups, "carried.states": torch.stack([*self._states.values()])}
+    def tensors(self, model: SequenceClassifier) -> dict[str, Tensor]:
+        """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
+        groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
+        zeros = model.zero_state(1)[:, :, 0]
+        states = torch.stack([zeros, *self._states.values()])[1:]
+        return {"carried.groups": groups, "carried.states": states}
 
     def load(self, tensors: dict[str, Tensor], model: SequenceClassifier) -> None:
         """Put back what `tensors` returned.
 
         Args:
-            tensors: these among others, or without them.
+            tensors: these among others.
             model: says shape and device.
 
         Raises:
             ValueError: they don't fit the model.
         """
         self.forget()
-        if "carried.groups" not in tensors:
-            return
-        groups, states = tensors["carried.groups"], tensors.get("carried.states")
+        groups, states = tensors.get("carried.groups"), tensors.get("carried.states")
+        if groups is None or states is None:
+            raise ValueError("carried: the states that groups ended in are missing")
         zeros = model.zero_state(1)[:, :, 0]
         if (
-            states is None
-            or groups.dtype != torch.int64
+            groups.dtype != torch.int64
             or states.dtype != zeros.dtype
             or states.shape != (*groups.shape, *zeros.shape)
             or not bool(torch.isfinite(states).all())
+            or not bool((groups >= 0).all())
+            or len({*groups.tolist()}) < len(groups)
         ):
             raise ValueError(f"carried: expected groups (G,) and states (G, {[*zeros.shape]})")
         self._states = dict(zip(groups.tolist(), states.to(zeros.device).unbind(), strict=True))

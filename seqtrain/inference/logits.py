@@ -183,7 +183,9 @@ def score_store(
         RunError: memory ran out.
     """
     logits = predict_logits(model, store, device, before_batch=before_batch)
-    return score(logits, torch.tensor(store.labels), torch.tensor(store.lengths), names)
+    labels = torch.tensor(store.labels, device="cpu")
+    lengths = torch.tensor(store.lengths, device="cpu")
+    return score(logits, labels, lengths, names)
 
 
 def score_parts(
@@ -195,7 +197,8 @@ def score_parts(
     """
     if model.ngrams is None:
         return {}
-    labels, lengths = torch.tensor(store.labels), torch.tensor(store.lengths)
+    labels = torch.tensor(store.labels, device="cpu")
+    lengths = torch.tensor(store.lengths, device="cpu")
     return {
         name: score(
             predict_logits(model, store, device, answer=itemgetter(place)), labels, lengths, names

@@ -117,7 +117,7 @@ def _mean_loss(logits: Tensor, labels: Tensor, known: Tensor) -> float:
 
 def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:
     """Return the counts of pairs (2, P) of true and predicted class as a matrix."""
-    matrix = torch.zeros(classes, classes, dtype=torch.int64)
+    matrix = torch.zeros(classes, classes, dtype=torch.int64, device="cpu")
     matrix[pairs[0], pairs[1]] = counts
     rows: list[list[int]] = matrix.tolist()
     return rows
@@ -144,7 +144,7 @@ def _ratio(part: Tensor, whole: Tensor) -> Tensor:
 
 def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, Any]]:
     """Accuracy in at most five groups with like numbers of examples, cut between lengths."""
-    shares = torch.linspace(0, 1, LENGTH_GROUPS + 1, dtype=torch.float64)[1:]
+    shares = torch.linspace(0, 1, LENGTH_GROUPS + 1, dtype=torch.float64, device="cpu")[1:]
     ordered = lengths.sort().values
     places = (shares * len(ordered)).round().long().clamp(min=1) - 1
     groups, low = [], -1

@@ -104,7 +104,7 @@ def _by_one_run(
             carried.keep(batch.groups, states)
         return unpacked(of_steps.float().cpu(), batch.packed.batch_sizes, batch.lengths)
 
-    logits = [torch.empty(0)] * len(store)
+    logits = [torch.empty(0, device="cpu")] * len(store)
     plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
     for batch, found in map_batches(compute, store, plan, device):
         for example, of_steps in zip(batch.examples, batch.restore(found), strict=True):

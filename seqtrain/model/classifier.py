@@ -248,7 +248,16 @@ class SequenceClassifier(nn.Module):
     @property
     def looks_ahead(self) -> bool:
         """Whether states depend on steps still to come: then each prefix has to be run anew."""
-        return self.config.bidirectional or self.inputs.whole
+        return self.why_it_looks_ahead is not None
+
+    @property
+    def why_it_looks_ahead(self) -> str | None:
+        """Which part makes states depend on steps still to come; None: none does."""
+        if self.config.bidirectional:
+            return "bidirectional"
+        if self.convolutions is not None:
+            return "convolutions"
+        return "standardize" if self.inputs.series is not None else None
 
     def step_logits(
         self,
@@ -272,8 +281,8 @@ class SequenceClassifier(nn.Module):
         """
         if self.looks_ahead:
             raise ValueError(
-                "these states know steps still to come (bidirectional, convolutions, or series by "
-                "their own scale); run each prefix on its own"
+                f"these states know steps still to come ({self.why_it_looks_ahead}); "
+                "run each prefix on its own"
             )
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
         read = self.inputs.numbered(packed, spellings)

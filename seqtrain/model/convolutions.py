@@ -98,7 +98,8 @@ class ConvolutionLayer(nn.Module):
         lengths = lengths_of(sizes)
         batch_sizes = len(lengths) - self.lengths(lengths).bincount()[:-1].cumsum(0)
         row, place = rows_and_steps(batch_sizes)
-        seen = (place * self.stride).unsqueeze(1) + torch.arange(self.kernel) - self.kernel // 2
+        around = torch.arange(self.kernel, device="cpu") - self.kernel // 2
+        seen = (place * self.stride).unsqueeze(1) + around
         valid = (seen >= 0) & (seen < lengths[row].unsqueeze(1))
         starts = (sizes.cumsum(0) - sizes)[seen.clamp(0, len(sizes) - 1)]
         index = torch.where(valid, starts + row.unsqueeze(1), len(steps)).flatten()

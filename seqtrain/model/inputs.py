@@ -96,11 +96,6 @@ class Inputs:
             self.convolutions = Convolutions(self.width, config.convolutions)
             self.width = self.convolutions.width
 
-    @property
-    def whole(self) -> bool:
-        """Whether what the encoder reads at a time step depends on steps still to come."""
-        return self.series is not None or self.convolutions is not None
-
     def numbered(self, packed: PackedSequence, spellings: Spellings | None) -> PackedSequence:
         """Number unknown words beyond the vocabulary, where their spelling counts."""
         if spellings is None or self.subwords is None:

@@ -176,12 +176,15 @@ class _Walk:
 
     def __init__(self, vocabulary: NgramVocabulary, ids: Tensor, batch_sizes: Tensor) -> None:
         row, step = rows_and_steps(batch_sizes)
-        before = torch.arange(len(row)) - torch.cat((batch_sizes[:1], batch_sizes))[step]
+        before = (
+            torch.arange(len(row), device="cpu") - torch.cat((batch_sizes[:1], batch_sizes))[step]
+        )
         before[step == 0] = len(row)  # where the boundary is kept
         self.row, self.step = row.to(ids.device), step.to(ids.device)
         self.steps = len(row)
         last = lengths_of(batch_sizes) - 1
-        self._last = (batch_sizes.cumsum(0) - batch_sizes)[last] + torch.arange(len(last))
+        rows = torch.arange(len(last), device="cpu")
+        self._last = (batch_sizes.cumsum(0) - batch_sizes)[last] + rows
         self._last = self._last.to(ids.device)
         self._sizes = vocabulary.shortest, vocabulary.longest
         self._keys = [folded(torch.full_like(ids, NO_KEY), ids)]

@@ -26,7 +26,7 @@ FORMAT_VERSION = 3
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 3
 """Tensors of a weight's size that an optimizer keeps for it, within an epoch."""
-GENERATORS = 2**20
+COUNTERS = 2**20
 """Bytes that counters take at most."""
 LONGEST_METRICS = 2**62
 """Bytes of metrics.jsonl at most that are believed."""
@@ -80,7 +80,7 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
         groups: of train's rows, where states are carried between them; -1: alone.
     """
     size = sum(map(len, model_files(model).values()))
-    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + GENERATORS
+    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + COUNTERS
     if groups is None:
         return size
     number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
@@ -116,7 +116,7 @@ def _largest_state(model: Model, *, pretraining: bool) -> int:
             learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
     carried = CARRIED if network.config.initial_state == "carried" else 0
     # Beside an embedding stands a number a row too: with one column, as much as two weights more.
-    return (MOMENTS + 2) * learning + GENERATORS + carried
+    return (MOMENTS + 2) * learning + COUNTERS + carried
 
 
 def _size(network: nn.Module) -> int:

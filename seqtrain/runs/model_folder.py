@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
 import safetensors.torch
 import torch
 from pydantic import ValidationError
@@ -18,7 +21,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
-from seqtrain.files.folder import VerifiedFolder, json_of, read_folder
+from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
@@ -75,8 +79,9 @@ def model_files(model: Model) -> dict[str, bytes]:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
     ngrams = model.preprocessing.ngrams
     if ngrams is not None:
-        arrays = {"keys": torch.tensor(ngrams.keys), "idf": torch.tensor(ngrams.idf)}
-        files[NGRAMS] = safetensors.torch.save(arrays)
+        arrays: dict[str, npt.NDArray[Any]] = {"keys": ngrams.keys, "idf": ngrams.idf}
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        files[NGRAMS] = safetensors.numpy.save(copies)
     return files
 
 

@@ -11,25 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
-from seqtrain.errors import MACHINE_FAULTS, CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.atomic import write_all, write_atomically
-from seqtrain.files.directory import Directory, is_stray
-from seqtrain.files.folder import (
-    LARGEST_JSON,
-    complete_folder,
-    json_of,
-    read_regular,
-    remove_strays,
-    unreadable,
-)
-from seqtrain.files.lock import LOCK, FolderLock, check_unlocked
+from seqtrain.files.directory import Directory
+from seqtrain.files.folder import complete_folder, remove_strays
+from seqtrain.files.lock import FolderLock
+from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
 from seqtrain.files.regular import wrong_kind
 from seqtrain.files.strict_json import to_json
+from seqtrain.runs.place import (
+    BEST,
+    CONFIG,
+    ENVIRONMENT,
+    FILES,
+    FOLDERS,
+    LAST,
+    METRICS,
+    PRETRAINED,
+    PREVIOUS,
+    RUNS,
+    TEST,
+    not_writable,
+    refuse_files,
+)
 
-RUNS = Path("runs")
-CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
-FILES, FOLDERS = (CONFIG, ENVIRONMENT, METRICS, TEST), (BEST, LAST, PREVIOUS, PRETRAINED)
+__all__ = ["CONFIG", "ENVIRONMENT", "RUNS", "TEST", "RunDirectory", "find", "make", "model_folder"]
+
 TIME = "%Y%m%d-%H%M%S"
 """Of the start of a run, in the name of its directory."""
 
@@ -77,14 +84,14 @@ class RunDirectory:
         Raises:
             ConfigError: there are files, and no force; or the directory can't be changed.
         """
-        _refuse_files(self.path, force=force)
+        refuse_files(self.path, force=force)
         try:
             remove_strays(self.path, FOLDERS)
             with Directory(self.path) as here:
                 for name in (CONFIG, *FOLDERS, *FILES):  # without the config there is no run here
                     here.remove(name)
         except OSError as error:
-            raise _not_writable(self.path, error) from None
+            raise not_writable(self.path, error) from None
 
     def write(self, name: str, content: bytes) -> None:
         """Write one of the run's files, atomically."""
@@ -230,99 +237,7 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
             number += 1
             chosen = wanted.with_name(f"{wanted.name}-{number}")
     except OSError as error:
-        raise _not_writable(chosen, error) from None
-
-
-def _not_writable(path: Path, error: OSError) -> ConfigError | RunError:
-    place, name = path, os.fsdecode(error.filename or "")
-    if os.sep in name:
-        place = Path(name)
-    elif name not in ("", path.name):  # of an entry of the directory
-        place = path / name
-    if error.errno in MACHINE_FAULTS:
-        return RunError(f"{place}: {error.strerror}")
-    return ConfigError(f"--run-dir: {place}: {error.strerror}; choose another directory")
-
-
-def check_free(path: Path | None, *, force: bool) -> None:
-    """Refuse a path that can't be a directory, one in use, or one with files in it unless forced.
-
-    Nothing is written.
-
-    Args:
-        path: where; None: under runs/, by a name that is free.
-        force: whether an earlier run may be replaced.
-
-    Raises:
-        ConfigError, CheckpointError: as said.
-    """
-    place = nearest_existing(path or RUNS)
-    if not place.is_dir():
-        raise ConfigError(f"--run-dir: {place} is a file; expected a directory")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ConfigError(f"--run-dir: {place} can't be written to; choose another directory")
-    if place == path:
-        check_unlocked(path)
-        _refuse_files(path, force=force)
-
-
-def nearest_existing(path: Path) -> Path:
-    """Return the path itself, or the nearest one above it that exists.
-
-    Raises:
-        ConfigError: no path can be like that.
-    """
-    try:
-        for place in (path, *path.absolute().parents):
-            if place.exists():
-                return place
-            if os.path.islink(place):
-                raise ConfigError(
-                    f"--run-dir: {place} is a link that leads nowhere; choose another directory"
-                )
-    except OSError as error:
-        raise _not_writable(path, error) from None
-    raise AssertionError("the root exists")
-
-
-def _refuse_files(path: Path, *, force: bool) -> None:
-    """Refuse a directory that a new run can't take, before anything in it is changed."""
-    try:
-        with Directory(path) as here:
-            if not force and not all(_is_early(path, name) for name in here.names()):
-                what = "go on with --resume, replace the run in it with --force"
-                if here.status_of(CONFIG) is None:
-                    what = "it holds no run; write into it with --force"
-                raise ConfigError(f"--run-dir: {path} isn't empty; {what}, or choose another")
-            for name in (*FILES, *FOLDERS):
-                _check_removable(here, name)
-    except OSError as error:
-        raise _not_writable(path, error) from None
-
-
-def _check_removable(here: Directory, name: str) -> None:
-    """Refuse a folder in a file's place, a file in a folder's, and what may not be changed."""
-    found = here.status_of(name)
-    if found is None or stat.S_ISLNK(found.st_mode):
-        return
-    is_folder, path = stat.S_ISDIR(found.st_mode), here.path / name
-    if is_folder != (name in FOLDERS):
-        kind = wrong_kind(path, found.st_mode, "run's").found
-        raise ConfigError(
-            f"--run-dir: {path} is {kind}, so no run's; move it away, or choose another"
-        )
-    if is_folder and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise ConfigError(f"--run-dir: {path} can't be written to; choose another directory")
-
-
-def _is_early(path: Path, name: str) -> bool:
-    """Whether it is what a run leaves that ended before its first checkpoint."""
-    if name != ENVIRONMENT:
-        return name == LOCK or is_stray(name)
-    try:
-        return "seqtrain" in RunDirectory(path).environment()
-    except CheckpointError:
-        return False
+        raise not_writable(chosen, error) from None
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:

@@ -29,7 +29,7 @@ def new_state(weight: Tensor, names: tuple[str, ...]) -> dict[str, Tensor]:
         names: of the moments.
     """
     return {
-        "step": torch.zeros((), dtype=torch.float32),
+        "step": torch.zeros((), dtype=torch.float32, device="cpu"),
         "up_to_date": torch.zeros(len(weight), dtype=torch.int64, device=weight.device),
         **{name: torch.zeros_like(weight) for name in names},
     }
@@ -122,7 +122,7 @@ def sgd_idle(
 ) -> None:
     """Make up for idle steps, each of which moves on by the velocity that is left."""
     step = int(state["step"])
-    fading = momentum ** (step - state["up_to_date"][rows]).unsqueeze(1)
+    fading = momentum ** (step - state["up_to_date"][rows]).float().unsqueeze(1)
     velocity = state["momentum_buffer"][rows]
     weight.index_add_(0, rows, velocity * (momentum * (1 - fading) / (1 - momentum)), alpha=-lr)
     state["momentum_buffer"][rows] = velocity * fading

@@ -61,7 +61,7 @@ def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) ->
     if given is None:
         return None
     if given == "balanced":
-        counts = torch.bincount(torch.tensor(labels), minlength=len(names))
+        counts = torch.bincount(torch.tensor(labels, device="cpu"), minlength=len(names))
         return counts.sum() / (len(names) * counts.clamp(min=1).float())
     weights = dict(given)
     allowed = ", ".join(quote(name) for name in names)
@@ -75,4 +75,4 @@ def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) ->
     ]
     if problems:
         raise ConfigError(*problems)
-    return torch.tensor([weights[name] for name in names])
+    return torch.tensor([weights[name] for name in names], dtype=torch.float32, device="cpu")

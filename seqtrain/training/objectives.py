@@ -55,6 +55,7 @@ class Objective(Protocol):
         config: the whole config; seed and batching are the trainer's.
         settings: how to train.
         pretraining: whether it comes before training.
+        refit: whether it comes after training, as `Refit` does.
         key: the config's section where its learning rate stands.
         lower: keys to lower where memory runs out.
     """
@@ -66,6 +67,7 @@ class Objective(Protocol):
     config: Config
     settings: TrainingConfig
     pretraining: bool
+    refit: bool
     key: str
     lower: str
 
@@ -118,6 +120,7 @@ class Classification:
     """
 
     pretraining = False
+    refit = False
     key = "training"
 
     def __init__(
@@ -195,15 +198,45 @@ class Classification:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the states that groups ended in."""
-        return self.carried.tensors()
+        return {} if self.groups is None else self.carried.tensors(self.classifier)
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
         """Put back the states that groups ended in: of every group learned from, and no other."""
+        if self.groups is None:
+            return
         self.carried.load(tensors, self.classifier)
-        groups = np.zeros(0, np.int64) if self.groups is None else self.groups[learned]
-        begun = set(groups[groups >= 0].tolist())
-        if set(tensors.get("carried.groups", torch.zeros(0, device="cpu")).tolist()) != begun:
+        groups = self.groups[learned]
+        if {*tensors["carried.groups"].tolist()} != {*groups[groups >= 0].tolist()}:
             raise ValueError("carried.groups: not those of the epoch so far")
+
+
+class Refit(Classification):
+    """A new classifier learns from train and validation together, which nothing monitors.
+
+    Args:
+        model: on the device, with its initial weights.
+        train: train and validation.
+        names: label of each class index.
+        config: the whole config.
+        device: where to compute.
+    """
+
+    refit = True
+
+    def __init__(
+        self,
+        model: SequenceClassifier,
+        train: SequenceStore,
+        names: Sequence[str],
+        config: Config,
+        device: torch.device,
+    ) -> None:
+        super().__init__(model, train, None, names, config, device)
+        self.settings = config.training.model_copy(update={"patience": None})
+
+    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
+        """Return nothing: how many epochs it takes is known."""
+        return None
 
 
 class TokenPrediction:
@@ -219,6 +252,7 @@ class TokenPrediction:
     """
 
     pretraining = True
+    refit = False
     key = "pretraining"
     lower = "pretraining.max_length, batching.batch_size or model.hidden_size"
 

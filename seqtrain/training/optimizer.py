@@ -142,7 +142,7 @@ class Optimizer:
     def tensors(self) -> dict[str, Tensor]:
         """Return what `load` takes, by name."""
         found = {
-            f"optimizer.{index}.{name}": torch.as_tensor(value)
+            f"optimizer.{index}.{name}": torch.as_tensor(value, device="cpu")
             for index, values in self._torch.state_dict()["state"].items()
             for name, value in values.items()
             if value is not None
@@ -258,7 +258,7 @@ class Optimizer:
             }
             for name, tensor in states[index].items():
                 check_tensor(f"optimizer.{index}.{name}", tensor, *expected[name])
-            step = states[index].get("step", torch.ones(()))
+            step = states[index].get("step", torch.ones((), device="cpu"))
             done = states[index].get("up_to_date", step)
             if step < 1 or bool((done < 0).any() or (done > step).any()):
                 raise ValueError(f"optimizer.{index}: no update can have left this state")
@@ -321,5 +321,10 @@ def _coalesce(gradient: Tensor) -> Tensor:
         return gradient.coalesce()
     values = gradient._values()
     return torch.sparse_coo_tensor(
-        rows[None], values, gradient.shape, is_coalesced=True, check_invariants=False
+        rows[None],
+        values,
+        gradient.shape,
+        is_coalesced=True,
+        check_invariants=False,
+        device=values.device,
     )

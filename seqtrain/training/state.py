@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqtrain.text import shorten
-
-LARGEST = 2**53
-"""Largest number that a counter or a sum may have: further ones a float doesn't hold."""
-SHOWN = 40
-"""Characters of a wrong value that a message shows."""
+MOST_COUNTED = 2**62
+"""Largest count that is believed."""
+MOST_SUMMED = 1e300
+"""Largest sum that is believed."""
+TENSOR = re.compile(
+    r"optimizer\.[0-9]{1,9}\.[a-z_]+|unsettled\.weight"
+    r"|carried\.(groups|states)|pretraining\..+"
+)
+"""Names of the tensors of a saved state."""
 
 
 @dataclass
@@ -25,6 +29,8 @@ class Progress:
         updates: made so far.
         batches_done: batches of this epoch already learned from.
         pretraining: whether it stands before training; its examples are the predicted tokens.
+        refit: whether it is of the training anew after the best epoch was found; the best values
+            are those that were found before.
         loss_sum, correct, examples, time_steps: of this epoch so far.
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
@@ -34,6 +40,7 @@ class Progress:
     """
 
     pretraining: bool = False
+    refit: bool = False
     epoch: int = 0
     updates: int = 0
     batches_done: int = 0
@@ -89,18 +96,21 @@ def checked_progress(values: dict[str, Any]) -> Progress:
     wanted = asdict(Progress())
     if values.keys() != wanted.keys():
         raise ValueError(f"progress: expected {', '.join(wanted)}")
-    if type(values["pretraining"]) is not bool:
-        raise ValueError("progress.pretraining: expected true or false")
     for name, value in values.items():
-        whole = isinstance(wanted[name], int)
-        if name == "pretraining" or (name == "best_value" and value is None):
+        if isinstance(wanted[name], bool):
+            if type(value) is not bool:
+                raise ValueError(f"progress.{name}: expected true or false")
             continue
-        kinds = (int,) if whole else (int, float)
-        if type(value) not in kinds or not abs(value) <= LARGEST:
-            found = shorten(repr(value), SHOWN)
-            raise ValueError(f"progress.{name}: found {found}; expected a number")
-        if value < 0 and name not in ("best_value", "loss_sum"):
-            raise ValueError(f"progress.{name}: found {value!r}; expected a number from 0")
+        whole = isinstance(wanted[name], int)
+        if name == "best_value" and value is None:
+            continue
+        most = MOST_COUNTED if whole else MOST_SUMMED
+        least = -most if name in ("best_value", "loss_sum") else 0
+        if type(value) not in ((int,) if whole else (int, float)) or not least <= value <= most:
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(
+                f"progress.{name}: found {shown(value)}; expected {kind} from {least:g} to {most:g}"
+            )
     progress = Progress(**values)
     sums = progress.examples, progress.time_steps, progress.seconds
     if not (
@@ -108,11 +118,28 @@ def checked_progress(values: dict[str, Any]) -> Progress:
         and all(bool(value) == bool(progress.batches_done) for value in sums)
         and progress.correct <= progress.examples
         and (progress.pretraining or progress.examples <= progress.time_steps)
-        and progress.best_epoch <= progress.epoch
+        and (progress.refit or progress.best_epoch <= progress.epoch)
+        and not (progress.refit and (progress.pretraining or progress.epoch > progress.best_epoch))
         and (progress.best_value is None) == (progress.best_epoch == 0)
     ):
         raise ValueError("progress: the counters contradict each other")
     return progress
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, of a long one the beginning."""
+    return f"{value!r:.40}"
+
+
+def check_names(tensors: dict[str, Tensor]) -> None:
+    """Refuse a saved state with a tensor that no training has.
+
+    Raises:
+        ValueError: names it.
+    """
+    for key in tensors:
+        if not TENSOR.fullmatch(key):
+            raise ValueError(f"{key[:80]}: no tensor of a state")
 
 
 def check_tensor(name: str, tensor: Tensor, shape: torch.Size, kind: torch.dtype) -> None:

@@ -28,6 +28,7 @@ from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.state import (
     Progress,
+    check_names,
     checked_progress,
 )
 
@@ -39,18 +40,21 @@ class Trainer:
 
     Args:
         objective: what is learned, from what, how and where.
+        epochs: to end after, with the learning rates that max_epochs has; None: max_epochs.
 
     Attributes:
         progress: where it stands; valid after every event.
         optimizer: with its moments.
+        last_epoch: after which it ends, from 1.
         total_updates: of all epochs, as the learning rate's schedule counts them.
     """
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, epochs: int | None = None) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
         self.total_updates = objective.settings.max_epochs * len(self.plan(0))
-        self.progress = Progress(pretraining=objective.pretraining)
+        self.last_epoch = objective.settings.max_epochs if epochs is None else epochs
+        self.progress = Progress(pretraining=objective.pretraining, refit=objective.refit)
 
     def events(
         self, before_scoring: Callable[[], None] = lambda: None
@@ -65,7 +69,7 @@ class Trainer:
             RunError: a loss or gradient isn't finite (nothing was updated), or memory ran out.
         """
         progress = self.progress
-        while progress.epoch < self.objective.settings.max_epochs and not self.out_of_patience:
+        while progress.epoch < self.last_epoch and not self.out_of_patience:
             plan = self.plan(progress.epoch)
             yield from self._learn(plan)
             yield self._finish_epoch(plan, before_scoring)
@@ -137,10 +141,15 @@ class Trainer:
             ValueError: it isn't what `capture` returns for this run.
         """
         progress = checked_progress(values)
+        check_names(tensors)
         phase = self.objective.pretraining
         if progress.pretraining != phase:
             raise ValueError(
                 f"progress.pretraining: found {progress.pretraining}, expected {phase}"
+            )
+        if progress.refit != self.objective.refit:
+            raise ValueError(
+                f"progress.refit: found {progress.refit}, expected {self.objective.refit}"
             )
         self.optimizer.load(tensors, some=phase, begun=progress.updates > 0)
         done = self.plan(progress.epoch)[: progress.batches_done]
@@ -195,6 +204,7 @@ class Trainer:
         value = objective.monitored(loss, accuracy, scores)
         event = EpochEvent(
             pretraining=objective.pretraining,
+            refit=objective.refit,
             epoch=progress.epoch + 1,
             update=progress.updates,
             loss=loss,
@@ -220,6 +230,8 @@ class Trainer:
 
     @property
     def _phase(self) -> str:
+        if self.objective.refit:
+            return "refit "
         return "pretraining " if self.objective.pretraining else ""
 
     def _not_finite(self, what: str, lines: Ints | None) -> RunError:

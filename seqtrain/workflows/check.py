@@ -265,7 +265,7 @@ def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
     """Collate rows for the model to sort and pack, with a value of its own behind each sequence."""
     batch = collate(rows, "module")
     padded = batch.input_ids.clone()
-    padded[torch.arange(padded.shape[1]) >= batch.lengths[:, None]] = value
+    padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value
     return replace(batch, inputs=padded)
 
 

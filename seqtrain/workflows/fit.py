@@ -19,6 +19,7 @@ from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import load_model
+from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.trainer import Trainer
@@ -78,7 +79,7 @@ def fit(
             held.enter_context(run.lock())
             point = read_resume_point(run, config)
         else:
-            run_directory.check_free(directory, force=force)
+            check_free(directory, force=force)
             if directory is not None:
                 _refuse_data_inside(directory, config)
         check_files(config, beside)
@@ -100,7 +101,7 @@ def fit(
 
 
 def _train(recorder: Recorder, signals: StopSignals) -> Run:
-    """Pretrain where the config has an objective, train, and score the test split.
+    """Pretrain where the config has an objective, train, refit where it says so, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
     update, and before a batch is scored.
@@ -117,6 +118,9 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
+    if state.config.training.refit and not state.trainer.progress.refit:
+        recorder.begin_refit()
+        learn(state.trainer)
     scores = None
     if "test" in state.data.splits:
         best = Classifier(load_model(recorder.run.best), state.device, recorder.run.path)

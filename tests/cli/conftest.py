@@ -7,9 +7,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import CONFIG, Cli, Ended, fit, rows, series, write_jsonl, write_npz, write_text_project
 
 from seqtrain.cli.main import run as run_program
+from tests.helpers.tiny import (
+    CONFIG,
+    Cli,
+    Ended,
+    fit,
+    rows,
+    series,
+    write_jsonl,
+    write_npz,
+    write_text_project,
+)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny import CONFIG, Cli
+
+from tests.helpers.tiny import CONFIG, Cli
 
 BAD = ["no label", "three\tfields\tup", "blank label\t "]
 DROP = ("--set", "data.bad_rows=drop")

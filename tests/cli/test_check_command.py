@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import Cli, fit, rows, series, write_npz
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
+from tests.helpers.tiny import Cli, fit, rows, series, write_npz
 
 ENGINES = {"torch", "fused"} | (set() if why_not() else {"native", "native, table"})
 

@@ -8,12 +8,12 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from tiny import Cli, listing
 
 from seqtrain.cli.output.compare_chart import draw_chart
 from seqtrain.cli.output.compare_table import show_comparison
 from seqtrain.comparison.results import Comparison, Row, Speed
 from seqtrain.model.engines.native import why_not
+from tests.helpers.tiny import Cli, listing
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import Cli, rows, write_table
+
+from tests.helpers.tiny import Cli, rows, write_table
 
 
 @pytest.fixture

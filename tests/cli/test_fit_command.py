@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny import CONFIG, Cli, listing, rows, write_table
 
 from seqtrain.config import load_config
+from tests.helpers.tiny import CONFIG, Cli, listing, rows, write_table
 
 
 def test_stdout_is_exactly_the_run_directory(project: Path, cli: Cli) -> None:

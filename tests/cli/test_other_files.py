@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import CONFIG, Cli, rows, write_table
 
 from seqtrain.cli.output.fit_screen import epoch_row
 from seqtrain.cli.output.prediction_rows import _csv_cell, _tsv_cell
 from seqtrain.training.events import EpochEvent
+from tests.helpers.tiny import CONFIG, Cli, rows, write_table
 
 
 @pytest.mark.parametrize(("format", "name"), [("fasttext", "txt"), ("tsv", "csv")])

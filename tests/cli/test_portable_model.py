@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import Cli
+
+from tests.helpers.tiny import Cli
 
 
 def test_model_folder_travels(trained: Path, tmp_path: Path, cli: Cli) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
 import json
 import os
@@ -16,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import (
+
+from tests.helpers.tiny import (
     Cli,
     listing,
     rows,
@@ -186,6 +188,33 @@ def test_output_must_not_be_the_input(trained: Path, tmp_path: Path, cli: Cli) -
         assert ended.code == 2
         assert "is the input" in ended.err
         assert source.read_text() == "rise\n"
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out.parquet", "out.json", "out.json.gz", "out.txt"])
+def test_an_ending_that_cannot_be_written_is_refused(
+    trained: Path, tmp_path: Path, cli: Cli, name: str
+) -> None:
+    arguments = ("predict", "-", "--run", trained / "run", "--output", tmp_path / name)
+    ended = cli(*arguments, stdin="rise\n")
+    assert ended.code == 2
+    assert "expected an ending .tsv, .csv, .jsonl or .ndjson" in ended.err
+    assert not (tmp_path / name).exists()
+    assert cli(*arguments, "--format", "tsv", stdin="rise\n").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("o.tsv.gz", "label\t"), ("o.csv.gz", "label,"), ("o.ndjson.gz", '{"index"')],
+)
+def test_gz_is_compressed(trained: Path, tmp_path: Path, cli: Cli, name: str, start: str) -> None:
+    outputs = [tmp_path / name, tmp_path / name.removesuffix(".gz")]
+    for output in outputs:
+        ended = cli(
+            *("predict", trained / "test.tsv", "--run", trained / "run", "--output", output)
+        )
+        assert ended.code == 0
+    assert gzip.decompress(outputs[0].read_bytes()) == outputs[1].read_bytes()
+    assert outputs[1].read_text().startswith(start)
 
 
 @pytest.mark.parametrize("output", ["folder", "none/out.tsv"])

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import Cli, listing, rows
 
 from seqtrain.data import encoding
 from seqtrain.signals import StopSignals
 from seqtrain.training.objectives import TokenPrediction
 from seqtrain.workflows.recorder import Recorder
+from tests.helpers.tiny import Cli, listing, rows
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")

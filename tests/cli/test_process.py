@@ -18,11 +18,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from test_resume import metrics
-from tiny import CONFIG, Cli
 
 from seqtrain.cli.main import ended_by_signals
 from seqtrain.signals import ended_by_second_interrupt
+from tests.helpers.tiny import CONFIG, Cli, metrics
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 15

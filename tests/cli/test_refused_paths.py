@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import Cli, write_text_project
+
+from tests.helpers.tiny import Cli, write_text_project
 
 NOBODY = 65534
 PATHS = {

@@ -13,27 +13,10 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from tiny import Cli, listing, rows, write_table
 
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model
-
-TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
-
-
-def metrics(run: str) -> list[dict[str, object]]:
-    """Return the lines of a run's metrics without its times."""
-    lines = Path(run, "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
-
-
-def assert_same_run(first: str, second: str) -> None:
-    """Compare weights, optimizer, scores and metrics of two runs, bit for bit."""
-    tensors = ("model.safetensors", "training_state.safetensors")
-    names = ["config.yaml", "test.json", "best/model.safetensors", *(f"last/{n}" for n in tensors)]
-    for name in names:
-        assert Path(first, name).read_bytes() == Path(second, name).read_bytes(), name
-    assert metrics(first) == metrics(second)
+from tests.helpers.tiny import Cli, assert_same_run, listing, metrics, rows, write_table
 
 
 @pytest.mark.parametrize("epochs", [1, 3])

@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import CONFIG, Cli, fit, rows, series, write_npz, write_table, write_text_project
+
+from tests.helpers.tiny import (
+    CONFIG,
+    Cli,
+    fit,
+    rows,
+    series,
+    write_npz,
+    write_table,
+    write_text_project,
+)
 
 TEXTS = ["Rise the climb", "fall", "the sink, the drop", "never seen words"]
 

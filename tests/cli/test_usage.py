@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import Cli
+import typer
 
 from seqtrain import __version__
+from seqtrain.cli.main import app
 from seqtrain.config import load_config
+from tests.helpers.tiny import Cli
+
+VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["predict"], ["compare"], ["config"]])
+@pytest.mark.parametrize("verb", [[], *([name] for name in VERBS)])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help(cli: Cli, verb: list[str], option: str) -> None:
     ended = cli(*verb, option)
@@ -33,7 +37,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected fit, eval, predict, reconstruct, export, check, compare, config"),
+        (["xyz"], "expected " + ", ".join(VERBS)),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
@@ -85,3 +89,21 @@ def test_control_characters_of_a_message_are_escaped(cli: Cli) -> None:
     assert ended.code == 2
     assert len(ended.problems) == 1
     assert "\x1b" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train", "c.yaml"), "no command train; did you mean fit?"),
+        (("evaluate",), "no command evaluate; did you mean eval?"),
+        (("fit", "c.yml"), "did you mean c.yaml?"),
+        (("fit", "train.tsv"), "is a data file by its name; expected a YAML file"),
+        (("fit", "c.yaml", "--set", "data.test=tset.tsv"), "did you mean test.tsv?"),
+    ],
+)
+def test_what_was_meant_is_named(
+    project: Path, cli: Cli, arguments: tuple[str, ...], words: str
+) -> None:
+    ended = cli(*arguments)
+    assert ended.code == 2
+    assert words in ended.err

@@ -29,6 +29,7 @@ def compared(packed: bool, by_mask: bool = False, features: int = 0, **keys: obj
         num_classes=4,
         features=bool(features),
     ).eval()
+    model.initialize(seed=0)
     sequences: list[Tensor] = [torch.randint(1, 30, (length,)) for length in LENGTHS]
     if features:
         sequences = [torch.randn(length, features) for length in LENGTHS]

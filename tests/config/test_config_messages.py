@@ -304,11 +304,6 @@ def test_plain_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> N
     ("keys", "problem"),
     [
         (
-            "model: {rnn: lstm, engine: fused}",
-            "c.yaml:2:28: model.engine: found fused, which computes gru alone; "
-            "expected auto or torch for lstm",
-        ),
-        (
             "model: {unroll: masked, engine: native}",
             "c.yaml:2:33: model.engine: found native, which reads packed sequences alone; "
             "expected auto or torch for unroll masked",

@@ -39,7 +39,7 @@ def test_the_figures_of_a_split(look: Any) -> None:
     summaries, lines = look(train, test)
     assert summaries["train"] == SplitSummary(5, 11, (1, 1, 2, 5, 5), 0.0, 0, 0.6)
     assert summaries["test"] == SplitSummary(4, 6, (1, 1, 2, 2, 2), 1 / 3, 2, 0.5)
-    assert "test: 2 sequences (50.0%) also stand in train, as encoded" in lines
+    assert "test: 2 sequences (50.0%) are in train too (equal once encoded)" in lines
     assert any("test.tsv:5: label 'z' doesn't occur in train" in line for line in lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from seqtrain.data import vocabulary
 from seqtrain.data.examples import Example
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.data.store import SequenceStore, side_by_side
-from seqtrain.data.subwords import buckets_of
+from seqtrain.data.subwords import buckets_of, word_grams
 from seqtrain.data.vocabulary import UNK
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
@@ -64,7 +65,10 @@ def test_spellings_go_with_their_rows(write: Write) -> None:
     assert spelled_out(first, 0) == spelled_out(store, 1)[:2]
     both = side_by_side([store, first])
     assert spelled_out(both, 4) == spelled_out(first, 0)
-    assert both.words is store.words
+    other = replace(first, words=word_grams(["odd", "rare3", "x"], 3, 5))
+    three = side_by_side([store, other, first])
+    assert spelled_out(three, 4) == spelled_out(other, 0) != spelled_out(three, 5)
+    assert spelled_out(three, 5) == spelled_out(first, 0)
 
 
 def test_held_out_rows_have_them_too(write: Write) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from small_models import LABELS, WORDS, make_model
 
 from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
@@ -21,6 +20,7 @@ from seqtrain.export import predict
 from seqtrain.export.folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, model_files
+from tests.helpers.small_models import LABELS, WORDS, make_model
 
 FILES = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),

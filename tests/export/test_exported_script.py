@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import PARTS, WORDS, make_model
 
 from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
@@ -24,6 +23,7 @@ from seqtrain.data.readers import ReadOptions
 from seqtrain.data.tokenizers import make_tokenizer, read_merges, train_bpe
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.export import predict
+from tests.helpers.small_models import PARTS, WORDS, make_model
 
 Export = Callable[..., Path]
 TEXTS = ["Move money", "DON'T", "éa? 20 20 nobody knows", "20", 'a "quoted" one, yes', "x\u2028y ?"]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import onnxruntime
 import pytest
 import torch
-from small_models import PARTS, make_model
 
 from seqtrain.errors import ConfigError
 from seqtrain.export.classifier import check_exportable, to_onnx
 from seqtrain.model.classifier import SequenceClassifier
+from tests.helpers.small_models import PARTS, make_model
 
 LENGTHS = torch.tensor([3, 1, 6, 4, 1, 6])
 JOINS = cycle(["concat", "sum", "mean", "concat", "mean"])

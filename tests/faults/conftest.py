@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from program import write_project
+
+from tests.helpers.program import write_project
 
 FIGURES = pytest.StashKey[list[str]]()
 MEMORY_DISK = Path("/dev/shm")

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import write_project
 
 from seqtrain.cli.main import run as run_program
+from tests.helpers.program import write_project
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 LIMIT = 200

@@ -12,13 +12,13 @@ from types import FrameType
 
 import numpy as np
 import pytest
-from program import FORKS
 
 from seqtrain.config import config_from_mapping
 from seqtrain.data import cache
 from seqtrain.data.preparation import prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
+from tests.helpers.program import FORKS
 
 LONG_AGO = 1_000_000_000
 ROWS = 200

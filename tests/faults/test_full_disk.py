@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from program import fingerprint, fit, fit_arguments, signals_within, started
 
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.workflows.resume_point import newest_checkpoint
+from tests.helpers.program import fingerprint, fit, fit_arguments, signals_within, started
 
 SMALL = 2**20
 PAGE = 4096

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from program import WORDS
 
 from seqtrain.cli.main import run as run_program
+from tests.helpers.program import WORDS
 
 TEXT = st.text(st.sampled_from('ab \t\n\r"\\\x00\u2028\u202eé🙂\x1b[,;:0_-'), max_size=12)
 WORD = st.sampled_from([word for words in WORDS.values() for word in words])

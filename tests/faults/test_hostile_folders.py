@@ -14,8 +14,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from program import fit
-from watched import watch
+
+from tests.helpers.program import fit
+from tests.helpers.watched import watch
 
 SECONDS = 60
 """After which a command counts as hung."""

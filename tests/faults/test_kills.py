@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import KILLED, fingerprint, fit, fit_arguments, signals_within, started
 
 from seqtrain.workflows.classifier import load
+from tests.helpers.program import KILLED, fingerprint, fit, fit_arguments, signals_within, started
 
 KILLS_A_RUN = 4
 PRETRAINING = (

@@ -12,7 +12,8 @@ from itertools import repeat
 from pathlib import Path
 
 import pytest
-from program import fingerprint, fit, fit_arguments
+
+from tests.helpers.program import fingerprint, fit, fit_arguments
 
 PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
 BLOCK = (b"rise the lift climb " * 25 + b"\n" + b"fall sink the drop " * 25 + b"\n") * 100

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from program import CONFIG, fit
-from watched import watch
 
 from seqtrain.files.folder import write_folder
+from tests.helpers.program import CONFIG, fit
+from tests.helpers.watched import watch
 
 CANARY = "canary"
 MEMORY = 640 * 2**20

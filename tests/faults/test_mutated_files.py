@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from program import fit
-from watched import watch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
@@ -22,6 +20,8 @@ from seqtrain.files.folder import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
 from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.state import checked_progress
+from tests.helpers.program import fit
+from tests.helpers.watched import watch
 
 MEMORY = 256 * 2**20
 WEIRD = [

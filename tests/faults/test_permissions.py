@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from program import fingerprint, fit, started, write_project
+
+from tests.helpers.program import fingerprint, fit, started, write_project
 
 CAPABILITIES = 0x20080522
 """Version of the sets that capget and capset take."""

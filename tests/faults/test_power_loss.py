@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tracing import NEW, OLD, calls, copied, good, plain, prepare, save_new, trace
 
 from seqtrain.errors import CheckpointError
 from seqtrain.runs.run_directory import RunDirectory
+from tests.helpers.tracing import NEW, OLD, calls, copied, good, plain, prepare, save_new, trace
 
 ROOT = 0
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import FORKS, fingerprint, fit, started
-from saving import save
-from tracing import good
 
 from seqtrain.runs.run_directory import RunDirectory
+from tests.helpers.program import FORKS, fingerprint, fit, started
+from tests.helpers.saving import save
+from tests.helpers.tracing import good
 
 
 @pytest.mark.parametrize("pairs", [3, pytest.param(20, marks=pytest.mark.slow)])

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import fingerprint, fit, fit_arguments, rows, signals_within, started
+
+from tests.helpers.program import fingerprint, fit, fit_arguments, rows, signals_within, started
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ONLY_EPOCHS = ("--set", "training.checkpoint_every=null")

@@ -7,10 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import fingerprint, fit, fit_arguments, run_program
-from tracing import NEW, OLD, calls, check_recovery, copied, good, prepare, save_new, trace
 
 from seqtrain.runs.run_directory import RunDirectory
+from tests.helpers.program import fingerprint, fit, fit_arguments, run_program
+from tests.helpers.tracing import (
+    NEW,
+    OLD,
+    calls,
+    check_recovery,
+    copied,
+    good,
+    prepare,
+    save_new,
+    trace,
+)
 
 SYNCS = ("write", "fsync")
 SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every={steps: 5}")

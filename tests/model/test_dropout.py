@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.collate import Batch
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.engines.choice import serving_engines

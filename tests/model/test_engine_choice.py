@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
     [
         ({}, "cpu", "fused" if why_not() else "native"),
         ({}, "cuda", "torch"),
-        ({"rnn": "lstm"}, "cpu", "torch" if why_not() else "native"),
+        ({"rnn": "lstm"}, "cpu", "fused" if why_not() else "native"),
         ({"engine": "torch"}, "cpu", "torch"),
         ({"unroll": "masked"}, "cpu", "torch"),
         ({"engine": "fused"}, "cuda", "fused"),

@@ -1,4 +1,4 @@
-"""The fused GRU gives what torch's gives: states and gradients; repeatably."""
+"""The fused engine gives what torch\'s modules give: states and gradients; repeatably."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from seqtrain.model.engines.fused.engine import fused_gru
+from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
+from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.fused.matmul import long_product, outer_product, product
 from seqtrain.model.engines.interface import DistinctInputs
+
+run_fused = FusedEngine("").run
+every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
 
 VOCABULARY = 11
 INPUT_SIZE = 5
@@ -19,17 +23,18 @@ LIMITS = {torch.float32: (1e-5, 1e-4), torch.float64: (1e-10, 1e-10)}
 
 
 class Case:
-    """A GRU, a batch of token sequences and weights for a loss over all that the GRU returns."""
+    """An encoder, a batch of token sequences, and weights for a loss of all that it returns."""
 
     def __init__(
         self,
         lengths: list[int],
         *,
+        cell: str = "gru",
         hidden_size: int = 6,
         num_layers: int = 1,
         bidirectional: bool = False,
         dropout: float = 0.0,
-        with_h0: bool = False,
+        with_start: bool = False,
         dtype: torch.dtype = torch.float64,
         input_size: int = INPUT_SIZE,
         vocabulary: int = VOCABULARY,
@@ -41,7 +46,7 @@ class Case:
             return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
         torch.manual_seed(seed)
-        self.gru = nn.GRU(
+        self.encoder = CELLS[cell].module(
             input_size,
             hidden_size,
             num_layers=num_layers,
@@ -56,13 +61,13 @@ class Case:
             ]
         )
         directions = 1 + bidirectional
-        states = (num_layers * directions, len(lengths), hidden_size)
+        states = (CELLS[cell].parts, num_layers * directions, len(lengths), hidden_size)
         self.embedding = random(vocabulary, input_size).requires_grad_()
-        self.h0 = random(*states).requires_grad_() if with_h0 else None
+        self.start = random(*states).requires_grad_() if with_start else None
         self.output_weights = random(sum(lengths), directions * hidden_size)
         self.final_weights = random(*states)
-        self.leaves = [self.embedding, *self.gru.parameters()]
-        self.leaves += [] if self.h0 is None else [self.h0]
+        self.leaves = [self.embedding, *self.encoder.parameters()]
+        self.leaves += [] if self.start is None else [self.start]
 
     def vectors(self) -> PackedSequence:
         return PackedSequence(self.embedding[self.tokens.data], self.tokens.batch_sizes)
@@ -73,13 +78,14 @@ class Case:
 
     def fused_run(self, *, distinct: bool = True) -> tuple[Tensor, Tensor]:
         inputs = self.distinct() if distinct else self.vectors()
-        outputs, h_n = fused_gru(inputs, self.gru, self.h0)
+        outputs, h_n = run_fused(self.encoder, inputs, self.start)
         assert outputs is not None
         return outputs, h_n
 
     def torch_run(self) -> tuple[Tensor, Tensor]:
-        outputs, h_n = self.gru(self.vectors(), self.h0)
-        return outputs.data, h_n
+        start = None if self.start is None else as_torch_takes(self.start)
+        outputs, last = self.encoder(self.vectors(), start)
+        return outputs.data, as_one_tensor(last)
 
     def loss(self, outputs: Tensor | None, h_n: Tensor) -> Tensor:
         loss = (h_n * self.final_weights).sum()
@@ -99,7 +105,7 @@ def assert_near(found: Tensor, expected: Tensor, limit: float) -> None:
 def assert_same_as_torch(case: Case, *, distinct: bool, need_outputs: bool) -> None:
     state_limit, gradient_limit = LIMITS[case.embedding.dtype]
     inputs = case.distinct() if distinct else case.vectors()
-    outputs, h_n = fused_gru(inputs, case.gru, case.h0, need_outputs=need_outputs)
+    outputs, h_n = run_fused(case.encoder, inputs, case.start, need_outputs=need_outputs)
     torch_outputs, torch_h_n = case.torch_run()
     assert_near(h_n, torch_h_n, state_limit)
     if outputs is not None:
@@ -111,34 +117,37 @@ def assert_same_as_torch(case: Case, *, distinct: bool, need_outputs: bool) -> N
 
 
 @pytest.mark.parametrize("dtype", LIMITS)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=120)
 @given(
+    cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
     hidden_size=st.sampled_from([1, 3, 8, 17]),
     num_layers=st.integers(1, 2),
     bidirectional=st.booleans(),
-    with_h0=st.booleans(),
+    with_start=st.booleans(),
     distinct=st.booleans(),
     need_outputs=st.booleans(),
     seed=st.integers(0, 1000),
 )
 def test_states_and_gradients_are_torchs(
     dtype: torch.dtype,
+    cell: str,
     lengths: list[int],
     hidden_size: int,
     num_layers: int,
     bidirectional: bool,
-    with_h0: bool,
+    with_start: bool,
     distinct: bool,
     need_outputs: bool,
     seed: int,
 ) -> None:
     case = Case(
         lengths,
+        cell=cell,
         hidden_size=hidden_size,
         num_layers=num_layers,
         bidirectional=bidirectional,
-        with_h0=with_h0,
+        with_start=with_start,
         dtype=dtype,
         seed=seed,
     )
@@ -147,15 +156,17 @@ def test_states_and_gradients_are_torchs(
 
 @pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("dtype", LIMITS)
-def test_large_batches_are_torchs(dtype: torch.dtype, distinct: bool) -> None:
+@every_cell
+def test_large_batches_are_torchs(cell: str, dtype: torch.dtype, distinct: bool) -> None:
     """Enough tokens, distinct tokens and units for several blocks and for oneDNN's products."""
     case = Case(
         [70, 1, 1, *range(20, 70)],
+        cell=cell,
         hidden_size=96,
         input_size=64,
         vocabulary=3000,
         bidirectional=True,
-        with_h0=True,
+        with_start=True,
         dtype=dtype,
     )
     assert_same_as_torch(case, distinct=distinct, need_outputs=True)
@@ -163,8 +174,11 @@ def test_large_batches_are_torchs(dtype: torch.dtype, distinct: bool) -> None:
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("distinct", [False, True])
-def test_gradients_are_the_numerical_ones(bidirectional: bool, distinct: bool) -> None:
-    case = Case([4, 2, 2, 1], hidden_size=3, bidirectional=bidirectional, with_h0=True)
+@every_cell
+def test_gradients_are_the_numerical_ones(cell: str, bidirectional: bool, distinct: bool) -> None:
+    case = Case(
+        [4, 2, 2, 1], cell=cell, hidden_size=3, bidirectional=bidirectional, with_start=True
+    )
 
     def run(*_leaves: Tensor) -> tuple[Tensor, Tensor]:
         return case.fused_run(distinct=distinct)  # gradcheck changes the leaves in place
@@ -175,16 +189,17 @@ def test_gradients_are_the_numerical_ones(bidirectional: bool, distinct: bool) -
 def test_inputs_and_weights_without_gradient() -> None:
     case = Case([3, 2], num_layers=2)
     case.embedding.requires_grad_(False)
-    frozen = case.gru.get_parameter("weight_hh_l0").requires_grad_(False)
-    case.leaves = [p for p in case.gru.parameters() if p is not frozen]
+    frozen = case.encoder.get_parameter("weight_hh_l0").requires_grad_(False)
+    case.leaves = [p for p in case.encoder.parameters() if p is not frozen]
     found = case.gradients(*case.fused_run(distinct=False))
     for gradient, expected in zip(found, case.gradients(*case.torch_run()), strict=True):
         assert_near(gradient, expected, 1e-10)
 
 
 @pytest.mark.parametrize("distinct", [False, True])
-def test_gradients_accumulate(distinct: bool) -> None:
-    case = Case([5, 3, 1], num_layers=2, bidirectional=True, with_h0=True)
+@every_cell
+def test_gradients_accumulate(cell: str, distinct: bool) -> None:
+    case = Case([5, 3, 1], cell=cell, num_layers=2, bidirectional=True, with_start=True)
     once = case.gradients(*case.fused_run(distinct=distinct))
     loss = case.loss(*case.fused_run(distinct=distinct))
     torch.autograd.backward(loss, retain_graph=True)
@@ -196,8 +211,9 @@ def test_gradients_accumulate(distinct: bool) -> None:
 
 
 @pytest.mark.parametrize("distinct", [False, True])
-def test_forwards_in_flight_keep_apart(distinct: bool) -> None:
-    cases = (Case([5, 3, 1]), Case([7, 7], seed=1))
+@every_cell
+def test_forwards_in_flight_keep_apart(cell: str, distinct: bool) -> None:
+    cases = (Case([5, 3, 1], cell=cell), Case([7, 7], cell=cell, seed=1))
     alone = [case.gradients(*case.fused_run(distinct=distinct)) for case in cases]
     runs = [case.fused_run(distinct=distinct) for case in cases]
     for case, run, expected in zip(cases, runs, alone, strict=True):
@@ -208,10 +224,10 @@ def test_forwards_in_flight_keep_apart(distinct: bool) -> None:
 def test_one_gru_twice_in_one_graph() -> None:
     case = Case([4, 2, 2], num_layers=2)
     _, h_n = case.fused_run()
-    found = case.gradients(*fused_gru(case.distinct(), case.gru, h_n))
-    _, torch_h_n = case.gru(case.vectors())
-    outputs, torch_h_n = case.gru(case.vectors(), torch_h_n)
-    expected = case.gradients(outputs.data, torch_h_n)
+    found = case.gradients(*run_fused(case.encoder, case.distinct(), h_n))
+    _, torch_h_n = case.encoder(case.vectors())
+    outputs, torch_h_n = case.encoder(case.vectors(), torch_h_n)
+    expected = case.gradients(outputs.data, torch_h_n[None])
     for gradient, torch_gradient in zip(found, expected, strict=True):
         assert_near(gradient, torch_gradient, 1e-10)
 
@@ -226,7 +242,7 @@ def test_repeats_bit_for_bit(dtype: torch.dtype) -> None:
 
 def test_evaluation_has_no_dropout_and_no_graph() -> None:
     case = Case([6, 4, 1], num_layers=2, dropout=0.4)
-    case.gru.eval()
+    case.encoder.eval()
     with torch.no_grad():
         outputs, h_n = case.fused_run()
     expected, torch_h_n = case.torch_run()
@@ -236,8 +252,11 @@ def test_evaluation_has_no_dropout_and_no_graph() -> None:
 
 
 @pytest.mark.parametrize("distinct", [False, True])
-def test_autocast_lowers_the_products_alone(distinct: bool) -> None:
-    case = Case([6, 4, 1], num_layers=2, hidden_size=32, with_h0=True, dtype=torch.float32)
+@every_cell
+def test_autocast_lowers_the_products_alone(cell: str, distinct: bool) -> None:
+    case = Case(
+        [6, 4, 1], cell=cell, num_layers=2, hidden_size=32, with_start=True, dtype=torch.float32
+    )
     run = case.fused_run(distinct=distinct)
     expected = (*run, *case.gradients(*run))
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -250,33 +269,36 @@ def test_autocast_lowers_the_products_alone(distinct: bool) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_nan_and_inf_show_and_stay_in_their_sequence(bad: float) -> None:
-    case = Case([5, 4, 3])
+@every_cell
+def test_nan_and_inf_show_and_stay_in_their_sequence(cell: str, bad: float) -> None:
+    case = Case([5, 4, 3], cell=cell)
     clean, _ = case.fused_run(distinct=False)
     data = case.vectors().data.detach().clone()
     data[1] = bad  # the second sequence's first token
     inputs = PackedSequence(data, case.tokens.batch_sizes)
-    outputs, h_n = fused_gru(inputs, case.gru)
-    expected, torch_h_n = case.gru(inputs)
+    outputs, h_n = run_fused(case.encoder, inputs)
+    expected, last = case.encoder(inputs)
+    torch_h_n = as_one_tensor(last)
     assert outputs is not None
     assert torch.equal(outputs.isfinite(), expected.data.isfinite())
     others = [0, 2, 3, 5, 6, 8, 9, 11]
     assert torch.equal(outputs[others], clean[others])
-    weight = case.gru.get_parameter("weight_hh_l0")
+    weight = case.encoder.get_parameter("weight_hh_l0")
     (found,) = torch.autograd.grad(h_n.sum(), [weight])
     (gradient,) = torch.autograd.grad(torch_h_n.sum(), [weight])
     assert torch.equal(found.isfinite(), gradient.isfinite())
 
 
-def test_a_sequence_does_not_depend_on_its_batch_mates() -> None:
-    case = Case([40, 30, 30, *[20] * 30], hidden_size=128, dtype=torch.float32)
-    _, h_n = fused_gru(case.distinct(), case.gru)
+@every_cell
+def test_a_sequence_does_not_depend_on_its_batch_mates(cell: str) -> None:
+    case = Case([40, 30, 30, *[20] * 30], cell=cell, hidden_size=128, dtype=torch.float32)
+    _, h_n = run_fused(case.encoder, case.distinct())
     lengths = [40, 30, 30]
     for row, length in enumerate(lengths):
         positions = case.tokens.batch_sizes.cumsum(0) - case.tokens.batch_sizes + row
         tokens = case.tokens.data[positions[:length]]
         alone = PackedSequence(case.embedding[tokens], torch.ones(length, dtype=torch.int64))
-        assert_near(fused_gru(alone, case.gru)[1][0, 0], h_n[0, row], 1e-6)
+        assert_near(run_fused(case.encoder, alone)[1][:, 0, 0], h_n[:, 0, row], 1e-6)
 
 
 @pytest.mark.parametrize("rows", [1, 63, 64, 511, 512, 513, 1100])

@@ -6,16 +6,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_cases import Case, assert_close, needs_library
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import CELLS, as_one_tensor
 from seqtrain.model.engines.native import run_stack
+from tests.helpers.native_cases import Case, assert_close, every_cell, needs_library
 
 CELL = st.sampled_from(sorted(CELLS))
 SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
-every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
 LENGTHS = st.one_of(
     st.lists(st.integers(1, 12), min_size=1, max_size=20),
     st.lists(st.integers(1, 90), min_size=1, max_size=5),

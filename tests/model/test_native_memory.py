@@ -17,13 +17,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_cases import Case
 from torch import Tensor, nn
 
 from seqtrain.model.cells import CELLS, cell_of
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import project, run_stack
 from seqtrain.model.engines.native.build import compile_library
+from tests.helpers.native_cases import Case
 
 FUZZ = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -6,13 +6,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_cases import Case, needs_library
 from torch import nn
 
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines.fused.engine import fused_gru
+from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import Projected, project, run_stack
+from tests.helpers.native_cases import Case, needs_library
 
 
 def projected(case: Case, table: Projected) -> DistinctInputs:
@@ -86,4 +86,4 @@ def test_tables_that_do_not_fit_are_refused() -> None:
 def test_the_fused_engine_refuses_it() -> None:
     case = Case([5, 3], vectors=7)
     with pytest.raises(TypeError, match="native engine alone"):
-        fused_gru(projected(case, project(case.table, case.encoder)), case.encoder)
+        FusedEngine("").run(case.encoder, projected(case, project(case.table, case.encoder)))

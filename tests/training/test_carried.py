@@ -143,18 +143,24 @@ def test_states_that_do_not_fit_are_refused(
 ) -> None:
     trainer = carrying(make_trainer, grouped)
     next(trainer.events())
-    good = trainer.objective.carried.tensors()
+    good = trainer.objective.carried.tensors(trainer.objective.model)
     assert good["carried.states"].shape[1:] == (1, 2, 8)
     for bad in (
+        {},
         {"carried.groups": good["carried.groups"]},
+        {**good, "carried.groups": good["carried.groups"] * 0},
+        {**good, "carried.groups": good["carried.groups"] - 99},
         {**good, "carried.groups": good["carried.groups"][:-1]},
         {**good, "carried.states": good["carried.states"] * torch.nan},
         {**good, "carried.states": good["carried.states"].double()},
     ):
-        with pytest.raises(ValueError, match=r"^carried: expected groups"):
+        with pytest.raises(ValueError, match=r"^carried: "):
             trainer.objective.carried.load(bad, trainer.objective.model)
-    trainer.objective.carried.load({}, trainer.objective.model)
-    assert trainer.objective.carried.tensors() == {}
+    trainer.objective.carried.load(good, trainer.objective.model)
+    trainer.objective.carried.forget()
+    none = trainer.objective.carried.tensors(trainer.objective.model)
+    assert [len(tensor) for tensor in none.values()] == [0, 0]
+    trainer.objective.carried.load(none, trainer.objective.model)
 
 
 @pytest.mark.parametrize("lost", ["all", "one"])
@@ -169,5 +175,5 @@ def test_a_resume_without_the_states_so_far_is_refused(
             del tensors[name]
         else:
             tensors[name] = tensors[name][1:]
-    with pytest.raises(ValueError, match=r"^carried\.groups: not those"):
+    with pytest.raises(ValueError, match=r"^carried"):
         carrying(make_trainer, grouped).restore(tensors, values)

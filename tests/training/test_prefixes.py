@@ -34,7 +34,6 @@ MakeStore = Callable[..., SequenceStore]
 
 
 def network(make_config: MakeConfig, **keys: Any) -> SequenceClassifier:
-    torch.manual_seed(0)
     model = SequenceClassifier(
         make_config(model=keys).model, input_size=12, num_classes=3, features=False
     )
@@ -99,6 +98,7 @@ def test_feature_vectors(make_config: MakeConfig) -> None:
     store = builder.build()
     keys = make_config(model={"pooling": "max"}).model
     model = SequenceClassifier(keys, input_size=2, num_classes=3, features=True).eval()
+    model.initialize(seed=0)
     found = predict_step_logits(model, store, CPU)
     assert [len(logits) for logits in found] == [4, 1, 6]
     plain = predict_logits(model, store.prefixes(np.array([2, 0]), np.array([3, 2])), CPU)

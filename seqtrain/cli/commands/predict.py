@@ -1,4 +1,4 @@
-"""`seqtrain predict INPUT`: one output row an input row, in input order."""
+"""`seqtrain predict INPUT`: one output row per input row, in input order."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ def predict(
     ] = None,
     steps: Annotated[
         bool,
-        typer.Option("--steps", help="Answer after every step: jsonl; on a terminal, a line."),
+        typer.Option(
+            "--steps", help="Answer after every step: jsonl, or coloured lines on a terminal."
+        ),
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing --output file.")
     ] = False,
     device: Device = None,
 ) -> None:
-    """Classify each row of INPUT: a .txt file or standard input holds one sequence a line."""
+    """Classify each row of INPUT: a .txt file or standard input holds one sequence per line."""
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import (
         format_of,
@@ -56,6 +58,7 @@ def predict(
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
+    written = chosen or ("jsonl" if steps else format_of(output))
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
@@ -72,9 +75,10 @@ def predict(
         return open_output(output, line_by_line=source == "-")
 
     if steps:
-        if classifier.network.config.bidirectional:
+        if classifier.network.looks_ahead:
             note(
-                "bidirectional: every prefix is read anew, T (T + 1) / 2 steps for a sequence of T"
+                f"{classifier.network.why_it_looks_ahead}: every prefix is read again, so a "
+                "sequence of T steps takes T (T + 1) / 2 steps"
             )
         unknown = write_steps(
             predict_steps(source, classifier=classifier, report=report),
@@ -83,7 +87,6 @@ def predict(
             lines=shown_as_lines(output, chosen, top_k),
         )
     else:
-        written = chosen or format_of(output)
         ranks = top_k if written == "jsonl" else top_k or 1
         unknown = write_predictions(
             run_prediction(source, classifier=classifier, report=report, ranks=ranks),

@@ -1,4 +1,4 @@
-"""`seqtrain reconstruct INPUT`: what a pretrained autoencoder makes of each row."""
+"""`seqtrain reconstruct INPUT`: how a pretrained autoencoder reconstructs each row."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def reconstruct(
         str | None, typer.Option(metavar="RUN", help="Run directory; default: the newest.")
     ] = None,
     max_steps: Annotated[
-        int, typer.Option(metavar="STEPS", min=1, help="Tokens a row at most.")
+        int, typer.Option(metavar="STEPS", min=1, help="Most tokens per row.")
     ] = 100,
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.tsv,
     device: Device = None,
 ) -> None:
-    """Show what the decoder of a run pretrained as an autoencoder makes of each row."""
+    """Show how the decoder of a run pretrained as an autoencoder reconstructs each row."""
     from seqtrain.text import json_line, printable
     from seqtrain.workflows.reconstruct import reconstruct as run_reconstruction
 

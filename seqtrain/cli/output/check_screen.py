@@ -1,4 +1,4 @@
-"""A check as a table: the ways down, what computed them across."""
+"""A check as a table: one row per way, one column per engine."""
 
 from __future__ import annotations
 
@@ -32,5 +32,9 @@ def show_check(result: Check) -> None:
     console = stdout_console()
     console.print(table)
     largest = max(each.logits for each in result.differences)
-    verdict = "as alone, to rounding" if result.passed else "depend on the batch"
-    console.print(f"predictions: {verdict} (logits: {largest:.1e}; allowed: {result.allowed:.1e})")
+    verdict = "passed: predictions don't depend" if result.passed else "failed: predictions depend"
+    console.print(
+        f"{verdict} on the batch (largest difference of logits: {largest:.1e}; rounding allows "
+        f"{result.allowed:.1e})",
+        soft_wrap=True,
+    )

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import string
+from collections.abc import Iterator, Mapping
 
 from rich.table import Table
+from rich.text import Text
 
 from seqtrain.cli.output.console import plain, small_table, stdout_console
 from seqtrain.inference.metrics import Scores
+from seqtrain.text import printable
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
+NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
+LONGEST_HEADING = 4
+"""Characters of a label that can head a column of the confusion matrix."""
 
 
-def show_scores(scores: Scores, by_share: list[dict[str, float]] | None = None) -> None:
-    """Print the tables on stdout, last that of answers before the end, where there are such."""
+def show_scores(
+    scores: Scores,
+    by_share: list[dict[str, float]] | None = None,
+    parts: Mapping[str, Scores] | None = None,
+) -> None:
+    """Print the tables on stdout.
+
+    Args:
+        scores: of the answers.
+        by_share: of answers before the end, if any.
+        parts: of the model's parts alone, by name, if there are several.
+    """
     console = stdout_console()
+    if parts:
+        console.print(_parts(scores, parts))
     for table in score_tables(scores, "scores"):
         console.print(table)
     if by_share is not None:
@@ -46,9 +65,20 @@ def _figures(scores: Scores, title: str) -> Table:
     return table
 
 
+def _parts(scores: Scores, parts: Mapping[str, Scores]) -> Table:
+    """What each part answers alone, beside both together."""
+    table = small_table("part", "accuracy", "macro F1", "loss")
+    for name, own in (("together", scores), *parts.items()):
+        row = f"{own.accuracy:.2%}", f"{own.macro_f1:.2%}", f"{own.loss:.4f}"
+        table.add_row(name, *row)
+    return table
+
+
 def _classes(scores: Scores) -> Table:
     table = small_table("class", "precision", "recall", "F1", "examples")
-    for label, row in scores.per_class.items():
+    for i in display_order(scores.labels):
+        label = scores.labels[i]
+        row = scores.per_class[label]
         table.add_row(
             plain(label),
             *(f"{row[name]:.2%}" for name in ("precision", "recall", "f1")),
@@ -57,12 +87,25 @@ def _classes(scores: Scores) -> Table:
     return table
 
 
+def display_order(labels: list[str]) -> list[int]:
+    """Return class indices in the order people expect: labels that are numbers by their value."""
+    order = range(len(labels))
+    if all(NUMBER.fullmatch(label) for label in labels):
+        return sorted(order, key=lambda i: float(labels[i]))
+    return list(order)
+
+
 def _matrix(labels: list[str], matrix: list[list[int]]) -> Table:
-    """Count answers; columns go by number, so that long labels don't crowd them out."""
-    numbers = [str(number) for number in range(1, len(labels) + 1)]
-    table = small_table("true \\ predicted", *numbers)
-    for number, label, row in zip(numbers, labels, matrix, strict=True):
-        table.add_row(plain(f"{number} {label}"), *(f"{n:,}" if n else "·" for n in row))
+    """Count answers. Short labels head their columns; longer ones have letters there."""
+    order = display_order(labels)
+    shown = [printable(labels[i]) for i in order]
+    keys = shown
+    if max(map(len, shown)) > LONGEST_HEADING:
+        keys = list(string.ascii_uppercase[: len(shown)])
+        shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
+    table = small_table("true \\ predicted", *keys)
+    for i, name in zip(order, shown, strict=True):
+        table.add_row(Text(name), *(f"{matrix[i][j]:,}" if matrix[i][j] else "·" for j in order))
     return table
 
 

@@ -28,7 +28,7 @@ def check_new_file(
     target = Path(path)
     try:
         if target.is_dir():
-            raise ConfigError(f"{option}: {path} is a folder; expected a file")
+            raise ConfigError(f"{option}: {target} is a folder; expected a file")
         same = source is not None and Path(source).exists() and target.exists()
         if same and target.samefile(str(source)):
             raise ConfigError(f"{option}: {path} is the input; choose another file")

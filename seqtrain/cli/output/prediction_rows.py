@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.atomic import write_all
-from seqtrain.text import json_line, printable
+from seqtrain.text import json_line, one_of, printable, quote
 
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction
@@ -27,10 +28,23 @@ FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 
 
+ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+"""Format of each ending of an output file; .gz after it compresses."""
+
+
 def format_of(path: str | None) -> str:
-    """Return the format that an output file's ending names; tsv without one."""
-    ending = Path(path or "").suffix.lstrip(".").lower()
-    return ending if ending in ("csv", "jsonl") else "tsv"
+    """Return the format that an output file's ending names; tsv where it has no ending.
+
+    Raises:
+        ConfigError: the ending names no format that can be written.
+    """
+    ending = Path((path or "").lower().removesuffix(".gz")).suffix
+    if ending and ending not in ENDINGS:
+        raise ConfigError(
+            f"--output: found {quote(str(path))}; expected an ending {one_of(list(ENDINGS))} "
+            "(and .gz after it, to compress), or give --format"
+        )
+    return ENDINGS.get(ending, "tsv")
 
 
 class _WholeRows(io.FileIO):
@@ -61,7 +75,7 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
 
     Args:
         path: the file; None: standard output.
-        line_by_line: let each row leave at once, as who asks may be waiting for it.
+        line_by_line: write each row at once, because a program may be waiting for it.
 
     Raises:
         ConfigError: it can't be opened.
@@ -76,17 +90,24 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         raw = _WholeRows(path)
     except OSError as error:
         raise ConfigError(f"--output: {path}: {error.strerror}") from None
+    packed = None
+    if path.lower().endswith(".gz"):
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
     try:
-        with io.TextIOWrapper(
-            raw, encoding="utf-8", newline="", line_buffering=line_by_line
-        ) as file:
+        with (
+            raw,
+            packed or nullcontext(),
+            io.TextIOWrapper(
+                packed or raw, encoding="utf-8", newline="", line_buffering=line_by_line
+            ) as file,
+        ):
             yield file
     except BrokenPipeError:
         raise
     except OSError as error:
+        held = "it is cut off there" if packed else "it holds whole rows up to there"
         raise RunError(
-            f"--output: {path}: {error.strerror}; it holds whole rows up to there; make room, and "
-            "predict anew with --force"
+            f"--output: {path}: {error.strerror}; {held}; make room, and predict anew with --force"
         ) from None
 
 
@@ -98,7 +119,7 @@ def write_predictions(
     format: str,
     top_k: int | None,
 ) -> int:
-    """Write one row a prediction, as they come.
+    """Write one row per prediction, as they come.
 
     Args:
         predictions: in input order.
@@ -106,7 +127,7 @@ def write_predictions(
             read leaves nothing behind.
         labels: of the model.
         format: tsv, csv or jsonl.
-        top_k: how many labels a row, most probable first; None: one, in jsonl all.
+        top_k: how many labels per row, most probable first; None: one, in jsonl all.
 
     Returns:
         How many rows had no known token.
@@ -165,7 +186,7 @@ def _tsv_cell(label: str) -> str:
 
 
 def _csv_cell(label: str) -> str:
-    """Quote a label where csv needs it; put a ' before one that a spreadsheet would run."""
+    """Quote a label where csv needs it; put a ' before what a spreadsheet takes for a formula."""
     if label.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(label):
         label = f"'{label}"
     return _quoted(label) if BREAKING.search(label) or "," in label or '"' in label else label

@@ -1,4 +1,4 @@
-"""Answers after every step: rows of jsonl, or on a terminal a coloured line a sequence."""
+"""Answers after every step: rows of jsonl, or on a terminal one coloured line per sequence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from seqtrain.cli.output.prediction_rows import ENDINGS
 from seqtrain.errors import ConfigError
 from seqtrain.text import json_line
 
@@ -19,16 +20,18 @@ OpenFile = Callable[[], AbstractContextManager[TextIO]]
 
 
 def check_format(format: str | None, output: str | None) -> None:
-    """Refuse to write steps as a table of predictions, a row an input row.
+    """Refuse to write steps as a table of predictions, one row per input row.
 
     Raises:
-        ConfigError: tsv or csv is asked for, by name or by the output file's ending.
+        ConfigError: another format is asked for, by name or by the output file's ending.
     """
-    ending = Path(output or "").suffix.lower()
-    if format is None and ending in (".tsv", ".csv"):
-        raise ConfigError(f"--output: found {output}; --steps writes jsonl: end it with .jsonl")
     if format not in (None, "jsonl"):
         raise ConfigError(f"--format: found {format}; --steps writes jsonl")
+    bare = Path((output or "").lower().removesuffix(".gz"))
+    if format is None and bare.suffix and ENDINGS.get(bare.suffix) != "jsonl":
+        raise ConfigError(
+            f"--output: found {output}; --steps writes jsonl; end the name with .jsonl"
+        )
 
 
 def write_steps(
@@ -44,8 +47,8 @@ def write_steps(
         predictions: in input order.
         open_file: opens where to; called once the first is known, so that an input that can't be
             read leaves nothing behind.
-        top_k: how many labels a row of jsonl; None: all.
-        lines: write a line a sequence for people, instead of a row a step.
+        top_k: how many labels per row of jsonl; None: all.
+        lines: write one line per sequence, for people, instead of one row per step.
 
     Returns:
         How many sequences had no known token.
@@ -71,7 +74,7 @@ def shown_as_lines(output: str | None, format: str | None, top_k: int | None) ->
 
 
 def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
-    """Yield a row a step, with the keys of a plain prediction's row, its step and its token."""
+    """Yield one row per step, with the keys of a plain prediction's row, its step and its token."""
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     rows = zip(probabilities.tolist(), order, strict=True)

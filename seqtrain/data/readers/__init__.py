@@ -1,4 +1,4 @@
-"""Reads files of labelled sequences: one file a format, all behind `read_examples`.
+"""Reads files of labelled sequences: one module per format, all behind `read_examples`.
 
 Bytes → files.py (open, gzip) → lines.py (numbered lines, UTF-8) → the format → rows.py (examples).
 """
@@ -72,7 +72,7 @@ def read_examples(
     if options.bad_rows == "error" or not rows:
         problems.raise_if_any()
     if labelled and not rows:
-        raise DataError(f"{problems.name}: no rows; expected a labelled sequence a row")
+        raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
 
 
 def _read(

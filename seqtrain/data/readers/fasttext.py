@@ -1,4 +1,4 @@
-"""Format fasttext: `__label__NAME text`, one example a line."""
+"""Format fasttext: `__label__NAME text`, one example per line."""
 
 from __future__ import annotations
 

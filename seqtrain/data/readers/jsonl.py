@@ -1,4 +1,4 @@
-"""Format jsonl: one JSON object a line."""
+"""Format jsonl: one JSON object per line."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _decode(raw: bytes, number: int, problems: RowProblems) -> str:
 def read_plain(
     stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
-    """Read unlabelled input, every line a sequence; an empty line is an empty sequence.
+    """Read unlabelled input, one sequence per line; an empty line is an empty sequence.
 
     Args:
         stream: the file's bytes.

@@ -1,4 +1,4 @@
-"""Format npz: numpy arrays of all sequences end to end.
+"""Format npz: numpy arrays of all sequences, one after another.
 
 `values` (N,) or (N, C); either `offsets` (B+1,), the borders of the sequences, or `lengths` (B,);
 and `labels` (B,), integers or strings. Kind features takes numbers of any type; kind tokens takes

@@ -18,7 +18,7 @@ class ReadOptions:
     """How rows are read; saved with the model, so that predict reads as fit did.
 
     Attributes:
-        format: csv, tsv, jsonl, fasttext, txt, ts, npz, or (prediction) lines: a sequence a line.
+        format: csv, tsv, jsonl, fasttext, txt, ts, npz, or (prediction) lines, one each.
         kind: text, tokens or features.
         header: csv, tsv: whether the first row names the columns; auto: where one is named.
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).

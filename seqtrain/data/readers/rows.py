@@ -1,4 +1,4 @@
-"""What all formats share: from numbered rows to examples, one complaint a bad row."""
+"""What all formats share: from numbered rows to examples, one complaint per bad row."""
 
 from __future__ import annotations
 

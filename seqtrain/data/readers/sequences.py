@@ -90,7 +90,7 @@ def features_from_columns(texts: list[str]) -> Features:
     """Read channels written as numbers parted by commas; `?` and NaN are missing values.
 
     Shape:
-        - Output: (T, C), one column a text.
+        - Output: (T, C), one column per text.
 
     Raises:
         BadRow: for what is no ASCII number, values beyond float32, and unequal lengths.

@@ -1,6 +1,6 @@
 """Format ts of the time-series archives (UEA and UCR, as sktime and aeon read it).
 
-Header lines begin with `@`, comments with `#`; behind `@data` each line is an example: channels
+Header lines begin with `@`, comments with `#`; after `@data` each line is an example: channels
 parted by `:`, their values by `,`, the label last.
 """
 
@@ -38,7 +38,7 @@ class _Header:
 def read_ts(
     stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
-    """Read one series a line; `?` and NaN are missing values.
+    """Read one series per line; `?` and NaN are missing values.
 
     Args:
         stream: the file's bytes.

@@ -54,8 +54,8 @@ def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Itera
     """Read a folder, in the order of its names; names that begin with a dot are left out.
 
     Args:
-        path: holds either a sub-folder a class, with one file an example, or one file
-            `<class>.txt` (or `.txt.gz`) a class, with one example a line.
+        path: holds either one sub-folder per class, with one file per example, or one file
+            `<class>.txt` (or `.txt.gz`) per class, with one example per line.
         options: kind of the text.
         problems: where rows are complained about, under the name of the file that holds them.
 
@@ -77,7 +77,9 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
     files = [name for name, mode in entries if not stat.S_ISDIR(mode) and _stem(name)]
     name = display_name(path)
     if not classes and not files:
-        raise DataError(f"{name}: no rows; expected a sub-folder or a file <class>.txt a class")
+        raise DataError(
+            f"{name}: no rows; expected one sub-folder or one file <class>.txt per class"
+        )
     if classes and files:
         raise DataError(
             f"{name}: holds both sub-folders and .txt files ({display_name(files[0])}); "

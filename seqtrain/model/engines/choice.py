@@ -64,9 +64,7 @@ def _choose(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> En
     absent = NativeEngine.why_not(cell, device, dtype)
     if not absent:
         return NativeEngine(f"cost linear in length, compiled for {vector_path()}")
-    if not FusedEngine.why_not(cell, device, dtype):
-        return FusedEngine(f"cost linear in length; {absent}")
-    return TorchEngine(f"fused has no {cell.name}; {absent}")
+    return FusedEngine(f"cost linear in length; {absent}")
 
 
 def _unrolled(config: ModelConfig, reason: str) -> UnrolledEngine | None:

@@ -1,1 +1,1 @@
-"""The fused engine: torch's GRU in plain torch operations, at a cost linear in the tokens."""
+"""The fused engine: recurrent cells in plain torch operations, at a cost linear in the tokens."""

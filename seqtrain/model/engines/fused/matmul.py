@@ -8,6 +8,7 @@ the product, so long inputs are cut into parts of few different lengths.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,9 +24,14 @@ MIN_WORK = 1 << 20
 """Multiplications below which oneDNN's start-up costs more than its speed gains."""
 
 
+FLOAT32: Any = {"dtype": torch.float32, "device": "cpu"}
+"""Of a new tensor, whatever torch's defaults are."""
+
+
 def _find_onednn() -> Callable[..., Tensor] | None:
     """Return oneDNN's linear product, or None where this torch has none that works."""
-    x, weight, bias = torch.ones(2, 3), torch.arange(12.0).view(4, 3), torch.ones(4)
+    x, bias = torch.ones(2, 3, **FLOAT32), torch.ones(4, **FLOAT32)
+    weight = torch.arange(12, **FLOAT32).view(4, 3)
     try:
         linear: Callable[..., Tensor] = torch.ops.mkldnn._linear_pointwise.default
         works = torch.equal(linear(x, weight, bias, "none", [], ""), x @ weight.T + bias)

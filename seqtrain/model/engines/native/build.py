@@ -72,11 +72,19 @@ def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
             built = Path(folder, LIBRARY)
             error = _compile([*compiler, *FLAGS, *threads, *extra], paths, Path(folder), built)
             if not error:
-                shutil.copyfile(built, target.with_suffix(".new"))
-                target.with_suffix(".new").replace(target)
-                return ""
+                return _put(built, target)
             problem = f"{compiler[0]}: {error}"
     return problem
+
+
+def _put(built: Path, target: Path) -> str:
+    """Copy the library to where it belongs; return why that can't be, in one line, or nothing."""
+    try:
+        shutil.copyfile(built, target.with_suffix(".new"))
+        target.with_suffix(".new").replace(target)
+    except OSError as error:
+        return f"{target.parent}: {error.strerror or error}"
+    return ""
 
 
 def _compilers() -> Iterator[list[str]]:
@@ -120,20 +128,34 @@ except ModuleNotFoundError:  # run by hand, in an environment without hatchling
 else:
 
     class NativeBuild(BuildHookInterface[Any]):
-        """Puts the compiled library next to its sources and into the wheel."""
+        """Puts the compiled library into the wheel; next to its sources where they are used."""
 
         PLUGIN_NAME = "custom"
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            """Compile, and mark the wheel as made for this platform where that worked."""
-            problem = compile_library(HERE / LIBRARY)
+            """Compile, and mark the wheel as made for this platform where that worked.
+
+            The sources may lie where nothing can be written: only an editable install, which uses
+            them in place, writes there, and goes on without the engine where it can't.
+            """
+            self._folder = tempfile.TemporaryDirectory()
+            built = Path(self._folder.name, LIBRARY)
+            editable = version == "editable"
+            problem = compile_library(built)
+            if not problem and editable:
+                problem = _put(built, HERE / LIBRARY)
             if problem:
-                (HERE / LIBRARY).unlink(missing_ok=True)
                 self.app.display_warning(f"built without the native engine: {problem}")
                 return
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
-            build_data["artifacts"].append(f"/seqtrain/model/engines/native/{LIBRARY}")
+            if not editable:
+                inside = f"seqtrain/model/engines/native/{LIBRARY}"
+                build_data["force_include"][str(built)] = inside
+
+        def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+            """Remove the temporary folder, once the wheel is packed."""
+            self._folder.cleanup()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ struct Cell {
   int input_order[4];   // which of torch's gates stands where in a group, for the input
   int recurrent_order[4];
   int bias_apart;       // the gate whose recurrent bias isn't added to the other one; -1: none
-  int block;            // sequences that one thread takes through time together
   bool second_state;    // c
   bool keeps_gradient;  // whether a part of dh skips the gates on its way back
 
@@ -55,7 +54,7 @@ struct Back {
 // Cho et al. 2014, arXiv:1406.1078, with the reset gate where torch has it: after the product.
 struct Gru {
   static constexpr int VECTORS = 3, SPREAD = 1, SAVED = 4, GRADIENTS = 4, ROWS_AT_ONCE = ROWS;
-  static constexpr Cell CELL = {3, 1, 4, 1, {2, 0, 1}, {0, 1, 2}, 2, 8, false, true};
+  static constexpr Cell CELL = {3, 1, 4, 1, {2, 0, 1}, {0, 1, 2}, 2, false, true};
 
   // r and z begin with what the input adds, q with its bias: it stays inside r * (...).
   static INLINE void begin(Vec* sums, const float* input, const float* bias) {
@@ -96,7 +95,7 @@ struct Gru {
 struct Lstm {
   static constexpr int VECTORS = 4, SPREAD = 1, SAVED = 5, GRADIENTS = 4;
   static constexpr int ROWS_AT_ONCE = ROWS_OF_FOUR;
-  static constexpr Cell CELL = {4, 1, 5, 0, {0, 1, 2, 3}, {0, 1, 2, 3}, -1, BLOCK_OF_FOUR, true, false};
+  static constexpr Cell CELL = {4, 1, 5, 0, {0, 1, 2, 3}, {0, 1, 2, 3}, -1, true, false};
 
   static INLINE void begin(Vec* sums, const float* input, const float*) {
     UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] = load(input + v * LANES);
@@ -138,7 +137,7 @@ struct Lstm {
 // what is loaded of the state.
 struct Rnn {
   static constexpr int VECTORS = 2, SPREAD = 2, SAVED = 2, GRADIENTS = 2, ROWS_AT_ONCE = ROWS;
-  static constexpr Cell CELL = {1, 2, 2, 0, {0}, {0}, -1, 8, false, false};
+  static constexpr Cell CELL = {1, 2, 2, 0, {0}, {0}, -1, false, false};
 
   static INLINE void begin(Vec* sums, const float* input, const float*) {
     UNROLL for (int v = 0; v < VECTORS; ++v) sums[v] = load(input + v * LANES);

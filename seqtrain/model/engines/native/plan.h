@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr Index MAX_BLOCK = 8;  // sequences of a block of any cell
+constexpr Index MAX_BLOCK = 8;  // sequences of a block: few enough to stay in registers
 constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
 
 struct Shape {
@@ -72,9 +72,9 @@ struct Blocks {
   Index rows, count;  // sequences of a block, but for the last; blocks
 };
 
-// Blocks for a batch: as many for every thread, of `most` sequences at most.
-Blocks cut_into_blocks(Index batch, Index threads, Index most) {
-  Index count = round_up((batch + most - 1) / most, threads);
+// Blocks for a batch: as many for every thread, of MAX_BLOCK sequences at most.
+Blocks cut_into_blocks(Index batch, Index threads) {
+  Index count = round_up((batch + MAX_BLOCK - 1) / MAX_BLOCK, threads);
   Index rows = (batch + count - 1) / count;
   return {rows, (batch + rows - 1) / rows};
 }

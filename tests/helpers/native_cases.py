@@ -11,6 +11,7 @@ from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import run_stack, why_not
 
+every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 

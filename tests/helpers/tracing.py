@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from program import FORKS
-from saving import save
-
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.runs.run_directory import RunDirectory
+from tests.helpers.program import FORKS
+from tests.helpers.saving import save
 
 MUTATING = (
     "openat", "mkdirat", "write", "ftruncate", "fsync", "renameat", "renameat2", "unlinkat",

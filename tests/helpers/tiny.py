@@ -13,6 +13,7 @@ import pytest
 
 from seqtrain.cli.main import run as run_program
 
+TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 WORDS = {"down": ["fall", "sink", "drop", "slip"], "up": ["rise", "climb", "grow", "lift"]}
 CONFIG = """\
 data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
@@ -66,6 +67,12 @@ def listing(folder: Path) -> dict[str, bytes | None]:
     }
 
 
+def metrics(run: str) -> list[dict[str, object]]:
+    """Return the lines of a run's metrics without its times."""
+    lines = Path(run, "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in lines]
+
+
 def write_text_project(folder: Path) -> None:
     write_table(folder / "train.tsv", rows(40, seed=1))
     write_table(folder / "test.tsv", rows(20, seed=2))
@@ -90,3 +97,12 @@ def fit(folder: Path, config: str) -> None:
         with pytest.raises(SystemExit) as ended:
             run_program(["fit", "c.yaml", "--run-dir", "run", "--quiet"])
     assert ended.value.code == 0
+
+
+def assert_same_run(first: str, second: str) -> None:
+    """Compare weights, optimizer, scores and metrics of two runs, bit for bit."""
+    tensors = ("model.safetensors", "training_state.safetensors")
+    names = ["config.yaml", "test.json", "best/model.safetensors", *(f"last/{n}" for n in tensors)]
+    for name in names:
+        assert Path(first, name).read_bytes() == Path(second, name).read_bytes(), name
+    assert metrics(first) == metrics(second)

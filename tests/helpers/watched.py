@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from program import FORKS
+from tests.helpers.program import FORKS
 
 FORBIDDEN = (
     "os.system", "os.exec", "os.fork", "os.posix_spawn", "subprocess.Popen", "pty.spawn",

@@ -1,0 +1,54 @@
+"""Other defaults of torch's type and device, as other code in the process sets them, do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers.program import fingerprint, fit, fit_arguments, started
+
+DEFAULTS: dict[str, Callable[[], None]] = {
+    **{
+        str(dtype).removeprefix("torch."): partial(torch.set_default_dtype, dtype)
+        for dtype in (torch.float16, torch.bfloat16, torch.float64)
+    },
+    "meta": partial(torch.set_default_device, "meta"),
+}
+CONFIGS = {
+    "plain": "",
+    "all": """\
+data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
+batching: {batch_size: 4}
+model:
+  {embedding_dim: 4, hidden_size: 4, rnn: lstm, num_layers: 2, bidirectional: true, dropout: 0.2,
+   embedding_dropout: 0.1, initial_state: random, pooling: attention}
+pretraining: {objective: autoencoder, max_epochs: 1}
+training: {max_epochs: 2, patience: null, optimizer: sgd, class_weights: balanced}
+""",
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("default", DEFAULTS)
+def test_torch_defaults_change_neither_runs_nor_answers(
+    default: str, config: str, project: Path
+) -> None:
+    if CONFIGS[config]:
+        (project / "c.yaml").write_text(CONFIGS[config])
+    fit(project, "usual")
+    for run, prepare in (("usual", None), ("other", DEFAULTS[default])):
+        commands = [] if prepare is None else [fit_arguments(project, run)]
+        commands += [["eval", run, "--json"], ["predict", "test.tsv", "--run", run], ["check", run]]
+        answers = []
+        for command in commands:
+            with started(project, *command, prepare=prepare) as running:
+                assert running.end() == 0, running.err
+            answers.append(running.out.replace(run, "RUN"))
+        if prepare is None:
+            expected = answers
+    assert fingerprint(project / "other") == fingerprint(project / "usual")
+    assert answers[1:3] == expected[:2]
