@@ -15,11 +15,15 @@ from seqtrain.cli.commands import (
     check,
     compare,
     config,
+    diff,
+    errors,
     evaluate,
     export,
     fit,
     predict,
     reconstruct,
+    report,
+    runs,
 )
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
@@ -40,7 +44,11 @@ app = typer.Typer(
 )
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
+app.command("errors")(errors.errors)
 app.command("predict")(predict.predict)
+app.command("report")(report.report)
+app.command("diff")(diff.diff)
+app.command("runs")(runs.runs)
 app.command("reconstruct")(reconstruct.reconstruct)
 app.command("export")(export.export)
 app.command("check")(check.check)

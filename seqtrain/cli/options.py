@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -37,3 +38,38 @@ Sequences = Annotated[
     str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
 ]
 ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]
+RunOrNewest = Annotated[
+    str | None,
+    typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
+]
+
+
+class SplitName(str, Enum):
+    """The splits of a run's config."""
+
+    test = "test"
+    validation = "validation"
+    train = "train"
+
+
+Split = Annotated[
+    SplitName | None,
+    typer.Option("--split", help="Which split of the run's config; default: test."),
+]
+DataFile = Annotated[
+    str | None,
+    typer.Option("--data", metavar="FILE", help="A labelled file in the split's place."),
+]
+
+
+def chosen_split(split: SplitName | None, data: str | None) -> str:
+    """Return the name of the split; refuse one beside a file.
+
+    Raises:
+        ConfigError: both were given.
+    """
+    if split and data:
+        from seqtrain.errors import ConfigError
+
+        raise ConfigError("--split: --data names the file to score on; give one of them")
+    return split.value if split else "test"

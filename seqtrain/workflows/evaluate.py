@@ -64,6 +64,34 @@ def evaluate(
         ConfigError: the run has no such split, or there is no such device.
         DataError: the file is missing or has rows that can't be used.
     """
+    loaded = load_labelled(run, split=split, data=data, device=device)
+    classifier, store = loaded.classifier, loaded.store
+    by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
+    scores = classifier.score(store)
+    return Evaluation(classifier.path, loaded.source, scores, loaded.warnings, by_share)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A classifier, and labelled sequences for it.
+
+    Attributes:
+        classifier: a run's best model.
+        source: the file that was read.
+        store: its sequences, or those of the split.
+        warnings: as in `Evaluation`.
+    """
+
+    classifier: Classifier
+    source: str
+    store: SequenceStore
+    warnings: list[str]
+
+
+def load_labelled(
+    run: RunLike, *, split: str = "test", data: str | None = None, device: str = "auto"
+) -> Labelled:
+    """Load a run's best model and what to score it on; takes and raises what `evaluate` does."""
     if split not in SPLITS:
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
@@ -77,8 +105,7 @@ def evaluate(
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
-    return Evaluation(path, source, classifier.score(store), warnings, by_share)
+    return Labelled(classifier, source, store, warnings)
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:

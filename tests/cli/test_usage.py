@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
 from seqtrain import __version__
+from seqtrain.cli.main import app
 from seqtrain.config import load_config
 from tests.helpers.tiny import Cli
 
+VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
-@pytest.mark.parametrize("verb", [[], ["fit"], ["eval"], ["predict"], ["compare"], ["config"]])
+
+@pytest.mark.parametrize("verb", [[], *([name] for name in VERBS)])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help(cli: Cli, verb: list[str], option: str) -> None:
     ended = cli(*verb, option)
@@ -33,7 +37,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected fit, eval, predict, reconstruct, export, check, compare, config"),
+        (["xyz"], "expected " + ", ".join(VERBS)),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import Device
-
-
-class Split(str, Enum):
-    """The splits of a run's config."""
-
-    test = "test"
-    validation = "validation"
-    train = "train"
+from seqtrain.cli.options import DataFile, Device, RunOrNewest, Split, chosen_split
 
 
 def evaluate(
-    run: Annotated[
-        str | None,
-        typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
-    ] = None,
-    split: Annotated[
-        Split | None, typer.Option(help="Which split of the run's config; default: test.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A labelled file to score on instead.")
-    ] = None,
+    run: RunOrNewest = None,
+    split: Split = None,
+    data: DataFile = None,
     steps: Annotated[
         bool,
         typer.Option("--steps", help="Score also after 10 %, 20 % … of each sequence."),
@@ -41,13 +25,10 @@ def evaluate(
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.eval_screen import show_scores
-    from seqtrain.errors import ConfigError
     from seqtrain.text import json_line
     from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
-    if split and data:
-        raise ConfigError("--split: --data names the file to score on; give one of them")
-    name = split.value if split else "test"
+    name = chosen_split(split, data)
     result = run_evaluation(run, split=name, data=data, steps=steps, device=device or "auto")
     note(f"run: {result.run}, data: {result.data}")
     for warning in result.warnings:

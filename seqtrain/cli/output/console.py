@@ -39,9 +39,10 @@ def _console(file: TextIO) -> Console:
     )
 
 
-def small_table(first: str, *numbers: str) -> Table:
+def small_table(*names: str) -> Table:
     """Return an empty table: a column of names, then columns of numbers."""
-    table = Table(first, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    first, numbers = names[:1], names[1:]
+    table = Table(*first, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     return table

@@ -1,0 +1,70 @@
+"""`seqtrain errors [RUN]`: the most confident mistakes first."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import DataFile, Device, RunOrNewest, Split, chosen_split
+
+SHOWN = 20
+
+
+class Format(str, Enum):
+    """How mistakes are written."""
+
+    table = "table"
+    jsonl = "jsonl"
+
+
+def errors(
+    run: RunOrNewest = None,
+    split: Split = None,
+    data: DataFile = None,
+    top: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help=f"How many; default: {SHOWN}, as JSON all."),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option(help="A table, or one JSON object per mistake.")
+    ] = Format.table,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of all.")] = False,
+    device: Device = None,
+) -> None:
+    """Show the most confident mistakes of a run first: line, label, answer, probability, text.
+
+    Example: seqtrain errors runs/mine --split validation --top 50
+    """
+    from dataclasses import asdict
+
+    from seqtrain.cli.output.answer_rows import show_errors
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.text import json_line
+    from seqtrain.workflows.answers import answer_split
+
+    name = chosen_split(split, data)
+    found = answer_split(run, split=name, data=data, device=device or "auto")
+    note(f"run: {found.run}, data: {found.data}")
+    for warning in found.warnings:
+        warn(warning)
+    mistakes = found.errors()
+    if as_json:
+        print(
+            json_line(
+                {
+                    "run": str(found.run),
+                    "data": found.data,
+                    "num_examples": len(found.rows),
+                    "num_errors": len(mistakes),
+                    "errors": [asdict(row) for row in mistakes[:top]],
+                }
+            )
+        )
+    elif format is Format.jsonl:
+        for row in mistakes[:top]:
+            print(json_line(asdict(row)))
+    else:
+        show_errors(mistakes[: top or SHOWN])
+        note(f"{len(mistakes):,} of {len(found.rows):,} answers are wrong")

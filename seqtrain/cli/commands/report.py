@@ -1,0 +1,57 @@
+"""`seqtrain report RUN... -o FILE.html`: runs on one offline page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import DataFile, Device, Split, chosen_split
+
+
+def report(
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
+    ],
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN...", help="Run directories; default: the newest."),
+    ] = None,
+    split: Split = None,
+    data: DataFile = None,
+    steps: Annotated[
+        bool,
+        typer.Option("--steps", help="Add the accuracy after 10 %, 20 % … of each sequence."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing --output file.")
+    ] = False,
+    device: Device = None,
+) -> None:
+    """Write one HTML page about runs: figures, curves, confusions, errors; it needs no network.
+
+    Example: seqtrain report runs/small runs/large -o report.html
+    """
+    from pathlib import Path
+
+    from seqtrain.cli.output.new_file import check_new_file
+    from seqtrain.errors import ConfigError
+
+    name = chosen_split(split, data)
+    if Path(output).suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
+    check_new_file("--output", output, force=force, source=data)
+
+    from seqtrain.cli.output.console import note
+    from seqtrain.files.atomic import write_atomically
+    from seqtrain.report import render
+    from seqtrain.workflows.run_facts import run_facts
+
+    chosen: list[str | None] = [*runs] if runs else [None]
+    facts = [
+        run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
+        for run in chosen
+    ]
+    title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
+    write_atomically(Path(output), render(facts, title=title).encode())
+    note(f"written: {output}")

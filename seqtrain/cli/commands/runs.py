@@ -1,0 +1,49 @@
+"""`seqtrain runs`: the runs so far, as a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def runs(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="That holds the run directories.")
+    ] = "runs",
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, or a "
+            "key of the config; default: the newest first.",
+        ),
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option("--filter", metavar="KEY=VALUE", help="Only runs like that; may be repeated."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List runs: what differs in their configs, best epoch, scores and time.
+
+    Example: seqtrain runs --sort accuracy --filter model.rnn=lstm
+    """
+    from pathlib import Path
+
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.run_rows import runs_json, show_runs
+    from seqtrain.runs.overview import differing_keys, filter_runs, sort_runs, summarize_runs
+    from seqtrain.text import json_line
+
+    found, problems = summarize_runs(Path(folder))
+    for problem in problems:
+        warn(problem)
+    chosen = filter_runs(sort_runs(found, sort) if sort else found, filters or [])
+    keys = differing_keys(chosen)
+    if as_json:
+        print(json_line(runs_json(chosen, keys)))
+    elif chosen:
+        show_runs(chosen, keys)
+    else:
+        note(f"no runs in {folder}" + (" like that" if found else ""))

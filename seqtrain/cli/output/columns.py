@@ -1,0 +1,111 @@
+"""Tables that fit the terminal: columns are left out before a number loses a digit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from seqtrain.cli.output.console import plain, small_table
+from seqtrain.text import printable, shorten
+
+GAP, EDGES = 3, 2
+"""Blanks between two columns, and at both edges together."""
+NARROW_WORDS, NARROW_TEXT = 10, 20
+"""Cells that a column of words, and one of texts, keeps at least."""
+
+Kind = Literal["number", "words", "text"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: above it.
+        cells: one for each row.
+        kind: a number is whole or not shown; words go on in the next line; a text is cut to the
+            room that is left.
+        rank: the column of the highest rank is left out first; 0: never.
+    """
+
+    name: str
+    cells: Sequence[str]
+    kind: Kind = "number"
+    rank: int = 0
+
+    @property
+    def natural(self) -> int:
+        """Width that everything in it fits in."""
+        return max(cell_len(printable(cell)) for cell in (self.name, *self.cells))
+
+    @property
+    def least(self) -> int:
+        """Width below which it isn't shown."""
+        limit = {"number": self.natural, "words": NARROW_WORDS, "text": NARROW_TEXT}[self.kind]
+        return max(min(self.natural, limit), cell_len(self.name))
+
+
+def print_columns(console: Console, columns: Sequence[Column]) -> None:
+    """Print a table of the columns that the console has room for.
+
+    Args:
+        console: where to.
+        columns: all of as many cells.
+    """
+    shown = fitting(columns, console.width)
+    widths = _widths(shown, console.width)
+    table = small_table()
+    for column, width in zip(shown, widths, strict=True):
+        number = column.kind == "number"
+        table.add_column(
+            plain(column.name),
+            justify="right" if number else "left",
+            no_wrap=column.kind != "words",
+            overflow="fold" if column.kind == "words" else "crop",
+            width=width,
+        )
+    for cells in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(
+            *(
+                plain(_cut(cell, width) if column.kind == "text" else cell)
+                for cell, column, width in zip(cells, shown, widths, strict=True)
+            )
+        )
+    console.print(table)
+
+
+def fitting(columns: Sequence[Column], width: int) -> list[Column]:
+    """Return the columns that a width has room for, in their order."""
+    shown = list(columns)
+    while _sum([column.least for column in shown]) > width:
+        last = max(shown, key=lambda column: column.rank)
+        if not last.rank:
+            break
+        shown.remove(last)
+    return shown
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """Give each column its least width, then what is left, to words before texts."""
+    widths = [column.least for column in columns]
+    for kind in ("number", "words", "text"):
+        for at, column in enumerate(columns):
+            if column.kind == kind:
+                widths[at] += max(0, min(width - _sum(widths), column.natural - widths[at]))
+    return widths
+
+
+def _sum(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1) + EDGES
+
+
+def _cut(text: str, width: int) -> str:
+    """Cut a text to a width in cells; wide letters take two."""
+    shown = shorten(text, width)
+    while cell_len(shown) > width:
+        shown = shown.rstrip("…")[:-1] + "…"
+    return shown

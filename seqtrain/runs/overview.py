@@ -1,0 +1,212 @@
+"""The runs under runs/, each in a line: what differs in their configs, and how they went."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqtrain.config.render import flow
+from seqtrain.errors import ConfigError, SeqtrainError
+from seqtrain.runs.metrics import number_at, read_metrics
+from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
+from seqtrain.text import nearest, one_of, quote
+
+SCORES = ("accuracy", "macro_f1", "weighted_f1", "loss")
+FIGURES = (
+    "started",
+    "epochs",
+    "best_epoch",
+    "seconds",
+    *SCORES,
+    *(f"test.{s}" for s in SCORES[:2]),
+)
+"""What runs can be sorted by beside the keys of their configs."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run.
+
+    Attributes:
+        path: its directory.
+        started: when its config was written, in seconds since 1970.
+        finished: whether it came to its end.
+        epochs, best_epoch: passes over train made, and the best of them.
+        seconds: that these took.
+        validation: accuracy, macro_f1, weighted_f1 and loss at the best epoch, where known.
+        test: loss, accuracy and macro_f1 of the test split, where known.
+        config: value of each key, by its dotted name.
+    """
+
+    path: Path
+    started: float
+    finished: bool
+    epochs: int
+    best_epoch: int | None
+    seconds: float
+    validation: dict[str, float]
+    test: dict[str, float]
+    config: dict[str, Any]
+
+    def figure(self, name: str) -> float | str | None:
+        """Return what stands under the name of a figure or of a config's key."""
+        if name.startswith("test."):
+            return self.test.get(name.removeprefix("test."))
+        if name in SCORES:
+            return self.validation.get(name)
+        if name in FIGURES:
+            value: float | None = getattr(self, name)
+            return value
+        return self.setting(name)
+
+    def setting(self, key: str) -> str | None:
+        """Return the value of a key as YAML."""
+        return flow(self.config[key]) if key in self.config else None
+
+
+def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
+    """Return the runs in a folder, the newest first, and what is wrong with those left out.
+
+    Args:
+        folder: that holds run directories; other things in it are passed over.
+
+    Raises:
+        ConfigError: it isn't there, or can't be read.
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: {error.strerror} (tried {os.path.abspath(folder)}); expected a folder of "
+            "runs; train one with: seqtrain fit CONFIG"
+        ) from None
+    found, problems = [], []
+    for name in sorted(names):
+        run = RunDirectory(folder / name)
+        if not run.path.is_dir():
+            continue
+        try:
+            if run.holds(CONFIG):
+                found.append(summarize_run(run))
+        except SeqtrainError as error:
+            problems.append(f"left out: {error.problems[0]}")
+    return sorted(found, key=lambda run: -run.started), problems
+
+
+def summarize_run(run: RunDirectory) -> RunSummary:
+    """Read one run.
+
+    Raises:
+        CheckpointError, ConfigError: a file of it is damaged.
+        RunError: the machine failed to read it.
+    """
+    config = run.config()
+    epochs, ends = read_metrics(run, "epoch"), read_metrics(run, "end")
+    best: dict[str, Any] = next(
+        (epoch for epoch in reversed(epochs) if epoch.get("best") is True), {}
+    )
+    best_epoch = number_at(best, "epoch")
+    return RunSummary(
+        path=run.path,
+        started=os.lstat(run.path / CONFIG).st_mtime,
+        finished=bool(ends),
+        epochs=len(epochs),
+        best_epoch=None if best_epoch is None else int(best_epoch),
+        seconds=sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs),
+        validation=_scores(best, "validation"),
+        test=_scores(ends[-1] if ends else {}, "test"),
+        config=_flat(config.model_dump()),
+    )
+
+
+def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
+    """Return the keys whose values aren't the same in all runs, in the order of the schema."""
+    names = dict.fromkeys(name for run in runs for name in run.config)
+    return [name for name in names if len({run.setting(name) for run in runs}) > 1]
+
+
+def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
+    """Return runs in the order of a figure or key: scores from the best on, others ascending.
+
+    Runs without it come last.
+
+    Raises:
+        ConfigError: there is no such name.
+    """
+    _check_name("--sort", name, runs)
+    is_score = name.removeprefix("test.") in SCORES
+    sign = -1 if is_score and not name.endswith("loss") else 1
+
+    def place(run: RunSummary) -> tuple[int, float, str]:
+        value = run.figure(name)
+        number = _number(value)
+        if number is not None:
+            return 0, sign * number, ""
+        return (2, 0.0, "") if value is None else (1, 0.0, str(value))
+
+    return sorted(runs, key=place)
+
+
+def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[RunSummary]:
+    """Return the runs that meet all conditions.
+
+    Args:
+        runs: any.
+        conditions: as `model.rnn=lstm`, the value as the config has it.
+
+    Raises:
+        ConfigError: a condition isn't like that, or names no key.
+    """
+    kept = list(runs)
+    for condition in conditions:
+        name, equals, wanted = condition.partition("=")
+        if not equals:
+            raise ConfigError(
+                f"--filter: found {quote(condition)}; expected KEY=VALUE, such as model.rnn=lstm"
+            )
+        _check_name("--filter", name, runs)
+        kept = [run for run in kept if _equal(run.figure(name), wanted)]
+    return kept
+
+
+def _check_name(option: str, name: str, runs: Sequence[RunSummary]) -> None:
+    names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
+    if runs and name not in names:
+        ending = [key for key in names if key.rpartition(".")[2] == name]
+        near = ending[:1] or [each for each in [nearest(name, names)] if each]
+        hint = f"did you mean {near[0]}?" if near else f"expected a key or {one_of(FIGURES)}"
+        raise ConfigError(f"{option}: no key {quote(name)}; {hint}")
+
+
+def _equal(found: float | str | None, wanted: str) -> bool:
+    numbers = _number(found), _number(wanted)
+    if None not in numbers:
+        return numbers[0] == numbers[1]
+    return str(found) in (wanted, flow(wanted))
+
+
+def _number(value: float | str | None) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def _scores(line: dict[str, Any], name: str) -> dict[str, float]:
+    """Return the scores that stand in a line of the metrics."""
+    found = {score: number_at(line, name, score) for score in SCORES}
+    return {score: value for score, value in found.items() if value is not None}
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the keys of nested sections by their dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict) and not prefix:
+            flat |= _flat(value, f"{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

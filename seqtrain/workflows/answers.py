@@ -1,0 +1,133 @@
+"""A model's answer for every example of a split, beside its text, its line and its label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqtrain.data.examples import Example
+from seqtrain.data.readers import read_examples
+from seqtrain.errors import DataError
+from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.metrics import Scores, score
+from seqtrain.inference.prefixes import score_prefixes
+from seqtrain.report import AnsweredExample
+from seqtrain.text import display_name
+from seqtrain.workflows.evaluate import Labelled, load_labelled
+from seqtrain.workflows.events import RunLike
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of one run.
+
+    Attributes:
+        run: the run or model folder.
+        data: the file that was read.
+        rows: one for each example, in the order of the file.
+        scores: the metrics.
+        warnings: rows cut, left out, or with labels that the model doesn't know.
+        by_share: as in `Evaluation`, where asked for.
+    """
+
+    run: Path
+    data: str
+    rows: list[AnsweredExample]
+    scores: Scores
+    warnings: list[str]
+    by_share: list[dict[str, float]] | None = None
+
+    def errors(self) -> list[AnsweredExample]:
+        """Return the wrong answers, the most confident first."""
+        wrong = (row for row in self.rows if not row.is_correct)
+        return sorted(wrong, key=lambda row: -row.probability)
+
+
+def answer_split(
+    run: RunLike = None,
+    *,
+    split: str = "test",
+    data: str | None = None,
+    steps: bool = False,
+    device: str = "auto",
+) -> Answers:
+    """Return a run's answer for every example of a split.
+
+    Args:
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        split: test, validation or train, as the run's config names them.
+        data: a labelled file to answer instead.
+        steps: score also what the model would answer earlier in each sequence.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError, ConfigError, DataError: as for `evaluate`.
+        RunError: memory ran out.
+    """
+    found = load_labelled(run, split=split, data=data, device=device)
+    classifier, store = found.classifier, found.store
+    logits = predict_logits(classifier.network, store, classifier.device)
+    labels, lengths = torch.from_numpy(store.labels), torch.from_numpy(store.lengths)
+    scores = score(logits, labels, lengths, classifier.labels)
+    by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
+    rows = _rows(found, logits)
+    return Answers(classifier.path, found.source, rows, scores, found.warnings, by_share)
+
+
+def _rows(found: Labelled, logits: torch.Tensor) -> list[AnsweredExample]:
+    """Put each answer beside its row of the file."""
+    best = torch.softmax(logits.double(), dim=1).max(dim=1)
+    labels, store = found.classifier.labels, found.store
+    examples = _examples_at(found)
+    return [
+        AnsweredExample(
+            line=example.line,
+            text=sequence_text(example.sequence),
+            label=str(example.label),
+            answer=labels[answer],
+            probability=probability,
+            length=length,
+            file=example.file,
+        )
+        for example, answer, probability, length in zip(
+            examples,
+            best.indices.tolist(),
+            best.values.tolist(),
+            store.lengths.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _examples_at(found: Labelled) -> list[Example]:
+    """Read the rows again as they were written: a store holds numbers alone.
+
+    Raises:
+        DataError: the file was changed meanwhile.
+    """
+    options = found.classifier.preprocessing.reading.for_file(found.source)
+    wanted = dict.fromkeys(found.store.lines.tolist())
+    examples: dict[int, Example] = {}
+    for number, example in enumerate(read_examples(found.source, options), start=1):
+        place = example.line if example.file is None else number
+        if place in wanted:
+            examples[place] = example
+    if len(examples) < len(wanted):
+        raise DataError(
+            f"{display_name(found.source)}: was changed while it was read; "
+            "start again once nothing writes to it"
+        )
+    return [examples[place] for place in wanted]
+
+
+def sequence_text(sequence: Any) -> str:
+    """Return a sequence as a text for people: symbols joined by blanks, vectors by their size."""
+    if isinstance(sequence, str):
+        return sequence
+    if isinstance(sequence, list):
+        return " ".join(sequence)
+    steps, channels = sequence.shape
+    return f"{steps} × {channels} values"

@@ -1,0 +1,105 @@
+"""What `seqtrain diff` promises: the metrics of both runs, an interval, and where they differ."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from seqtrain.cli.main import run as run_program
+from tests.helpers.tiny import CONFIG, Cli, rows, write_table, write_text_project
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs a and b of the same data, of other seeds and sizes. Read only."""
+    folder = tmp_path_factory.mktemp("two")
+    write_text_project(folder)
+    (folder / "c.yaml").write_text(CONFIG)
+    for name, seed, epochs in (("a", 0, 1), ("b", 1, 6)):
+        sets = ["--set", f"seed={seed}", "--set", f"training.max_epochs={epochs}"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            with pytest.raises(SystemExit) as ended:
+                run_program(["fit", "c.yaml", "--run-dir", name, "--quiet", *sets])
+        assert ended.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def beside(two: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(two)
+    return two
+
+
+def test_the_figures_are_those_of_both_runs(beside: Path, cli: Cli) -> None:
+    found = json.loads(cli("diff", "a", "b", "--json").out)
+    scores = [json.loads(cli("eval", name, "--json").out) for name in ("a", "b")]
+    for metric in ("accuracy", "macro_f1"):
+        values = found["metrics"][metric]
+        assert [values["a"], values["b"]] == pytest.approx([each[metric] for each in scores])
+        assert values["difference"] == pytest.approx(values["b"] - values["a"])
+        assert values["low"] <= values["difference"] <= values["high"]
+    right = found["right"]
+    assert sum(right.values()) == found["num_examples"] == 20
+    assert right["both"] + right["only_a"] == round(20 * scores[0]["accuracy"])
+    assert right["both"] + right["only_b"] == round(20 * scores[1]["accuracy"])
+
+
+def test_rows_that_differ_come_with_both_answers(beside: Path, cli: Cli) -> None:
+    found = json.loads(cli("diff", "a", "b", "--json").out)
+    assert len(found["rows"]) == found["num_differing"] > 0
+    file = Path("test.tsv").read_text().splitlines()
+    for row in found["rows"]:
+        assert row["a"]["answer"] != row["b"]["answer"]
+        assert file[row["line"] - 1] == f"{row['text']}\t{row['label']}"
+    answers = {
+        name: cli("predict", "test.tsv", "--run", name).out.splitlines() for name in ("a", "b")
+    }
+    differing = [i + 1 for i in range(1, 21) if len({answers[n][i].split()[0] for n in "ab"}) > 1]
+    assert sorted(row["line"] for row in found["rows"]) == differing
+    assert len(json.loads(cli("diff", "a", "b", "--json", "--top", "1").out)["rows"]) == 1
+
+
+def test_the_screen(beside: Path, cli: Cli) -> None:
+    ended = cli("diff", "a", "b", "--top", "1")
+    assert "accuracy" in ended.out
+    assert "95% interval" in ended.out
+    assert "only B" in ended.out
+    assert "answers that differ" in ended.out
+    assert "A: a, B: b, data: test.tsv" in ended.err
+    same = cli("diff", "a", "a")
+    assert "+0.00% to +0.00%" in same.out
+    assert "chance" in same.out
+
+
+def test_rows_held_out_by_another_seed_are_left_out(beside: Path, cli: Cli) -> None:
+    ended = cli("diff", "a", "b", "--split", "validation", "--json")
+    if ended.code == 0:
+        found = json.loads(ended.out)
+        assert found["num_examples"] + found["left_out"] / 2 == 8
+        assert found["left_out"] > 0
+        assert "left out" in ended.err
+    else:
+        assert "hold out different rows" in ended.err
+
+
+def test_other_data_is_refused(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    shutil.copytree(beside / "b", tmp_path / "b")
+    write_table(tmp_path / "other.tsv", rows(20, seed=9))
+    config = (tmp_path / "b/config.yaml").read_text()
+    other = config.replace("test: test.tsv", f"test: {tmp_path / 'other.tsv'}")
+    (tmp_path / "b/config.yaml").write_text(other)
+    ended = cli("diff", "a", tmp_path / "b")
+    assert ended.code == 2
+    assert ended.out == ""
+    assert "--data" in ended.err
+    assert cli("diff", "a", tmp_path / "b", "--data", "test.tsv").code == 0
+
+
+def test_refusals(beside: Path, cli: Cli) -> None:
+    assert cli("diff", "a").code == 2
+    assert "no such run" in cli("diff", "a", "none").err
+    assert cli("diff", "a", "b", "--data", "test.tsv", "--split", "test").code == 2

@@ -1,0 +1,91 @@
+"""What `seqtrain errors` promises: the mistakes that eval counts, with their lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.helpers.tiny import Cli, write_jsonl, write_npz
+
+
+@pytest.fixture
+def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trained folder as current directory, as the run's config names its data relatively."""
+    monkeypatch.chdir(trained)
+    return trained
+
+
+@pytest.mark.parametrize("split", ["test", "validation", "train"])
+def test_mistakes_are_those_of_eval_and_of_predict(
+    beside: Path, tmp_path: Path, cli: Cli, split: str
+) -> None:
+    found = json.loads(cli("errors", "run", "--split", split, "--json").out)
+    scores = json.loads(cli("eval", "run", "--split", split, "--json").out)
+    wrong = round((1 - scores["accuracy"]) * scores["num_examples"])
+    assert found["num_examples"] == scores["num_examples"]
+    assert found["num_errors"] == wrong == len(found["errors"]) > 0
+    file = Path("test.tsv" if split == "test" else "train.tsv").read_text().splitlines()
+    (tmp_path / "texts.txt").write_text("".join(row["text"] + "\n" for row in found["errors"]))
+    answers = cli("predict", tmp_path / "texts.txt", "--run", "run").out.splitlines()[1:]
+    for row, answer in zip(found["errors"], answers, strict=True):
+        assert file[row["line"] - 1] == f"{row['text']}\t{row['label']}"
+        assert answer == f"{row['answer']}\t{row['probability']:.6f}"
+        assert row["answer"] != row["label"]
+        assert row["length"] == len(row["text"].split())
+
+
+def test_the_most_confident_come_first_and_top_cuts(beside: Path, cli: Cli) -> None:
+    every = [
+        json.loads(line) for line in cli("errors", "run", "--format", "jsonl").out.splitlines()
+    ]
+    shares = [row["probability"] for row in every]
+    assert shares == sorted(shares, reverse=True)
+    cut = cli("errors", "run", "--format", "jsonl", "--top", "2").out.splitlines()
+    assert [json.loads(line) for line in cut] == every[:2]
+
+
+def test_the_table_shows_line_label_answer_and_text(beside: Path, cli: Cli) -> None:
+    ended = cli("errors", "run", "--top", "1")
+    first = json.loads(cli("errors", "run", "--format", "jsonl", "--top", "1").out)
+    row = next(line for line in ended.out.splitlines() if line.split()[:1] == [str(first["line"])])
+    assert row.split()[1:4] == [f"{first['probability']:.2%}", first["label"], first["answer"]]
+    assert first["text"] in row
+    assert "answers are wrong" in ended.err
+    assert "run: run" in ended.err
+
+
+def test_a_file_in_place_of_a_split(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    more = tmp_path / "more.jsonl"
+    row = {"text": "rise \x1b[31m", "label": "sideways"}
+    write_jsonl(more, [row, {"text": "rise", "label": "up"}])
+    ended = cli("errors", "run", "--data", more)
+    assert ended.code == 0
+    assert "sideways" in ended.out
+    assert "\x1b" not in ended.out + ended.err
+    assert "of 2 answers are wrong" in ended.err
+    assert cli("errors", "run", "--data", more, "--split", "test").code == 2
+
+
+def test_symbols_and_series_are_shown_for_people(
+    trained_tokens: Path, trained_features: Path, tmp_path: Path, cli: Cli
+) -> None:
+    symbols = ["the", "rise"]
+    write_jsonl(
+        tmp_path / "t.jsonl", [{"text": symbols, "label": name} for name in ("up", "neither")]
+    )
+    ended = cli("errors", trained_tokens / "run", "--data", tmp_path / "t.jsonl", "--json")
+    assert json.loads(ended.out)["errors"][0]["text"] == "the rise"
+    write_npz(tmp_path / "t.npz", [np.zeros((3, 2), np.float32)] * 2, ["c0", "neither"])
+    ended = cli("errors", trained_features / "run", "--data", tmp_path / "t.npz", "--json")
+    assert json.loads(ended.out)["errors"][0]["text"] == "3 × 2 values"
+
+
+def test_no_mistakes_is_no_table(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    right = json.loads(cli("errors", "run", "--json").out)["errors"][0]
+    write_jsonl(tmp_path / "r.jsonl", [{"text": right["text"], "label": right["answer"]}])
+    ended = cli("errors", "run", "--data", tmp_path / "r.jsonl")
+    assert (ended.code, ended.out) == (0, "")
+    assert "0 of 1 answers are wrong" in ended.err

@@ -1,0 +1,73 @@
+"""What `seqtrain report` promises: one page of a run's figures and errors, and no lost file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.tiny import Cli, listing
+
+
+@pytest.fixture
+def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trained folder as current directory, as the run's config names its data relatively."""
+    monkeypatch.chdir(trained)
+    return trained
+
+
+def test_the_page_holds_the_scores_and_the_errors(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    before = listing(beside)
+    ended = cli("report", "run", "-o", tmp_path / "r.html", "--steps")
+    assert (ended.code, ended.out) == (0, "")
+    assert "written" in ended.err
+    assert listing(beside) == before
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    scores = json.loads(cli("eval", "run", "--json").out)
+    assert f"{scores['accuracy']:.2%}" in page
+    assert f"{scores['loss']:.4f}" in page
+    for row in json.loads(cli("errors", "run", "--json").out)["errors"]:
+        assert row["text"] in page
+    digests = json.loads(Path("run/environment.json").read_text())["data"]
+    for words in (*digests.values(), "test.tsv", "seqtrain fit run/config.yaml", "share read"):
+        assert words in page
+
+
+def test_another_split_and_several_runs(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    shutil.copytree("run", tmp_path / "other")
+    page = tmp_path / "r.html"
+    ended = cli("report", "run", tmp_path / "other", "-o", page, "--split", "validation")
+    assert ended.code == 0
+    text = page.read_text(encoding="utf-8")
+    for words in ("Runs side by side", "run: validation", "other: validation"):
+        assert words in text
+
+
+def test_a_file_is_replaced_by_force_alone(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    page = tmp_path / "r.html"
+    page.write_text("mine")
+    ended = cli("report", "run", "-o", page)
+    assert (ended.code, page.read_text()) == (2, "mine")
+    assert "--force" in ended.err
+    assert cli("report", "run", "-o", page, "--force").code == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "-o", "r.pdf"], "report.html"),
+        (["run"], "--output"),
+        (["none", "-o", "r.html"], "no such run"),
+        (["run/best", "-o", "r.html"], "no run"),
+        (["run", "-o", "nowhere/r.html"], "no folder"),
+    ],
+)
+def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> None:
+    before = listing(beside)
+    ended = cli("report", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    assert listing(beside) == before

@@ -1,0 +1,140 @@
+"""What `seqtrain runs` promises: each run in a line, with what differs, without touching any."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqtrain.config import config_from_mapping, render_config
+from tests.helpers.tiny import Cli, listing
+
+ACCURACIES = {"a": 0.5, "b": 0.75, "c": 0.625}
+
+
+def write_run(folder: Path, name: str, accuracy: float, age: int, **training: object) -> None:
+    """Write the files of a finished run of three epochs, the second of which was the best."""
+    run = folder / name
+    run.mkdir(parents=True)
+    data = {"train": "t.tsv", "sequence": "text", "label": "label"}
+    config = config_from_mapping({"data": data, "training": training})
+    lines: list[dict[str, object]] = []
+    for epoch, best in ((1, True), (2, True), (3, False)):
+        scores = {"accuracy": accuracy if epoch == 2 else 0.1, "loss": 1 - accuracy}
+        line = {"event": "epoch", "epoch": epoch, "best": best, "seconds": 50.0}
+        lines.append({**line, "validation": scores})
+    lines.append({"event": "end", "test": {"accuracy": accuracy - 0.25, "loss": 2.0}})
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (run / "metrics.jsonl").write_text(text)
+    (run / "config.yaml").write_text(render_config(config))
+    os.utime(run / "config.yaml", (1_700_000_000 - age, 1_700_000_000 - age))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with three runs, the newest named c."""
+    for age, (name, lr) in enumerate([("c", 0.1), ("b", 0.01), ("a", 0.001)]):
+        write_run(tmp_path / "runs", name, ACCURACIES[name], age, lr=lr, patience=None)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(cli: Cli, *arguments: str) -> list[str]:
+    found = json.loads(cli("runs", "--json", *arguments).out)
+    return [Path(run["path"]).name for run in found["runs"]]
+
+
+def test_json_holds_scores_settings_and_what_differs(place: Path, cli: Cli) -> None:
+    before = listing(place)
+    found = json.loads(cli("runs", "--json").out)
+    assert listing(place) == before
+    assert found["differing"] == ["training.lr"]
+    newest = found["runs"][0]
+    assert newest["path"] == "runs/c"
+    assert newest["config"]["training.lr"] == 0.1
+    assert newest["config"]["training.patience"] is None
+    assert newest["validation"] == {"accuracy": 0.625, "loss": 0.375}
+    assert newest["test"] == {"accuracy": 0.375, "loss": 2.0}
+    assert (newest["best_epoch"], newest["epochs"], newest["seconds"]) == (2, 3, 150.0)
+    assert newest["finished"] is True
+
+
+def test_the_table(place: Path, cli: Cli) -> None:
+    ended = cli("runs")
+    lines = [line.split() for line in ended.out.splitlines() if line.strip()]
+    assert lines[0][:2] == ["run", "lr"]
+    assert " ".join(lines[2]) == "c 0.1 2 of 3 0.3750 62.50% 37.50% 2 min 30 s"
+    assert [line[0] for line in lines[2:]] == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("key", "order"),
+    [
+        ("accuracy", "bca"),
+        ("loss", "bca"),
+        ("test.accuracy", "bca"),
+        ("training.lr", "abc"),
+        ("started", "abc"),
+        ("macro_f1", "cba"),  # unknown: as they were
+    ],
+)
+def test_sorting(place: Path, cli: Cli, key: str, order: str) -> None:
+    assert "".join(names(cli, "--sort", key)) == order
+
+
+def test_filters(place: Path, cli: Cli) -> None:
+    assert names(cli, "--filter", "training.lr=1e-2") == ["b"]
+    assert names(cli, "--filter", "training.patience=null") == ["c", "b", "a"]
+    assert names(cli, "--filter", "model.rnn=gru", "--filter", "training.lr=0.1") == ["c"]
+    assert names(cli, "--filter", "model.rnn=lstm") == []
+    ended = cli("runs", "--filter", "model.rnn=lstm")
+    assert (ended.code, ended.out) == (0, "")
+    assert "no runs in runs like that" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--sort", "lr"], "did you mean training.lr?"),
+        (["--sort", "acuracy"], "did you mean accuracy?"),
+        (["--filter", "lr"], "KEY=VALUE"),
+        (["--filter", "model.rn=gru"], "did you mean model.rnn?"),
+        (["nowhere"], "nowhere"),
+    ],
+)
+def test_refusals(place: Path, cli: Cli, arguments: list[str], words: str) -> None:
+    ended = cli("runs", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+
+
+def test_unfinished_damaged_and_other_folders(place: Path, cli: Cli) -> None:
+    runs = place / "runs"
+    (runs / "c/metrics.jsonl").unlink()
+    (runs / "b/config.yaml").write_text("model: {rnn: \x1b[31m}\n")
+    (runs / "notes").mkdir()
+    (runs / "file").write_text("")
+    secret = place / "secret"
+    secret.write_bytes((runs / "a/metrics.jsonl").read_bytes())
+    (runs / "a/metrics.jsonl").unlink()
+    (runs / "a/metrics.jsonl").symlink_to(secret)
+    ended = cli("runs")
+    assert ended.code == 0
+    assert "- of 0, unfinished" in ended.out
+    warnings = [line for line in ended.problems if line.startswith("warning: left out: ")]
+    assert len(warnings) == 2
+    assert "runs/a/metrics.jsonl" in warnings[0]
+    assert "runs/b/config.yaml" in warnings[1]
+    assert "\x1b" not in ended.out + ended.err
+
+
+def test_it_needs_no_torch(place: Path) -> None:
+    code = (
+        "import sys; from seqtrain.cli.main import app; app(['runs'], standalone_mode=False); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

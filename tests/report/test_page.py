@@ -1,0 +1,130 @@
+"""The report: one offline page that shows what its facts say, whatever the texts hold."""
+
+from __future__ import annotations
+
+import random
+import re
+from html.parser import HTMLParser
+from xml.dom import minidom
+
+import pytest
+
+from seqtrain.report import AnsweredExample, RunFacts, render
+
+EVIL = '<script>alert("x")</script><img src=x onerror=y>&amp;\x1b[31m\u202e'
+
+
+class Page(HTMLParser):
+    """Gathers elements, attributes and text of a page."""
+
+    VOID = frozenset({"meta"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int = 4) -> RunFacts:
+    draw = random.Random(0)
+    labels = [f"class {n}" for n in range(classes - 1)] + [text]
+    answers = [
+        AnsweredExample(n + 2, text, labels[n % classes], draw.choice(labels), draw.random(), n)
+        for n in range(300)
+    ]
+    each = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 300 // classes}
+    return RunFacts(
+        name=name,
+        config=f"seed: 0\ndata:\n  train: {text}\n",
+        environment={"torch": text, "data": {text: "0" * 64}},
+        epochs=[
+            {
+                "epoch": n,
+                "train": {"loss": 1 / n, "accuracy": 0.5},
+                "validation": {"loss": 2 / n, "accuracy": 0.625},
+                "lr": 0.01 / n,
+                "tokens_per_second": 1e5,
+            }
+            for n in range(1, epochs + 1)
+        ],
+        card={"trained on": text},
+        split="test",
+        scores={
+            "accuracy": 0.8125,
+            "macro_f1": 0.75,
+            "weighted_f1": 0.5,
+            "loss": 0.25,
+            "num_examples": 300,
+            "labels": labels,
+            "per_class": dict.fromkeys(labels, each),
+            "by_length": [{"min": 1, "max": 9, "num_examples": 300, "accuracy": 0.8125}],
+        },
+        prefixes=[{"share": n / 10, "accuracy": n / 10} for n in range(1, 11)],
+        answers=answers,
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 150])
+def test_a_page_holds_the_figures(classes: int) -> None:
+    page = Page(render([facts(classes)], title="my run"))
+    assert not page.open
+    words = " ".join(page.words)
+    for expected in ("my run", "81.25%", "75.00%", "0.2500", "trained on", "33.33%", "Errors"):
+        assert expected in words
+    assert page.tags.count("svg") == 7
+    assert ("matrix" in [value for _, value in page.attributes]) == (classes == 2)
+
+
+def test_runs_stand_side_by_side() -> None:
+    page = render([facts(3), facts(3, name="runs/b")], title="both")
+    words = Page(page).words
+    assert "Runs side by side" in words
+    assert {"runs/a validation", "runs/b validation"} <= set(words)
+
+
+def test_texts_cannot_inject() -> None:
+    page = Page(render([facts(4, name=EVIL, text=EVIL)], title=EVIL))
+    assert page.tags.count("script") == 1
+    assert "img" not in page.tags
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert not set("\x1b\u202e") & set("".join(page.words))
+    assert '<script>alert("x")</script>' in "".join(page.words)
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    page = render([facts(4)], title="t")
+    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import", page)
+    assert ("http-equiv", "Content-Security-Policy") in Page(page).attributes
+    assert any(str(value).startswith("default-src 'none'") for _, value in Page(page).attributes)
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+def test_few_epochs(epochs: int) -> None:
+    page = render([facts(3, epochs=epochs)], title="t")
+    assert ("Training" in page) == (epochs > 0)
+    for drawing in re.findall(r"<svg.*?</svg>", page, re.S):
+        minidom.parseString(drawing)
+        assert "nan" not in drawing
+
+
+def test_newlines_of_a_config_stay() -> None:
+    assert "seed: 0\ndata:\n  train:" in render([facts(2)], title="t")
