@@ -47,6 +47,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     config = load_config(given.config, given.set)
+    if config.model.ngrams or config.model.subwords:
+        parser.error("CONFIG has n-grams or subwords, which both look up otherwise; see --set")
     torch.set_num_threads(given.threads)
     data = prepare(config, cache_folder=default_folder())
     model = new_network(config.model, data.preprocessing)
