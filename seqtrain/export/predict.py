@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -24,6 +25,9 @@ import onnxruntime
 
 PAD, UNK = 0, 1
 ROWS, PADDED_STEPS = 1024, 16384  # of a chunk that is read, of a batch that is computed
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+EXCEL_HINT = re.compile(r"sep=(.)")  # first line by which Excel says what separates the fields
+BUFFER, SNIFFED_LINES = 1 << 18, 20
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "txt"}
 ENDINGS |= {".ft": "fasttext", ".fasttext": "fasttext", ".ts": "ts", ".npz": "npz"}
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -217,11 +221,11 @@ class Rows:
             raise ValueError(
                 f"format {form} isn't read here; give .jsonl, or .txt with a row a line"
             )
-        opened: Any = gzip.open if name.endswith(".gz") else open
-        with sys.stdin.buffer if name == "-" else opened(self.path, "rb") as stream:
+        with sys.stdin.buffer if name == "-" else opened(self.path) as stream:
+            delimiter = self.delimiter(stream, form)
             lines = self.lines(stream)
             if form in ("csv", "tsv"):
-                yield from self.table(lines, form)
+                yield from self.table(lines, form, delimiter)
             elif form == "jsonl":
                 yield from map(self.of_object, without_blanks(lines))
             else:
@@ -237,9 +241,27 @@ class Rows:
         for self.line, raw in enumerate(stream, start=1):
             yield raw.decode("utf-8-sig" if self.line == 1 else "utf-8")
 
-    def table(self, lines: Iterator[str], form: str) -> Iterator[Any]:
+    def delimiter(self, stream: Any, form: str) -> str:
+        """Return what separates the fields of a csv or tsv file, perhaps by its first lines."""
+        if form != "csv" or self.reading["delimiter"] != "auto":
+            return DELIMITERS.get(self.reading["delimiter"], "\t")
+        *whole, rest = stream.peek().decode("utf-8-sig", "replace").split("\n")
+        lines = [line.removesuffix("\r") for line in (whole or [rest])[:SNIFFED_LINES]]
+        hint = EXCEL_HINT.fullmatch(lines[0])
+        if hint:
+            return hint[1]
+        bare = re.sub(r'"(?:[^"]|"")*"', "", "\n".join(lines)).split("\n")
+        for delimiter in DELIMITERS.values():
+            counts = {line.count(delimiter) for line in bare if line}
+            if len(counts) == 1 and counts != {0}:
+                return delimiter
+        return DELIMITERS["comma"]
+
+    def table(self, lines: Iterator[str], form: str, delimiter: str) -> Iterator[Any]:
         """Yield the rows of a csv or tsv file: the columns of the sequence, joined by a space."""
-        quoting, delimiter = self.reading["quoting"], "," if form == "csv" else "\t"
+        quoting = self.reading["quoting"]
+        if form == "csv":
+            lines = (x for x in lines if self.line > 1 or not EXCEL_HINT.fullmatch(without_end(x)))
         records: Iterator[list[str]] = (without_end(line).split(delimiter) for line in lines)
         if quoting == "standard" or (quoting == "auto" and form == "csv"):
             csv.field_size_limit(1 << 28)
@@ -258,7 +280,7 @@ class Rows:
     def of_object(self, line: str) -> Any:
         """Return the sequence in a line of jsonl."""
         row = json.loads(line)
-        parts = [self.of_json(row[name]) for name in self.reading["sequence"]]
+        parts = [self.of_json(field(row, name)) for name in self.reading["sequence"]]
         if len(parts) == 1:
             return parts[0]
         return " ".join(parts) if self.kind == "text" else list(chain.from_iterable(parts))
@@ -282,6 +304,24 @@ class Rows:
         with np.errstate(over="ignore"):
             vectors = np.array(value, dtype=np.float64).astype(np.float32)
         return vectors[:, None] if vectors.ndim == 1 else vectors
+
+
+def opened(path: str) -> Any:
+    """Open a file of bytes, decompressed where its name ends in .gz."""
+    if not path.lower().endswith(".gz"):
+        return open(path, "rb", BUFFER)
+    packed: Any = gzip.GzipFile(path)
+    return io.BufferedReader(packed, BUFFER)
+
+
+def field(row: Any, name: str) -> Any:
+    """Return a field of an object; `a.b` is the field b of the object a."""
+    if not isinstance(row, dict) or not (name in row or "." in name):
+        raise ValueError(f"no field {name!r}")
+    if name in row:
+        return row[name]
+    first, _, rest = name.partition(".")
+    return field(row.get(first), rest)
 
 
 def without_end(line: str) -> str:

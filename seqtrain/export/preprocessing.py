@@ -20,7 +20,7 @@ KNOWN = {
     LengthPolicy: {"max_length", "overlong", "empty"},
     ReadOptions: {
         *("format", "kind", "header", "quoting", "sequence", "label", "group", "bad_rows"),
-        "by_name",
+        *("by_name", "delimiter"),
     },
 }
 """What `predict.py` or the graph follows, and what can't change an answer."""
@@ -74,5 +74,6 @@ def _reading(options: ReadOptions) -> dict[str, Any]:
         "by_name": options.by_name,
         "header": named if options.header == "auto" else options.header,
         "quoting": options.quoting,
+        "delimiter": options.delimiter,
         "sequence": None if options.sequence is None else columns,
     }
