@@ -11,10 +11,12 @@ from typing import Any
 
 from seqtrain.recipes.inspection import Facts
 
-UPDATES = 2000
-"""Updates that a small data set is trained for, about."""
-EPOCHS = 3, 60
+UPDATES, UPDATES_PER_CLASS = 1500, 20
+"""Updates of the optimizer that training needs, about: so many, and so many more per class."""
+EPOCHS = 2, 80
 """Passes over train, at least and at most."""
+FEW_ROWS = 1000
+"""Rows of a data set that learns better in small batches."""
 
 
 @dataclass(frozen=True)
@@ -58,59 +60,72 @@ def _data(facts: Facts) -> Iterator[Choice]:
         yield Choice("data.tokenizer", "char", facts.text.why)
         if not facts.text.lowercase:
             yield Choice("data.lowercase", False, "capitals may tell")
-    if kind == "words" and facts.rows >= 1000:
-        yield Choice(
-            "data.min_count", 2, "words seen once are read as unknown, which is so learned"
-        )
     if kind == "series":
-        yield Choice("data.standardize", "both", "one channel: its own scale may mislead")
+        yield Choice("data.standardize", "both", "each series by its own scale, and by train's")
 
 
 def _batching(facts: Facts) -> Iterator[Choice]:
-    if facts.rows < 1000:
-        yield Choice("batching.batch_size", 16, f"{facts.rows:,} rows: more updates per epoch")
+    if facts.rows < FEW_ROWS:
+        yield Choice("batching.batch_size", 16, "few rows: more updates per epoch")
 
 
 def _model(facts: Facts) -> Iterator[Choice]:
-    kind = family(facts)
+    kind, steps = family(facts), facts.lengths[1]
     if kind == "words":
         yield Choice("model.ngrams", [1, 2], "words and pairs of words, classified beside the GRU")
         yield Choice("model.subwords", [3, 5], "rare words are also read by their parts")
-    elif kind == "characters":
-        yield Choice("model.ngrams", [1, 5], "up to 5 characters in a row, beside the GRU")
-    elif kind == "alphabet":
-        yield Choice("model.ngrams", [1, 6], "up to 6 symbols in a row, beside the GRU")
+        yield Choice("model.embedding_std", 0.3, "of the initial word vectors")
     elif kind == "symbols":
         yield Choice("model.ngrams", [1, 2], "symbols and pairs of symbols, beside the GRU")
-    elif kind == "series":
-        stem = [[32, 7, 2], [64, 5, 2]]
-        yield Choice("model.convolutions", stem, "width, kernel, stride: a quarter of the steps")
-    if kind in ("characters", "alphabet", "symbols"):
-        yield Choice("model.embedding_dim", 64, "few different tokens")
-        yield Choice("model.embedding_std", 1.0, "few different tokens, each seen often")
-    elif kind == "words":
-        yield Choice("model.embedding_std", 0.3, "of the initial word vectors")
-    yield Choice("model.bidirectional", True, "read each sequence backward too")
-    if kind in ("words", "series", "characters"):
-        yield Choice("model.pooling", "max", "largest value of each unit over the sequence")
+    elif kind == "characters":
+        longest = 5 if steps < 30 else 4
+        yield Choice("model.ngrams", [1, longest], "characters in a row, classified beside the GRU")
     elif kind == "alphabet":
-        pooling = ["last", "mean", "max"]
-        yield Choice("model.pooling", pooling, "joined: signals may stand anywhere")
-    yield Choice("model.dropout", 0.3 if kind in ("series", "channels") else 0.5, "before the head")
+        yield Choice("model.ngrams", [1, 6], "symbols in a row, classified beside the GRU")
+        if steps >= 40:
+            stem = [[64, 7, 2], [64, 5, 2]]
+            yield Choice(
+                "model.convolutions", stem, "width, kernel, stride: a quarter of the steps"
+            )
+    if kind in ("characters", "alphabet"):
+        yield Choice("model.embedding_dim", 64 if steps < 30 else 32, "few different characters")
+    elif kind in ("series", "channels"):
+        yield Choice("model.embedding_dim", 32, "size that the channels are mapped to")
+    if kind in ("characters", "alphabet") or (kind == "symbols" and facts.symbols < 500):
+        yield Choice("model.embedding_std", 1.0, "few different tokens, each seen often")
+    if kind == "characters":
+        yield Choice("model.hidden_size", 192, "spellings of many words are learned by heart")
+    if kind != "characters" or steps < 30:
+        yield Choice("model.bidirectional", True, "read each sequence backward too")
+    if (kind == "characters" and steps < 30) or kind == "alphabet":
+        yield Choice("model.pooling", ["last", "mean", "max"], "joined: signals stand anywhere")
+    elif kind != "channels":
+        yield Choice("model.pooling", "max", "largest value of each unit over the sequence")
+    yield from _dropout(kind)
+
+
+def _dropout(kind: str) -> Iterator[Choice]:
     if kind == "words":
+        yield Choice("model.dropout", 0.5, "before the head")
         yield Choice("model.embedding_dropout", 0.5, "of the word vectors")
+    elif kind in ("series", "channels"):
+        yield Choice("model.embedding_dropout", 0.0, "measurements aren't dropped")
+    else:
+        yield Choice("model.embedding_dropout", 0.1, "of the vectors of few different tokens")
 
 
 def _training(facts: Facts) -> Iterator[Choice]:
-    size = 16 if facts.rows < 1000 else 64
+    kind = family(facts)
+    size = 16 if facts.rows < FEW_ROWS else 64
     per_epoch = -(-facts.rows * 9 // 10 // size)
+    updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
+    updates *= 2 if kind == "characters" else 1
     fewest, most = EPOCHS
-    epochs = max(fewest, min(most, round(UPDATES / per_epoch)))
+    epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
-    yield Choice("training.lr", 0.003, "peak learning rate")
-    yield Choice("training.schedule", "linear", "falls to zero over all epochs")
+    yield Choice("training.lr", 0.004 if kind == "words" else 0.003, "peak learning rate")
     yield Choice("training.patience", None, "train all epochs; the best one is kept all the same")
-    if family(facts) == "series":
+    if kind == "series":
         yield Choice("training.augment", {"slice": 0.2}, "random windows, in training alone")
-    if family(facts) == "channels" and facts.lengths[1] <= 100:
+    elif kind == "channels" and facts.lengths[1] <= 100:
         yield Choice("training.augment", {"shift": 0.3}, "random offsets, in training alone")
