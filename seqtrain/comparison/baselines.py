@@ -122,6 +122,7 @@ def plain_logits(
     if last is not None:
         pooled = model.join(last)
     else:
+        assert model.pooling is not None, "it isn't last"
         in_order = model.pooling(model.join(outputs.data), outputs.batch_sizes)
         pooled = in_order[outputs.unsorted_indices]
     logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))

@@ -126,7 +126,7 @@ def _measure(
 
 def _differences(workers: Mapping[str, Worker], task: Task) -> dict[str, float]:
     """Return each variant's largest difference of logits from the same sequences one by one."""
-    pooling = {name: VARIANTS[name].config(task.config).model.pooling for name in workers}
+    pooling = {name: str(VARIANTS[name].config(task.config).model.pooling) for name in workers}
     expected = {how: one_by_one(task, how).numpy() for how in set(pooling.values())}
     found = {name: worker.ask("logits", limit=START) for name, worker in workers.items()}
     return {

@@ -14,7 +14,7 @@ from seqtrain.comparison.baselines import Baseline
 from seqtrain.comparison.task import Task
 from seqtrain.comparison.variants import VARIANTS
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import collate
+from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
@@ -88,8 +88,6 @@ class SeqtrainLearner:
         self.objective = Classification(
             self.model, task.train, None, task.labels, config, task.device
         )
-        if self.padding:
-            self.objective.collate = lambda rows: collate(padded(rows))
         self.trainer = Trainer(self.objective)
 
     def _endless_rows(self) -> Iterator[Ints]:
@@ -101,14 +99,16 @@ class SeqtrainLearner:
         update = partial(self.trainer.update, lr=lr)
         store, objective = self.task.train, self.objective
         device, lower = objective.device, objective.lower
-        next(map_batches(update, store, [rows], device, collate=objective.collate, lower=lower))
+        next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
+
+    def _collate(self, rows: SequenceStore) -> Batch:
+        return collate(padded(rows) if self.padding else rows, self.config.batching.sort)
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
         rows, device = store.__getitems__(np.concatenate(batches)), self.task.device
         if self.padding:  # in these batches: an answer depends on its batch
             plan = np.split(np.arange(len(rows)), np.cumsum([len(each) for each in batches])[:-1])
-            together = self.objective.collate
-            return logits_of_batches(self.model, rows, plan, device, collate=together)
+            return logits_of_batches(self.model, rows, plan, device, collate=self._collate)
         batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
         return predict_logits(self.model, rows, device, batching)
 

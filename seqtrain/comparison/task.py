@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from seqtrain.config import Config
+from seqtrain.config import Config, ModelConfig
 from seqtrain.data.cache import default_folder
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import check_files, prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.text import listed
 from seqtrain.workflows.memory import check_longest, check_model
 
 SAMPLE_TOKENS = 8_000_000
@@ -76,6 +78,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         ConfigError, DataError: what was given is wrong.
     """
     check_files(config, beside)
+    config, left_out = recurrent_alone(config)
     data = prepare(config, cache_folder=default_folder())
     preprocessing = data.preprocessing
     check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
@@ -95,9 +98,39 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         labels=preprocessing.labels,
         device=device,
         threads=torch.get_num_threads(),
-        warnings=[line for name, report in data.reports.items() for line in report.notices(name)],
+        warnings=left_out
+        + [line for name, report in data.reports.items() for line in report.notices(name)],
         probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
     )
+
+
+def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
+    """Leave out what stands beside the recurrent model: no plain script has it.
+
+    Returns:
+        The config without such parts, and a line that names them, if there are any.
+    """
+    model, plain = config.model, ModelConfig()
+    changes: dict[str, Any] = {
+        key: getattr(plain, key)
+        for key in ("ngrams", "subwords", "convolutions")
+        if getattr(model, key) is not None
+    }
+    if not isinstance(model.pooling, str):
+        changes["pooling"] = model.pooling[0]
+    named = [f"model.{key}" for key in changes]
+    data, training = config.data, config.training
+    if data.standardize != "train":
+        named.append("data.standardize")
+        data = data.model_copy(update={"standardize": "train"})
+    if training.augment is not None:
+        named.append("training.augment")
+        training = training.model_copy(update={"augment": None})
+    if not named:
+        return config, []
+    sections = {"model": model.model_copy(update=changes), "data": data, "training": training}
+    what = listed(named, len(named))
+    return config.model_copy(update=sections), [f"compared without {what}"]
 
 
 def _hold_out(

@@ -108,6 +108,7 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"found {scale:g}, but initial_state is {start}, which draws nothing; expected "
             f"{INITIAL_SCALE:g}, or set initial_state: random",
         )
+    yield from part_faults(model)
     join = model.get("join")
     if join in ("sum", "mean") and model.get("bidirectional") is False:
         yield (
@@ -115,6 +116,24 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"found {join}, but with bidirectional: false there is one direction and nothing to "
             "join; expected concat, or set bidirectional: true",
         )
+
+
+def part_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check n-grams, subwords, convolutions and a list of poolings, each by itself."""
+    for key in ("ngrams", "subwords"):
+        shortest, longest = model.get(key) or (1, 1)
+        if shortest > longest:
+            yield key, f"found [{shortest}, {longest}]; expected the shorter size first"
+    for width, kernel, stride in model.get("convolutions") or []:
+        if kernel % 2 == 0:
+            yield (
+                "convolutions",
+                f"found [{width}, {kernel}, {stride}], whose kernel is {kernel}; expected an odd "
+                "one, which has a middle",
+            )
+    pooling = model.get("pooling")
+    if isinstance(pooling, list) and len(set(pooling)) < len(pooling):
+        yield "pooling", f"found [{', '.join(pooling)}]; expected each of them once"
 
 
 def _carried_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -175,7 +194,64 @@ def joint_faults(config: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str,
             f"found {bptt}, but padding changes the state that the next piece begins with; "
             "expected null, or set model.unroll: packed or masked",
         )
+    yield from _kind_of_part_faults(config)
     yield from (("pretraining", *fault) for fault in _pretraining_faults(config))
+
+
+def _kind_of_part_faults(
+    config: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, str, str]]:
+    """Check that parts are asked for of the kind of sequence that they work on."""
+    data, model, training = config["data"], config["model"], config["training"]
+    kind, tokenizer = data.get("kind"), data.get("tokenizer")
+    if kind == "features":
+        for key in ("ngrams", "subwords"):
+            if model.get(key):
+                yield (
+                    "model",
+                    key,
+                    f"found {model[key]}, but data.kind is features; expected null",
+                )
+    elif kind is not None:
+        standardize = data.get("standardize", "train")
+        if standardize != "train":
+            yield (
+                "data",
+                "standardize",
+                f"found {standardize}, but data.kind is {kind}; expected train",
+            )
+        if training.get("augment"):
+            yield (
+                "training",
+                "augment",
+                f"found {training['augment']}, but data.kind is {kind}; expected null",
+            )
+    if kind == "text" and model.get("subwords") and tokenizer in ("char", "byte", "bpe"):
+        yield (
+            "model",
+            "subwords",
+            f"found {model['subwords']}, but data.tokenizer is {tokenizer}, whose tokens are "
+            "no words; expected null, or set data.tokenizer: word or whitespace",
+        )
+    if training.get("refit") and "validation" in data and data["validation"] is None:
+        yield (
+            "training",
+            "refit",
+            "found true, but without data.validation no epoch is the best and nothing is held out; "
+            "expected false, or set data.validation",
+        )
+    clashes = {
+        "pretraining.objective": config["pretraining"].get("objective"),
+        "data.group": data.get("group"),
+        "training.schedule": "plateau" if training.get("schedule") == "plateau" else None,
+    }
+    for key, found in clashes.items():
+        if training.get("refit") and found is not None:
+            yield (
+                "training",
+                "refit",
+                f"found true, but {key} is {found}, which doesn't go with it; expected false",
+            )
 
 
 def _pretraining_faults(
@@ -194,6 +270,12 @@ def _pretraining_faults(
             "objective",
             f"found language_model, but of {layers} bidirectional layers the upper ones see what "
             "they predict; expected autoencoder, or set model.num_layers: 1",
+        )
+    if objective and model.get("convolutions"):
+        yield (
+            "objective",
+            f"found {objective}, which predicts a token at each step, but model.convolutions joins "
+            "steps; expected null, or set model.convolutions: null",
         )
     named = config["pretraining"].get("data") or []
     files = [named] if isinstance(named, str) else named
@@ -216,6 +298,9 @@ def training_faults(training: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "checkpoint_every",
             f"found {show(steps)} steps; expected a whole number",
         )
+    cut_off = (training.get("augment") or {}).get("slice", 0.0)
+    if cut_off >= 1:
+        yield "augment", f"found slice {cut_off:g}, a share of a series; expected a number below 1"
 
 
 RULES: dict[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {

@@ -36,6 +36,22 @@ Interval = Annotated[
     _wanted("{steps: N} or {minutes: M}", min_length=1, max_length=1),
 ]
 CudaIndex = Annotated[str, _wanted("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
+_GramSize = Annotated[int, Field(ge=1, le=16)]
+GramSizes = Annotated[list[_GramSize], _wanted("[shortest, longest]", min_length=2, max_length=2)]
+_LayerNumber = Annotated[int, Field(ge=1, le=4096)]
+Convolution = Annotated[
+    list[_LayerNumber], _wanted("[width, kernel, stride]", min_length=3, max_length=3)
+]
+Convolutions = Annotated[
+    list[Convolution], _wanted("a list of [width, kernel, stride]", min_length=1, max_length=16)
+]
+Pooling = Literal["last", "mean", "max", "attention"]
+Poolings = Annotated[list[Pooling], _wanted("a list of these", min_length=1, max_length=4)]
+_Amount = Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
+Augmentation = Annotated[
+    dict[Literal["shift", "slice"], _Amount],
+    _wanted("{shift: deviations, slice: share}", min_length=1, max_length=2),
+]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
 
 
@@ -86,6 +102,8 @@ class DataConfig(Section):
     """A sequence of no steps: error, drop the row, or read it as one <unk> (features: zeros)."""
     missing: Literal["error", "mask"] = "error"
     """features: a missing value is an error, or 0 with an indicator channel beside it."""
+    standardize: Literal["train", "series", "both"] = "train"
+    """features: by train's mean and deviation, by each series' own, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
 
@@ -110,6 +128,15 @@ class ModelConfig(Section):
     """Size of the vector a token (or a feature vector) is mapped to."""
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.1
     """Standard deviation of initial token vectors: about 0.1 for words, 1 for small alphabets."""
+    subwords: GramSizes | None = None
+    """text: add vectors of each word's character n-grams, of so many characters; null: none."""
+    convolutions: Convolutions | None = None
+    """[width, kernel, stride] of each layer before the encoder (features: in place of the linear
+    map); null: none."""
+    ngrams: GramSizes | None = None
+    """text, tokens: a linear classifier on n-grams of so many tokens beside it; null: none."""
+    max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
+    """n-grams at most; the most frequent of train stay."""
     rnn: Literal["gru", "lstm", "rnn"] = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128
@@ -120,8 +147,8 @@ class ModelConfig(Section):
     """Also read each sequence backward and join both states."""
     join: Literal["concat", "sum", "mean"] = "concat"
     """bidirectional: how the states of both directions become what pooling sees."""
-    pooling: Literal["last", "mean", "max", "attention"] = "last"
-    """What the head sees: last valid state, or mean, max, attention over valid steps."""
+    pooling: Pooling | Poolings = "last"
+    """What the head sees: last valid state, mean, max or attention over valid steps; or a list."""
     initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
     """State before the first step: random (in training), learned, carried on in data.group."""
     initial_scale: Positive = 0.1
@@ -165,6 +192,11 @@ class TrainingConfig(Section):
     """Weight of each class in the loss: balanced (inverse frequency), {label: weight}, or null."""
     label_smoothing: Fraction = 0.0
     """Probability mass of the target spread over all classes."""
+    augment: Augmentation | None = None
+    """features, in training: shift each series by a normal number a channel, in deviations; slice
+    off at most this share; null: neither."""
+    refit: bool = False
+    """Train anew on train and validation together, for as many epochs as were best."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
     checkpoint_every: Interval | None = None

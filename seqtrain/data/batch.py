@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqtrain.data.lengths import check_lengths
+from seqtrain.data.spellings import Spellings, spellings
 from seqtrain.data.store import Ints, SequenceStore
 
 Result = TypeVar("Result")
@@ -36,6 +37,8 @@ class Batch:
         sorted_indices: for each row of the batch, its place in the order it came in; on the CPU.
         unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
         examples: row numbers in the store, in the order they came in.
+        spellings: of the words that the vocabulary lacks, laid out as the inputs; None where
+            spelling doesn't count.
 
     Shape:
         inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
@@ -49,6 +52,7 @@ class Batch:
     sorted_indices: Tensor
     unsorted_indices: Tensor
     examples: Ints
+    spellings: Spellings | None = None
 
     @property
     def packed(self) -> PackedSequence:
@@ -94,7 +98,8 @@ class Batch:
             inputs = PackedSequence(move(self.inputs.data), self.inputs.batch_sizes)
         else:
             inputs = move(self.inputs)
-        return replace(self, inputs=inputs, labels=move(self.labels))
+        spelled = None if self.spellings is None else self.spellings.to(device)
+        return replace(self, inputs=inputs, labels=move(self.labels), spellings=spelled)
 
 
 def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
@@ -109,12 +114,17 @@ def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
     Returns:
         The batch, on the CPU; its examples are counted from 0.
     """
+    inputs: PackedSequence | Tensor
+    spelled = rows.spellings
     if sort == "module":
         order = np.arange(len(rows))
-        inputs: PackedSequence | Tensor = _pad(rows)
+        inputs = _pad(rows.values, rows.lengths)
+        numbers = None if spelled is None else _pad(spelled, rows.lengths, fill=-1)
     else:
         order = np.argsort(-rows.lengths, kind="stable")
-        inputs = _pack(rows.values, rows.offsets[:-1][order], rows.lengths[order])
+        starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
+        inputs = _pack(rows.values, starts, lengths)
+        numbers = None if spelled is None else _pack(spelled, starts, lengths).data
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return Batch(
@@ -125,6 +135,9 @@ def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
         sorted_indices=torch.from_numpy(order),
         unsorted_indices=torch.from_numpy(place),
         examples=np.arange(len(order)),
+        spellings=None
+        if numbers is None or rows.words is None
+        else spellings(numbers.numpy(), rows.words),
     )
 
 
@@ -155,12 +168,12 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
     return packed, sorted_indices, sorted_indices.argsort()
 
 
-def _pad(rows: SequenceStore) -> Tensor:
-    """Write sequences into rows of zeros."""
-    valid = np.arange(rows.lengths.max()) < rows.lengths[:, None]
-    dtype = rows.values.dtype if rows.values.ndim > 1 else np.int64
-    padded = np.zeros((*valid.shape, *rows.values.shape[1:]), dtype)
-    padded[valid] = rows.values
+def _pad(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> Tensor:
+    """Write sequences, side by side, into padded rows."""
+    valid = np.arange(lengths.max()) < lengths[:, None]
+    dtype = values.dtype if values.ndim > 1 else np.int64
+    padded = np.full((*valid.shape, *values.shape[1:]), fill, dtype)
+    padded[valid] = values
     return torch.from_numpy(padded)
 
 

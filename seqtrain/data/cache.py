@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +30,13 @@ from seqtrain.files.directory import Directory, is_stray
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.strict_json import to_json
 
-FORMAT = 4
+FORMAT = 5
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
 """Age at which an entry that was never finished is taken for abandoned."""
 ENTRY = "entry.json"
-ARRAYS = ("values", "offsets", "labels", "lines", "groups")
-"""Of a store; groups are there only where data.group is."""
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 TYPES = ("int32", "int64", "float32")
 
 
@@ -65,8 +64,8 @@ def content_key(description: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
-    """Return copies of the stores, and the JSON values of an entry; None if absent or damaged.
+def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any, Arrays] | None:
+    """Return copies of what an entry holds, as `save` takes it; None if absent or damaged.
 
     Args:
         folder: of the cache.
@@ -78,7 +77,7 @@ def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any] | None:
         return None
 
 
-def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStore], Any]:
+def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStore], Any, Arrays]:
     """Read an entry that nobody but the user, or root, can have written."""
     _check_owner(saved.directory.status)
     for name in saved.directory.names():
@@ -87,14 +86,18 @@ def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStor
     if entry["key"] != key:
         raise ValueError("an entry under another's name")
     stores = {
-        split: SequenceStore(
-            **{name: _read_array(saved, f"{split}.{name}", *form) for name, form in arrays.items()}
-        )
-        for split, arrays in entry["stores"].items()
+        split: SequenceStore.from_arrays(_read_arrays(saved, f"{split}.", forms))
+        for split, forms in entry["stores"].items()
     }
+    arrays = _read_arrays(saved, "", entry["arrays"])
     with suppress(OSError):
         saved.directory.touch()
-    return stores, entry["values"]
+    return stores, entry["values"], arrays
+
+
+def _read_arrays(saved: VerifiedFolder, prefix: str, forms: dict[str, Any]) -> Arrays:
+    """Copy the arrays whose types and shapes are listed by name."""
+    return {name: _read_array(saved, prefix + name, *form) for name, form in forms.items()}
 
 
 def _check_owner(status: os.stat_result | None) -> None:
@@ -119,7 +122,13 @@ def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -
     return joined(parts()).reshape(shape)
 
 
-def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) -> None:
+def save(
+    folder: Path,
+    key: str,
+    stores: dict[str, SequenceStore],
+    values: Any,
+    arrays: Arrays | None = None,
+) -> None:
     """Write an entry, whole or not at all, in place of a damaged one; where it can't, go without.
 
     Args:
@@ -127,19 +136,33 @@ def save(folder: Path, key: str, stores: dict[str, SequenceStore], values: Any) 
         key: of the entry.
         stores: by name of the split.
         values: JSON values to keep beside them.
+        arrays: to keep beside them, by name.
     """
-    files: dict[str, Content] = {}
-    listed: dict[str, dict[str, Any]] = {split: {} for split in stores}
-    for split, store in stores.items():
-        for name in ARRAYS:
-            if (array := getattr(store, name)) is not None:
-                listed[split][name] = [str(array.dtype), list(array.shape)]
-                files[f"{split}.{name}"] = (block.tobytes() for block in blocks(array))
-    files[ENTRY] = to_json({"key": key, "stores": listed, "values": values})
+    arrays = arrays or {}
+    of_stores = {split: store.arrays() for split, store in stores.items()}
+    files: dict[str, Content] = {name: _content(array) for name, array in arrays.items()}
+    for split, parts in of_stores.items():
+        files |= {f"{split}.{name}": _content(array) for name, array in parts.items()}
+    entry = {
+        "key": key,
+        "stores": {split: _forms(parts) for split, parts in of_stores.items()},
+        "arrays": _forms(arrays),
+        "values": values,
+    }
+    files[ENTRY] = to_json(entry)
     with suppress(OSError, SeqtrainError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_folder(folder / key, files, cache=True)
         _forget_oldest(folder)
+
+
+def _content(array: npt.NDArray[Any]) -> Content:
+    return (block.tobytes() for block in blocks(array))
+
+
+def _forms(arrays: Arrays) -> dict[str, Any]:
+    """Return type and shape of each array."""
+    return {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
 
 
 def _forget_oldest(path: Path) -> None:

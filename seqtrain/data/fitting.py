@@ -16,7 +16,15 @@ from seqtrain.data.growing import blocks, joined
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
-from seqtrain.data.vocabulary import GrowingIndex, fit_vocabulary, provisional_index
+from seqtrain.data.subwords import word_grams
+from seqtrain.data.vocabulary import (
+    MOST_SPELLINGS,
+    SPECIAL,
+    UNK,
+    GrowingIndex,
+    fit_vocabulary,
+    provisional_index,
+)
 
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
@@ -44,9 +52,16 @@ class Fitting:
         data: the config's section.
         reading: how train's rows are read.
         bpe_model: the trained merges, for tokenizer bpe.
+        subwords: characters of n-grams of words, at least and at most, where spelling counts.
     """
 
-    def __init__(self, data: DataConfig, reading: ReadOptions, bpe_model: str | None) -> None:
+    def __init__(
+        self,
+        data: DataConfig,
+        reading: ReadOptions,
+        bpe_model: str | None,
+        subwords: tuple[int, int] | None = None,
+    ) -> None:
         self._data = data
         self._tokens = provisional_index()
         self._labels = GrowingIndex()
@@ -57,6 +72,8 @@ class Fitting:
             bpe_model=bpe_model,
             lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
             missing=data.missing,
+            standardize=data.standardize,
+            subwords=subwords,
         )
 
     def read(
@@ -95,6 +112,7 @@ class Fitting:
             )
             fitted = replace(fitted, vocabulary=vocabulary)
             settle = final_ids.__getitem__
+            parts = self._spelled(parts, final_ids)
         settled = {
             name: replace(
                 part,
@@ -104,6 +122,26 @@ class Fitting:
             for name, part in parts.items()
         }
         return Fitted(fitted, settled, eligible)
+
+    def _spelled(
+        self, parts: dict[str, SequenceStore], final_ids: npt.NDArray[np.int32]
+    ) -> dict[str, SequenceStore]:
+        """Note beside the steps which of the words that the vocabulary leaves out they are."""
+        sizes = self._rules.subwords
+        if sizes is None:
+            return parts
+        left_out = np.flatnonzero(final_ids == UNK)
+        left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
+        names = list(self._tokens)
+        words = word_grams((names[i] for i in left_out), *sizes)
+        number = np.full(len(final_ids), -1, dtype=np.int32)
+        number[left_out] = np.arange(len(left_out))
+        return {
+            name: replace(
+                part, spellings=joined(map(number.__getitem__, blocks(part.values))), words=words
+            )
+            for name, part in parts.items()
+        }
 
 
 def _counts(ids: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int64]:

@@ -18,10 +18,11 @@ from seqtrain.data.digests import Digested
 from seqtrain.data.encoding import EncodingReport, read_encoded
 from seqtrain.data.examples import Example
 from seqtrain.data.fitting import Fitting
+from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.splits import stratified_split
-from seqtrain.data.store import SequenceStore, side_by_side
+from seqtrain.data.splits import equal_rows, stratified_split
+from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
@@ -81,7 +82,7 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
         more = {} if data.unlabelled is None else {UNLABELLED: data.unlabelled}
         if data.unlabelled is data.splits["train"]:
             more = {}  # once is enough
-        cache.save(cache_folder, key, data.splits | more, _entry_values(data))
+        cache.save(cache_folder, key, data.splits | more, *_entry(data))
     return data
 
 
@@ -172,32 +173,44 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
         versions.append(bpe_version())
     pretraining = config.pretraining.objective is not None, config.pretraining.data
-    return cache.content_key([config.data.model_dump(), seed, digests, versions, pretraining])
+    model = config.model
+    grams = model.subwords, model.ngrams, model.max_ngrams if model.ngrams else None
+    return cache.content_key(
+        [config.data.model_dump(), seed, digests, versions, pretraining, grams]
+    )
 
 
-def _entry_values(data: PreparedData) -> dict[str, Any]:
-    """Return what the cache keeps beside the stores."""
-    vocabulary = data.preprocessing.vocabulary
-    return {
+def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
+    """Return what the cache keeps beside the stores: JSON values, and the arrays of n-grams."""
+    vocabulary, ngrams = data.preprocessing.vocabulary, data.preprocessing.ngrams
+    arrays: cache.Arrays = {}
+    if ngrams is not None:
+        arrays = {"keys": ngrams.keys, "idf": ngrams.idf}
+    values = {
         "preprocessing": data.preprocessing.to_json(),
         "tokens": vocabulary.tokens if vocabulary else None,
         "reports": {name: asdict(report) for name, report in data.reports.items()},
         "eligible_tokens": data.eligible_tokens,
     }
+    return values, arrays
 
 
 def _from_entry(
     config: Config,
     stores: dict[str, SequenceStore],
     values: dict[str, Any],
+    arrays: cache.Arrays,
     digests: dict[str, str],
 ) -> PreparedData:
-    """Build from the stores of an entry and the values of `_entry_values`."""
+    """Build from the stores of an entry and what `_entry` returned."""
     unlabelled = stores.pop(UNLABELLED, stores["train"])
+    ngrams, sizes = None, config.model.ngrams
+    if sizes is not None:
+        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
     return PreparedData(
         splits=stores,
         unlabelled=unlabelled if config.pretraining.objective is not None else None,
-        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"]),
+        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),
         reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
         eligible_tokens=values["eligible_tokens"],
         digests=digests,
@@ -210,32 +223,56 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
     data = config.data
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
-    fitting = Fitting(data, reading, _train_bpe(config, reading) if bpe else None)
+    merges, held_out = _train_bpe(config, reading) if bpe else (None, None)
+    subwords = config.model.subwords
+    sizes = None if subwords is None else (subwords[0], subwords[1])
+    fitting = Fitting(data, reading, merges, sizes)
     read = read_encoded(fitting.read, data.train, reading)
-    parts, reports = _parts(config, *read)
+    parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
     more = [(key, path) for key, path in data_files(config) if key.startswith("pretraining.")]
     for key, file in more:
         parts[key], reports[key] = _read_unlabelled(fitting, data, file)
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
+    preprocessing = replace(fitted.preprocessing, ngrams=_fit_ngrams(config, splits["train"]))
     unlabelled = None
     if config.pretraining.objective is not None:
         stores = [splits["train"], *(splits.pop(key) for key, _ in more)]
         unlabelled = side_by_side(stores) if more else stores[0]
     for name, path in (("validation", data.validation), ("test", data.test)):
         if isinstance(path, str):
-            encode = fitted.preprocessing.encode
+            encode = preprocessing.encode
             splits[name], reports[name] = read_encoded(encode, path, read_options(data, path))
     return PreparedData(
         splits,
-        fitted.preprocessing,
+        preprocessing,
         reports,
         fitted.eligible_tokens,
         digests,
         from_cache=False,
         unlabelled=unlabelled,
     )
+
+
+def _fit_ngrams(config: Config, train: SequenceStore) -> NgramVocabulary | None:
+    """Choose the n-grams of model.ngrams."""
+    sizes = config.model.ngrams
+    if sizes is None or not len(train):
+        return None
+    try:
+        return fit_ngrams(
+            train.values,
+            train.offsets,
+            shortest=sizes[0],
+            longest=sizes[1],
+            most=config.model.max_ngrams,
+        )
+    except ValueError:
+        raise DataError(
+            f"model.ngrams: no sequence of train has {sizes[0] - 2} tokens, as an n-gram of "
+            f"{sizes[0]} needs (both ends count); lower it"
+        ) from None
 
 
 def _read_unlabelled(
@@ -251,13 +288,15 @@ def _read_unlabelled(
 
 
 def _parts(
-    config: Config, read: SequenceStore, report: EncodingReport
+    config: Config, read: SequenceStore, report: EncodingReport, held_out: Ints | None
 ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-    """Part what was read of the train file as data.validation says."""
+    """Part what was read of the train file as data.validation says; equal rows stay together."""
     fraction = config.data.validation
     if not isinstance(fraction, float):
         return {"train": read}, {"train": report}
-    rows, held_out = stratified_split(read.labels, fraction, config.seed)
+    if held_out is None:
+        _, held_out = stratified_split(read.labels, fraction, config.seed, equal_rows(read))
+    rows = np.delete(np.arange(len(read)), held_out)
     parts = {"train": read.selection(rows), "validation": read.selection(held_out)}
     reports = {
         "train": replace(report, held_out=len(held_out)),
@@ -266,23 +305,30 @@ def _parts(
     return parts, reports
 
 
-def _train_bpe(config: Config, reading: ReadOptions) -> str:
-    """Learn merges from the training part alone: one pass for the labels, one for the texts."""
+def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, Ints]:
+    """Learn merges from the training part alone; return them, and the rows held out.
+
+    One pass for labels and which texts are equal, one for the texts.
+    """
     data = config.data
 
-    def kept() -> Iterator[Example]:
+    def kept() -> Iterator[tuple[str | None, str]]:
         for example in read_examples(data.train, reading):
-            if str(example.sequence).strip() or data.empty == "unk":
-                yield example
+            text = str(example.sequence).strip()
+            if text or data.empty == "unk":
+                yield example.label, text.lower() if data.lowercase else text
 
     numbers: dict[str | None, int] = {}
-    labels = [numbers.setdefault(example.label, len(numbers)) for example in kept()]
-    chosen = np.ones(len(labels), dtype=bool)
+    rows = [(numbers.setdefault(label, len(numbers)), hash(text)) for label, text in kept()]
+    labels, texts = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    held_out = np.zeros(0, dtype=np.int64)
     if isinstance(data.validation, float):
-        _, held_out = stratified_split(np.array(labels), data.validation, config.seed)
-        chosen[held_out] = False
-    texts = (str(example.sequence) for example, keep in zip(kept(), chosen, strict=True) if keep)
-    return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+        _, held_out = stratified_split(labels, data.validation, config.seed, texts)
+    chosen = np.ones(len(rows), dtype=bool)
+    chosen[held_out] = False
+    train = (text for (_, text), keep in zip(kept(), chosen, strict=True) if keep)
+    merges = train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+    return merges, held_out
 
 
 def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
@@ -291,8 +337,8 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
         if len(store) == 0:
             value = getattr(data, name)
             hint = (
-                f"{value:g} of train's rows is none, for each class keeps one in train; hold out "
-                "more, or see whether data.label is the right column"
+                f"{value:g} of train's rows is none, for each class keeps one in train, and equal "
+                "sequences stay together; hold out more, or see whether data.label is right"
                 if isinstance(value, float)
                 else "no rows are left, for every sequence is empty (data.empty: drop)"
             )

@@ -15,10 +15,12 @@ import numpy as np
 from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.growing import blocks, joined
+from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
+from seqtrain.data.subwords import word_grams
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
-from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, Vocabulary
+from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, SpellingIndex, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class Preprocessing:
         labels: label of each class index, in sorted order.
         vocabulary: tokens by id (text, tokens).
         mean, std: of each channel in train (features).
+        standardize: train, series or both (features); by series is the model's work.
+        subwords: characters of n-grams of words, at least and at most, where spelling counts.
+        ngrams: the n-grams of tokens that train chose, where the model counts them.
     """
 
     reading: ReadOptions
@@ -45,6 +50,9 @@ class Preprocessing:
     vocabulary: Vocabulary | None = None
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    standardize: str = "train"
+    subwords: tuple[int, int] | None = None
+    ngrams: NgramVocabulary | None = None
 
     @property
     def kind(self) -> str:
@@ -53,7 +61,7 @@ class Preprocessing:
 
     @property
     def input_size(self) -> int:
-        """Return the size of the vocabulary, or the width of the model's input vectors."""
+        """Return the size of the vocabulary, or the width of the stored feature vectors."""
         if self.vocabulary is not None:
             return len(self.vocabulary)
         return len(self.mean) * (2 if self.missing == "mask" else 1)
@@ -91,6 +99,12 @@ class Preprocessing:
         Raises:
             DataError: rows that can't be used, by line.
         """
+        if self.subwords is not None and self.vocabulary is not None:
+            index = SpellingIndex(self.vocabulary.index, len(self.vocabulary))
+            store, report = self.encoder(index, self._known_labels).encode(
+                examples, source, stop_at_first=stop_at_first
+            )
+            return spelled(store, index, self.subwords), report
         store, report = self._fitted.encode(examples, source, stop_at_first=stop_at_first)
         if self.kind == "features":
             store = replace(store, values=joined(map(self.scale, blocks(store.values))))
@@ -99,9 +113,12 @@ class Preprocessing:
     @cached_property
     def _fitted(self) -> Encoder:
         """The encoder for other rows than train's, which remembers what it looked up."""
-        known = {label: i for i, label in enumerate(self.labels)}
         tokens = self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK)
-        return self.encoder(tokens, FixedIndex(known, UNKNOWN_LABEL))
+        return self.encoder(tokens, self._known_labels)
+
+    @cached_property
+    def _known_labels(self) -> FixedIndex:
+        return FixedIndex({label: i for i, label in enumerate(self.labels)}, UNKNOWN_LABEL)
 
     def encoder(self, index: dict[str, int], label_index: dict[str, int]) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
@@ -139,27 +156,59 @@ class Preprocessing:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all but the vocabulary as JSON values; `from_json` reads them back."""
-        values = asdict(replace(self, vocabulary=None))
+        """Return all but the vocabularies as JSON values; `from_json` reads them back.
+
+        Of the n-grams they tell the sizes and the number.
+        """
+        values = asdict(replace(self, vocabulary=None, ngrams=None))
         del values["vocabulary"]
+        if self.ngrams is not None:
+            sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
+            values["ngrams"] = {**sizes, "number": len(self.ngrams)}
         return values
 
     @classmethod
-    def from_json(cls, values: dict[str, Any], tokens: Sequence[str] | None) -> Preprocessing:
-        """Build from `to_json`'s values and the vocabulary's tokens.
+    def from_json(
+        cls,
+        values: dict[str, Any],
+        tokens: Sequence[str] | None,
+        ngrams: NgramVocabulary | None = None,
+    ) -> Preprocessing:
+        """Build from `to_json`'s values and the vocabularies.
 
         Raises:
             ValueError: what should be a list is none.
             LookupError, TypeError: values are missing, or there are others.
         """
+        sizes = values.get("subwords")
         fields: dict[str, Any] = {
             **values,
             **{name: _listed(name, values[name]) for name in ("labels", "mean", "std")},
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
             "vocabulary": None if tokens is None else Vocabulary(_listed("tokens", tokens)),
+            "subwords": None if sizes is None else _listed("subwords", sizes),
+            "ngrams": ngrams,
         }
         return cls(**fields)
+
+
+def spelled(store: SequenceStore, index: SpellingIndex, sizes: tuple[int, int]) -> SequenceStore:
+    """Return a store in which unknown words are <unk>, and their spelling stands beside.
+
+    Args:
+        store: of ids by `index`.
+        index: numbers unknown words beyond the vocabulary.
+        sizes: characters of their n-grams, at least and at most.
+    """
+    known = (np.where(ids < index.first, ids, UNK) for ids in blocks(store.values))
+    beyond = (np.maximum(ids - index.first, -1) for ids in blocks(store.values))
+    return replace(
+        store,
+        values=joined(ids.astype(np.int32) for ids in known),
+        spellings=joined(ids.astype(np.int32) for ids in beyond),
+        words=word_grams(index.unknown, *sizes),
+    )
 
 
 def _listed(name: str, values: Any) -> tuple[Any, ...]:

@@ -9,30 +9,59 @@ import numpy as np
 from seqtrain.data.store import Ints, SequenceStore
 
 
-def stratified_split(labels: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
+def stratified_split(
+    labels: Ints, fraction: float, seed: int, alike: Ints | None = None
+) -> tuple[Ints, Ints]:
     """Hold out a fraction of every class; each class keeps at least one row in train.
 
-    What rounding leaves over goes to the next class, so that small classes add up to the fraction
-    too; each class's count is within one row of its exact share, or short of it to keep a row.
+    Rows that are alike stay on one side, and count as of the class that the first of them has. What
+    rounding leaves over goes to the next class, so that small classes add up to the fraction too;
+    each class's count is within one row (or the rows that are alike) of its exact share, or short
+    of it to keep a row.
 
     Args:
         labels: class of each row, (B,).
         fraction: share to hold out, between 0 and 1.
         seed: decides which rows.
+        alike: number of the set that each row belongs to, (B,); None: no two rows are alike.
 
     Returns:
         Rows of train and rows held out, each ascending.
     """
     generator = np.random.default_rng(seed)
+    if alike is None:
+        alike = np.arange(len(labels))
+    _, first, size = np.unique(alike, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    first, size = first[order], size[order]
     held_out = np.zeros(len(labels), dtype=bool)
     carry = 0.0
-    for label in np.unique(labels):
-        rows = generator.permutation(np.flatnonzero(labels == label))
-        exact = len(rows) * fraction + carry
-        count = min(round(exact), len(rows) - 1)
-        carry = min(exact - count, 0.5)
-        held_out[rows[:count]] = True
+    for label in np.unique(labels[first]):
+        sets = generator.permutation(np.flatnonzero(labels[first] == label))
+        exact = size[sets].sum() * fraction + carry
+        chosen = _up_to(round(exact), size[sets[:-1]])
+        carry = min(exact - size[sets[chosen]].sum(), 0.5)
+        held_out[first[sets[chosen]]] = True
+    held_out = np.isin(alike, alike[held_out])
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def _up_to(wanted: int, sizes: Ints) -> Ints:
+    """Choose sets in their order that hold as many rows as wanted together, or nearly so."""
+    chosen, total = [], 0
+    for place, size in enumerate(sizes.tolist()):
+        if size < 2 * (wanted - total):  # nearer with it than without
+            chosen.append(place)
+            total += size
+        if total >= wanted:
+            break
+    return np.array(chosen, dtype=np.int64)
+
+
+def equal_rows(store: SequenceStore) -> Ints:
+    """Return for each sequence the number of the first one that is equal to it, (B,)."""
+    _, first, place = np.unique(fingerprints(store), return_index=True, return_inverse=True)
+    return first[place]
 
 
 def fingerprints(store: SequenceStore) -> Ints:

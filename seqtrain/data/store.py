@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +13,11 @@ import numpy.typing as npt
 
 from seqtrain.data import growing
 from seqtrain.data.growing import GrowingArray, blocks, joined
+from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
+ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")
+"""Attributes that are arrays; groups and spellings aren't always there."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
 
@@ -31,9 +34,13 @@ class SequenceStore:
             number of the row through all of them, in the order of their names.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
             rows stand in order; -1: alone. None: all are alone.
+        spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere. None where
+            spelling doesn't count (model.subwords).
+        words: the character n-grams of the words that the vocabulary lacks; None as spellings.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups: (B,).
+        spellings: (N,) int32.
 
     Raises:
         ValueError: offsets don't rise from 0 to N, or a sequence has no steps.
@@ -44,6 +51,8 @@ class SequenceStore:
     labels: Ints
     lines: Ints
     groups: Ints | None = None
+    spellings: npt.NDArray[np.int32] | None = None
+    words: WordGrams | None = None
 
     def __post_init__(self) -> None:
         offsets, rows = self.offsets, len(self.labels)
@@ -81,10 +90,14 @@ class SequenceStore:
         ends = np.cumsum(self.lengths[rows])
         step = self.values[:1].nbytes
         cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
-        values = joined(self.__getitems__(part).values for part in np.split(rows, cuts))
-        groups = None if self.groups is None else self.groups[rows]
+        parts = np.split(rows, cuts)
+        values = joined(self.__getitems__(part).values for part in parts)
+        spellings = None
+        if self.spellings is not None:
+            known, lengths = self.spellings, self.lengths
+            spellings = joined(known[self._places(part, lengths[part])[1]] for part in parts)
         offsets = np.concatenate(([0], ends))
-        return SequenceStore(values, offsets, self.labels[rows], self.lines[rows], groups)
+        return self._of_rows(rows, values, offsets, spellings)
 
     def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
         """Return the first steps of these rows, as many as lengths says, as a store of their own.
@@ -92,11 +105,53 @@ class SequenceStore:
         Shape:
             rows, lengths: (P,); a row may come again with another length.
         """
+        offsets, steps = self._places(rows, lengths)
+        spellings = None if self.spellings is None else self.spellings[steps]
+        return self._of_rows(rows, self.values[steps], offsets, spellings)
+
+    def _places(self, rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+        """Return where the first steps of these rows begin side by side, and where each stands."""
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        groups = None if self.groups is None else self.groups[rows]
-        values, labels, lines = self.values[steps], self.labels[rows], self.lines[rows]
-        return SequenceStore(values, offsets, labels, lines, groups)
+        starts = self.offsets[rows] - offsets[:-1]
+        return offsets, np.arange(offsets[-1]) + np.repeat(starts, lengths)
+
+    def _of_rows(
+        self,
+        rows: Ints,
+        values: npt.NDArray[Any],
+        offsets: Ints,
+        spellings: npt.NDArray[np.int32] | None,
+    ) -> SequenceStore:
+        """Return a store of these steps, with what is known of their rows."""
+        return SequenceStore(
+            values,
+            offsets,
+            self.labels[rows],
+            self.lines[rows],
+            None if self.groups is None else self.groups[rows],
+            spellings,
+            self.words,
+        )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it holds by name, for `from_arrays`."""
+        found = {name: getattr(self, name) for name in ARRAYS}
+        if self.words is not None:
+            found |= {"word_buckets": self.words.buckets, "word_offsets": self.words.offsets}
+        return {name: array for name, array in found.items() if array is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SequenceStore:
+        """Build from what `arrays` returned.
+
+        Raises:
+            ValueError, LookupError, TypeError: it isn't that.
+        """
+        known = {name: array for name, array in arrays.items() if name in ARRAYS}
+        words = None
+        if "spellings" in arrays:
+            words = WordGrams(arrays["word_buckets"], arrays["word_offsets"])
+        return cls(**known, words=words)
 
 
 class StoreBuilder:
@@ -128,9 +183,10 @@ class StoreBuilder:
 
     def build(self) -> SequenceStore:
         """Return what was added; the builder's memory is shared, so add no more afterwards."""
-        columns = (np.frombuffer(a, dtype=np.int64) for a in (self._labels, self._lines))
-        offsets = np.frombuffer(self._offsets, dtype=np.int64)
-        return SequenceStore(self._values.build(), offsets, *columns)
+        offsets, labels, lines = (
+            np.frombuffer(a, dtype=np.int64) for a in (self._offsets, self._labels, self._lines)
+        )
+        return SequenceStore(self._values.build(), offsets, labels, lines)
 
 
 def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
@@ -140,4 +196,21 @@ def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
         np.concatenate([getattr(store, name) for store in stores])
         for name in ("labels", "lines", "lengths")
     )
-    return SequenceStore(values, np.append(0, lengths.cumsum()), labels, lines)
+    offsets = np.append(0, lengths.cumsum())
+    store = SequenceStore(values, offsets, labels=labels, lines=lines)
+    spelled = [
+        (x.words, x.spellings) for x in stores if x.words is not None and x.spellings is not None
+    ]
+    if not spelled:
+        return store
+    tables: list[WordGrams] = []
+    for words, _ in spelled:
+        if words not in tables:
+            tables.append(words)
+    starts = np.cumsum([0, *map(len, tables)])
+    numbers = (
+        np.where(block < 0, block, block + starts[tables.index(words)]).astype(np.int32)
+        for words, spellings in spelled
+        for block in blocks(spellings)
+    )
+    return replace(store, spellings=joined(numbers), words=WordGrams.joined(tables))

@@ -17,6 +17,8 @@ PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
 REMEMBERED_PIECES, REMEMBERED_LENGTH = 1 << 17, 64
 """How many pieces' ids are kept, and of how many characters at most: about 30 MB together."""
+MOST_SPELLINGS = 2**20
+"""Distinct unknown words of a file, or of a chunk of it, that are told apart."""
 
 
 class GrowingIndex(dict[str, int]):
@@ -36,6 +38,30 @@ class FixedIndex(dict[str, int]):
 
     def __missing__(self, token: str) -> int:
         return self.default
+
+
+class SpellingIndex(dict[str, int]):
+    """Ids of known tokens; unknown ones are numbered beyond, up to MOST_SPELLINGS of them.
+
+    Args:
+        known: ids of the vocabulary's tokens.
+        first: the number of ids that it has, <pad> and <unk> included.
+
+    Attributes:
+        unknown: the tokens numbered first, first + 1, …
+    """
+
+    def __init__(self, known: Mapping[str, int], first: int) -> None:
+        super().__init__(known)
+        self.first = first
+        self.unknown: list[str] = []
+
+    def __missing__(self, token: str) -> int:
+        if len(self.unknown) == MOST_SPELLINGS:
+            return UNK
+        self[token] = new = self.first + len(self.unknown)
+        self.unknown.append(token)
+        return new
 
 
 class PieceIds(dict[str, bytes]):

@@ -19,6 +19,7 @@ COMPUTED = {
 """Keys of the model section that the graph follows."""
 WITHOUT_INFLUENCE = {
     *("embedding_std", "initial_scale", "unroll", "engine", "dropout", "embedding_dropout"),
+    "max_ngrams",
 }
 """Those that change no answer of a trained model."""
 
@@ -34,6 +35,8 @@ def to_onnx(network: SequenceClassifier) -> bytes:
     """
     config = network.config
     check_exportable(config)
+    if network.inputs.series is not None:
+        raise _unknown("data.standardize by series")
     graph = Graph(network.state_dict())
     features = isinstance(network.embedding, nn.Linear)
     steps = "features" if features else "input_ids"
@@ -45,7 +48,7 @@ def to_onnx(network: SequenceClassifier) -> bytes:
     graph.name(graph.add("Softmax", logits, axis=1), "probabilities")
     if graph.unused:
         raise _unknown(f"the weights {listed(sorted(graph.unused))}")
-    width = [network.embedding.weight.shape[1]] if features else []
+    width = [network.input_size] if features else []
     return graph.to_bytes(
         [
             (steps, "FLOAT" if features else "INT64", ["batch", "time", *width]),

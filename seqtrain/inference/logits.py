@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import itemgetter
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,9 +19,14 @@ from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.interface import ProjectedTable
+from seqtrain.model.ngrams import joint
 from seqtrain.model.randomness import Noise
 
+Answer: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
+"""From the logits of each part, (B, C), to those of one answer."""
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
+PARTS = ("recurrent", "ngrams")
+"""Names of a model's parts, in the order of their logits."""
 TOKENS_A_ROW = 4
 """Tokens to classify for each token of the vocabulary, from which on it pays to project them all
 beforehand: the distinct tokens of a batch are about a quarter of it."""
@@ -33,7 +40,7 @@ def classify(
     vocabulary: ProjectedTable | None = None,
     bptt: int | None = None,
     noise: Noise | None = None,
-) -> Tensor:
+) -> list[Tensor]:
     """Return the logits of a batch, each sequence from the state that its group ended in.
 
     Args:
@@ -45,15 +52,22 @@ def classify(
         noise: of the update; None: evaluation.
 
     Shape:
-        Returns: (B, C), row by row of the batch.
+        Returns: (B, C) of each part of the model, row by row of the batch; `joint` makes one
+        answer of them.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
-    logits, states = model.carry(
-        batch.inputs, batch.lengths, start, vocabulary=vocabulary, bptt=bptt, noise=noise
+    parts, states = model.carry_parts(
+        batch.inputs,
+        batch.lengths,
+        start,
+        vocabulary=vocabulary,
+        bptt=bptt,
+        spellings=batch.spellings,
+        noise=noise,
     )
     if carried is not None:
         carried.keep(batch.groups, states)
-    return logits
+    return parts
 
 
 @torch.inference_mode()
@@ -64,6 +78,7 @@ def predict_logits(
     batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
+    answer: Answer = joint,
 ) -> Tensor:
     """Return the logits of every sequence, those of like length computed together.
 
@@ -75,6 +90,7 @@ def predict_logits(
         carried: where groups begin, and then where they ended (initial_state carried); None: all
             begin anew.
         before_batch: is called before each batch; what it raises ends the work.
+        answer: makes one answer of the model's parts.
 
     Raises:
         RunError: memory ran out.
@@ -85,11 +101,11 @@ def predict_logits(
     groups = carried_groups(model, store)
     carried = None if groups is None else carried or CarriedStates()
     plan = plan_in_order_of_length(store.lengths, batching, groups)
-    pays = len(store.values) >= TOKENS_A_ROW * len(model.embedding.weight)
+    pays = len(store.values) >= TOKENS_A_ROW * model.input_size
     vocabulary = model.project_vocabulary() if pays else None
     put_together = partial(collate, sort=batching.sort)
     return logits_of_batches(
-        model, store, plan, device, vocabulary, put_together, carried, before_batch
+        model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )
 
 
@@ -108,6 +124,7 @@ def logits_of_batches(
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
+    answer: Answer = joint,
 ) -> Tensor:
     """Return the logits of every sequence, batched as a plan says.
 
@@ -121,6 +138,7 @@ def logits_of_batches(
         carried: as for `predict_logits`, each row in a later batch than the row before it in its
             group; None: every row stands alone.
         before_batch: as for `predict_logits`.
+        answer: as for `predict_logits`.
 
     Raises:
         RunError: memory ran out.
@@ -130,7 +148,7 @@ def logits_of_batches(
     """
 
     def compute(batch: Batch) -> Tensor:
-        return classify(model, batch, carried, vocabulary=vocabulary).float().cpu()
+        return answer(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
 
     was_training = model.training
     model.eval()
@@ -168,3 +186,22 @@ def score_store(
     labels = torch.tensor(store.labels, device="cpu")
     lengths = torch.tensor(store.lengths, device="cpu")
     return score(logits, labels, lengths, names)
+
+
+def score_parts(
+    model: SequenceClassifier, store: SequenceStore, names: Sequence[str], device: torch.device
+) -> dict[str, Scores]:
+    """Score each part of a model alone, by name; nothing where it has but one.
+
+    Arguments and errors are those of `score_store`.
+    """
+    if model.ngrams is None:
+        return {}
+    labels = torch.tensor(store.labels, device="cpu")
+    lengths = torch.tensor(store.lengths, device="cpu")
+    return {
+        name: score(
+            predict_logits(model, store, device, answer=itemgetter(place)), labels, lengths, names
+        )
+        for place, name in enumerate(PARTS)
+    }

@@ -1,8 +1,9 @@
 """Answers before a sequence ends: after every step, and after shares of each sequence.
 
 The answer after a step is the one that the model would give had the sequence ended there. In one
-direction the states of one run hold all of them. A backward direction starts at the last step, so
-that a bidirectional model takes a run for each prefix: T (T + 1) / 2 steps for T.
+direction the states of one run hold all of them. A backward direction starts at the last step,
+convolutions see steps to come, and a series' own mean changes with each, so that such models take a
+run for each prefix: T (T + 1) / 2 steps for T.
 
 T steps of one sequence, N of all of them, C classes.
 """
@@ -47,7 +48,7 @@ def predict_step_logits(
     Raises:
         RunError: memory ran out.
     """
-    if model.config.bidirectional:
+    if model.looks_ahead:
         return _by_prefixes(model, store, device)
     return _by_one_run(model, store, device, carried or CarriedStates())
 
@@ -98,7 +99,7 @@ def _by_one_run(
 
     def compute(batch: Batch) -> list[Tensor]:
         start = None if groups is None else carried.starts(batch.groups, model)
-        of_steps, states = model.step_logits(batch.packed, start)
+        of_steps, states = model.step_logits(batch.packed, start, batch.spellings)
         if groups is not None:
             carried.keep(batch.groups, states)
         return unpacked(of_steps.float().cpu(), batch.packed.batch_sizes, batch.lengths)

@@ -1,4 +1,4 @@
-"""The classifier: input → recurrent encoder → pooling → head.
+"""The classifier: input → recurrent encoder → pooling → head, and n-grams beside all that.
 
 B batch, T longest length, N steps of all sequences, E embedding, H state (both directions),
 C classes, F features.
@@ -15,16 +15,23 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import sort_and_pack
-from seqtrain.data.vocabulary import PAD
+from seqtrain.data.spellings import Grams, Spellings
 from seqtrain.model.building import draw_again, undrawn
 from seqtrain.model.cells import state_shape
-from seqtrain.model.encoder import embed, make_encoder
+from seqtrain.model.encoder import make_encoder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
 from seqtrain.model.initialization import initialize
-from seqtrain.model.pooling import StepPooling, join_directions, last_valid_state
+from seqtrain.model.inputs import NOTHING, Fitted, Inputs
+from seqtrain.model.ngrams import NgramClassifier, joint
+from seqtrain.model.pooling import (
+    join_directions,
+    last_valid_state,
+    make_pooling,
+    pooling_names,
+)
 from seqtrain.model.randomness import Noise, PackedNoise, Site
-from seqtrain.model.truncation import both_directions, last_states, pooled_states
+from seqtrain.model.truncation import Run, both_directions, last_states, pooled_states
 
 PREDICTION_STEPS = 16384
 """Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
@@ -33,6 +40,8 @@ PREDICTION_STEPS = 16384
 class SequenceClassifier(nn.Module):
     """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
 
+    Where it has a linear classifier on n-grams too (model.ngrams), both answer together.
+
     A new one has weights of any content: `initialize` it, or load them.
 
     Args:
@@ -40,29 +49,42 @@ class SequenceClassifier(nn.Module):
         input_size: size of the vocabulary, or width F of a feature vector.
         num_classes: C.
         features: whether steps are feature vectors, mapped to E linearly, instead of ids.
+        fitted: what its parts take from the preprocessing.
+
+    Attributes:
+        input_size: as above.
+        ngrams: the linear classifier on n-grams, or None.
     """
 
     def __init__(
-        self, config: ModelConfig, *, input_size: int, num_classes: int, features: bool
+        self,
+        config: ModelConfig,
+        *,
+        input_size: int,
+        num_classes: int,
+        features: bool,
+        fitted: Fitted = NOTHING,
     ) -> None:
         super().__init__()
         self.config = config
+        self.input_size = input_size
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
         both = config.bidirectional and config.join == "concat"
         width = config.hidden_size * (2 if both else 1)
-        self.embedding: nn.Embedding | nn.Linear
         with undrawn():
-            if features:
-                self.embedding = nn.Linear(input_size, config.embedding_dim)
-            else:
-                self.embedding = nn.Embedding(input_size, config.embedding_dim, padding_idx=PAD)
-            self.encoder = make_encoder(config)
-            if config.pooling != "last":
-                self.pooling = StepPooling(config.pooling, width)
+            self.inputs = Inputs(config, input_size, features=features, fitted=fitted)
+            self.embedding = self.inputs.embedding
+            self.subwords = self.inputs.subwords
+            self.convolutions = self.inputs.convolutions
+            self.encoder = make_encoder(config, self.inputs.width)
+            self.pooling = make_pooling(config.pooling, width)
             if config.initial_state == "learned":
                 self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
-            self.head = nn.Linear(width, num_classes)
+            self.head = nn.Linear(width * len(pooling_names(config.pooling)), num_classes)
+            self.ngrams = None
+            if fitted.ngrams is not None:
+                self.ngrams = NgramClassifier(fitted.ngrams, num_classes)
 
     @property
     def engine(self) -> Engine:
@@ -97,17 +119,22 @@ class SequenceClassifier(nn.Module):
             embedding_std=self.config.embedding_std,
             generator=generator,
         )
+        if self.subwords is not None:
+            self.subwords.initialize(self.config.embedding_std, generator)
+        if self.convolutions is not None:
+            self.convolutions.initialize(generator)
+        if self.ngrams is not None:
+            self.ngrams.initialize()
 
     def project_vocabulary(self) -> ProjectedTable | None:
         """Project every token once, for many batches without gradients.
 
         Returns:
-            What `forward` takes while the weights stay as they are; None for feature vectors, and
-            where the engine has no use for it.
+            What `forward` takes while the weights stay as they are; None for feature vectors, with
+            subwords or convolutions, and where the engine has no use for it.
         """
-        if isinstance(self.embedding, nn.Linear):
-            return None
-        return self.engine.project(self.embedding.weight, self.encoder)
+        table = self.inputs.table()
+        return None if table is None else self.engine.project(table, self.encoder)
 
     def forward(
         self,
@@ -117,6 +144,7 @@ class SequenceClassifier(nn.Module):
         vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
         noise: Noise | None = None,
+        spellings: Spellings | None = None,
     ) -> Tensor:
         """Classify sequences.
 
@@ -128,6 +156,8 @@ class SequenceClassifier(nn.Module):
             bptt: steps that gradients reach back at most; None: all.
             noise: of the update, its examples row by row of the inputs, for dropout and random
                 initial states; None: neither (evaluation).
+            spellings: of the words that the vocabulary lacks, for model.subwords; None: they are
+                <unk> and nothing more.
 
         Shape:
             inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
@@ -137,7 +167,9 @@ class SequenceClassifier(nn.Module):
             ValueError: lengths don't fit padded inputs, or are missing; or noise is missing in
                 training.
         """
-        return self.carry(inputs, lengths, vocabulary=vocabulary, bptt=bptt, noise=noise)[0]
+        return self.carry(
+            inputs, lengths, vocabulary=vocabulary, bptt=bptt, noise=noise, spellings=spellings
+        )[0]
 
     def carry(
         self,
@@ -148,6 +180,7 @@ class SequenceClassifier(nn.Module):
         vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
         noise: Noise | None = None,
+        spellings: Spellings | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Classify sequences from given states on, and return those they end in.
 
@@ -158,6 +191,7 @@ class SequenceClassifier(nn.Module):
             vocabulary: as for `forward`.
             bptt: as for `forward`.
             noise: as for `forward`.
+            spellings: as for `forward`.
 
         Shape:
             start: (P, L * D, B, hidden), where P counts the parts of a state (h, or h and c),
@@ -166,46 +200,103 @@ class SequenceClassifier(nn.Module):
         Raises:
             ValueError: as for `forward`.
         """
+        parts, state = self.carry_parts(
+            inputs,
+            lengths,
+            start,
+            vocabulary=vocabulary,
+            bptt=bptt,
+            noise=noise,
+            spellings=spellings,
+        )
+        return joint(parts), state
+
+    def carry_parts(
+        self,
+        inputs: PackedSequence | Tensor,
+        lengths: Tensor | None = None,
+        start: Tensor | None = None,
+        *,
+        vocabulary: ProjectedTable | None = None,
+        bptt: int | None = None,
+        noise: Noise | None = None,
+        spellings: Spellings | None = None,
+    ) -> tuple[list[Tensor], Tensor]:
+        """Do the same, but return the logits of each part: recurrent, and on n-grams if any.
+
+        Arguments are those of `carry`; `joint` makes one answer of the parts.
+        """
         self.check_noise(noise)
         if isinstance(inputs, PackedSequence):
-            return self._classify(inputs, start, vocabulary, bptt, noise)
+            return self._classify(inputs, start, vocabulary, bptt, noise, spellings)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
+        if spellings is not None:
+            numbers = sort_and_pack(spellings.numbers, lengths)[0].data
+            spellings = Spellings(numbers, spellings.grams)
         start = None if start is None else start[:, :, sorted_indices]
         noise = None if noise is None else noise.rows(sorted_indices)
-        logits, state = self._classify(packed, start, vocabulary, bptt, noise)
-        return logits[unsorted_indices], state[:, :, unsorted_indices]
+        parts, state = self._classify(packed, start, vocabulary, bptt, noise, spellings)
+        return [part[unsorted_indices] for part in parts], state[:, :, unsorted_indices]
 
     def zero_state(self, rows: int) -> Tensor:
         """Return the state of zeros, (P, L * D, B, hidden)."""
         parts, layers, hidden = state_shape(self.config)
         return self.head.weight.new_zeros(parts, layers, rows, hidden)
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether states depend on steps still to come: then each prefix has to be run anew."""
+        return self.why_it_looks_ahead is not None
+
+    @property
+    def why_it_looks_ahead(self) -> str | None:
+        """Which part makes states depend on steps still to come; None: none does."""
+        if self.config.bidirectional:
+            return "bidirectional"
+        if self.convolutions is not None:
+            return "convolutions"
+        return "standardize" if self.inputs.series is not None else None
+
     def step_logits(
-        self, packed: PackedSequence, start: Tensor | None = None
+        self,
+        packed: PackedSequence,
+        start: Tensor | None = None,
+        spellings: Spellings | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Classify after every step: row n holds the answer had its sequence ended with step n.
 
         Args:
-            packed: as for `forward`; the model reads in one direction.
+            packed: as for `forward`; the model doesn't look ahead.
             start: as for `carry`, row by packed row.
+            spellings: as for `forward`.
 
         Shape:
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed, and the
             states that the sequences end in, shaped as start.
 
         Raises:
-            ValueError: the model is bidirectional: its states depend on steps still to come.
+            ValueError: the model looks ahead: its states depend on steps still to come.
         """
-        if self.config.bidirectional:
-            raise ValueError("bidirectional states know all steps; run each prefix on its own")
+        if self.looks_ahead:
+            raise ValueError(
+                f"these states know steps still to come ({self.why_it_looks_ahead}); "
+                "run each prefix on its own"
+            )
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
-        states, last = self._encode(packed, start, vocabulary=None, need_outputs=True, noise=None)
+        read = self.inputs.numbered(packed, spellings)
+        states, last = self._encode(
+            read, start, vocabulary=None, need_outputs=True, noise=None, grams=_grams(spellings)
+        )
         assert states is not None
-        if self.config.pooling != "last":
-            states = self.pooling.running(states, packed.batch_sizes)
-        return self.head(states), last
+        seen = [states] if "last" in pooling_names(self.config.pooling) else []
+        if self.pooling is not None:
+            seen.append(self.pooling.running(states, packed.batch_sizes))
+        parts = [self.head(torch.cat(seen, dim=1))]
+        if self.ngrams is not None:
+            parts.append(self.ngrams.step_logits(packed))
+        return joint(parts), last
 
     def _classify(
         self,
@@ -214,33 +305,52 @@ class SequenceClassifier(nn.Module):
         vocabulary: ProjectedTable | None,
         bptt: int | None,
         noise: Noise | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return logits (B, C) and last states, row by packed row."""
-        how = self.config.pooling
-        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
-        need_outputs = how != "last"
-        run = partial(self._encode, vocabulary=vocabulary, need_outputs=need_outputs, noise=noise)
+        spellings: Spellings | None,
+    ) -> tuple[list[Tensor], Tensor]:
+        """Return the parts' logits (B, C) and last states, row by packed row."""
+        grams = _grams(spellings)
+        wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed))]
+        own = None if noise is None else PackedNoise.of(noise, packed.batch_sizes)
+        packed = self.inputs.numbered(packed, spellings)
+        packed = self.inputs.read_whole(packed, grams, self.engine, own)
+        rows = int(packed.batch_sizes[0])
+        run = partial(
+            self._encode,
+            vocabulary=vocabulary,
+            need_outputs=self.pooling is not None,
+            noise=noise,
+            grams=grams,
+        )
         start = self.start(rows, noise) if start is None else start
+        seen, state = self._pooled(run, packed, start, bptt)
+        if noise is not None:
+            seen = noise.drop(seen, self.config.dropout, Site.HEAD, noise.examples)
+        return [self.head(seen), *wide], state
+
+    def _pooled(
+        self, run: Run, packed: PackedSequence, start: Tensor | None, bptt: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return what the head sees, (B, P * H) for P poolings, and last states."""
+        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
+        pooled: Tensor | None = None
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
             start = self.zero_state(rows) if start is None else start
             if self.config.bidirectional:
-                pool = None if how == "last" else self.pooling
-                pooled, state = both_directions(run, pool, packed, start, steps)
-            elif how == "last":
+                pooled, state = both_directions(run, self.pooling, packed, start, steps)
+            elif self.pooling is None:
                 state = last_states(run, packed, start, steps)
             else:
                 pooled, state = pooled_states(run, self.pooling, packed, start, steps)
         else:
-            outputs, state = run(packed, start)
-            if outputs is not None:
+            outputs, state = run(packed, start, None)
+            if outputs is not None and self.pooling is not None:
                 pooled = self.pooling(outputs, packed.batch_sizes)
-        if how == "last":
-            pooled = self.join(last_valid_state(state[0], bidirectional=self.config.bidirectional))
-        assert pooled is not None, "all ways above pool"
-        if noise is not None:
-            pooled = noise.drop(pooled, self.config.dropout, Site.HEAD, noise.examples)
-        return self.head(pooled), state
+        seen = [] if pooled is None else [pooled]
+        if "last" in pooling_names(self.config.pooling):
+            last = last_valid_state(state[0], bidirectional=self.config.bidirectional)
+            seen.insert(0, self.join(last))
+        return torch.cat(seen, dim=1) if len(seen) > 1 else seen[0], state
 
     def _encode(
         self,
@@ -251,17 +361,11 @@ class SequenceClassifier(nn.Module):
         vocabulary: ProjectedTable | None,
         need_outputs: bool,
         noise: Noise | None,
+        grams: Grams | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Embed and encode packed steps: states of all steps, directions joined; last states."""
         own = None if noise is None else PackedNoise.of(noise, packed.batch_sizes, begin)
-        inputs = embed(
-            self.embedding,
-            packed,
-            engine=self.engine,
-            rate=self.config.embedding_dropout,
-            noise=own,
-            vocabulary=vocabulary,
-        )
+        inputs = self.inputs.read(packed, grams, self.engine, own, vocabulary)
         outputs, state = self.engine.run(
             self.encoder,
             inputs,
@@ -314,3 +418,7 @@ class SequenceClassifier(nn.Module):
     def join(self, states: Tensor) -> Tensor:
         """Join the directions' states, (…, D * hidden), as model.join has it."""
         return join_directions(states, self.config.join) if self.config.bidirectional else states
+
+
+def _grams(spellings: Spellings | None) -> Grams | None:
+    return None if spellings is None else spellings.grams

@@ -59,7 +59,7 @@ class PretrainingModel(nn.Module):
         self.classifier = classifier
         self.dropout = dropout
         with undrawn():
-            self.softmax = token_softmax(width, len(classifier.embedding.weight))
+            self.softmax = token_softmax(width, classifier.input_size)
 
     def initialize(self, seed: int) -> None:
         """Draw the initial weights of what isn't the classifier's, on the CPU."""

@@ -8,16 +8,23 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.spellings import Grams
 from seqtrain.model.cells import CELLS
 from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable
 from seqtrain.model.randomness import PackedNoise, Site
+from seqtrain.model.subwords import Subwords
 
 
-def make_encoder(config: ModelConfig) -> nn.RNNBase:
-    """Return torch's recurrent module of this shape; it holds the weights for every engine."""
+def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
+    """Return torch's recurrent module of this shape; it holds the weights for every engine.
+
+    Args:
+        config: the config's model section.
+        width: of the vectors that it reads.
+    """
     return CELLS[config.rnn].module(
-        config.embedding_dim,
+        width,
         config.hidden_size,
         num_layers=config.num_layers,
         bidirectional=config.bidirectional,
@@ -34,6 +41,8 @@ def embed(
     rate: float = 0.0,
     noise: PackedNoise | None = None,
     vocabulary: ProjectedTable | None = None,
+    subwords: Subwords | None = None,
+    grams: Grams | None = None,
 ) -> PackedSequence | DistinctInputs:
     """Turn packed time steps into what an engine reads.
 
@@ -46,21 +55,29 @@ def embed(
             token is embedded, dropped and projected once.
         noise: says which units; None: nothing is dropped.
         vocabulary: the embedding as this engine has projected it; then nothing is embedded.
+        subwords: what is added to the vectors of words.
+        grams: n-grams of the words with ids beyond the vocabulary's.
 
     Shape:
         packed.data: (N,) or (N, F). Returns: N vectors of size E.
     """
     if vocabulary is not None:
         return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
-    distinct = engine.reads_distinct or (noise is not None and rate > 0)
+    dropped = noise is not None and rate > 0
+    distinct = engine.reads_distinct or dropped or subwords is not None
     if not (isinstance(embedding, nn.Embedding) and distinct):
         vectors = embedding(packed.data)
         if noise is not None:
             vectors = noise.drop(vectors, rate, Site.EMBEDDING)
         return PackedSequence(vectors, packed.batch_sizes)
-    ids, index = distinct_ids(packed.data, embedding.num_embeddings)
+    known = embedding.num_embeddings
+    unknown = 0 if grams is None else len(grams.offsets) - 1
+    ids, index = distinct_ids(packed.data, known + unknown)
+    rows = ids if subwords is None else subwords.rows(ids)
     # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
-    table = functional.embedding(ids, embedding.weight, sparse=embedding.sparse)
+    table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
+    if subwords is not None:
+        table = table + subwords(ids, grams)
     if noise is not None:
         table = noise.noise.drop(table, rate, Site.EMBEDDING, ids)
     return DistinctInputs(table, index, packed.batch_sizes)

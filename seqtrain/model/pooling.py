@@ -9,13 +9,18 @@ B batch, T longest length, N steps of all sequences, H width of a state (both di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from seqtrain.data.lengths import check_lengths
 from seqtrain.model.packing import rows_and_steps
+
+COLUMNS = {"max": 0, "mean": 1, "attention": 2}
+"""Columns that pooling keeps beside the vector while it adds up steps."""
 
 
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
@@ -128,9 +133,8 @@ class StepPooling(nn.Module):
             Returns: (B, S), with the device of `like` and at least float32. For the mean a sum and
             a count; for attention a weighted sum, the sum of weights, and the largest score.
         """
-        columns = {"max": 0, "mean": 1, "attention": 2}[self.how]
         dtype = torch.promote_types(like.dtype, torch.float32)
-        pool = like.new_zeros(rows, self.width + columns, dtype=dtype)
+        pool = like.new_zeros(rows, self.width + COLUMNS[self.how], dtype=dtype)
         if self.how == "max":
             pool.fill_(-torch.inf)
         elif self.how == "attention":
@@ -206,6 +210,68 @@ class StepPooling(nn.Module):
     def _scores(self, states: Tensor) -> Tensor:
         scores: Tensor = self.score(torch.tanh(self.project(states)))
         return scores
+
+
+class JoinedPooling(nn.ModuleDict):
+    """Several poolings of the same states, their vectors side by side.
+
+    It does what `StepPooling` does, with the columns of each after those of the one before.
+
+    Args:
+        hows: mean, max or attention, each once.
+        width: H.
+    """
+
+    def __init__(self, hows: Sequence[str], width: int) -> None:
+        super().__init__({how: StepPooling(how, width) for how in hows})
+
+    def forward(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Pool the states of all steps, (N, H) -> (B, P * H) for P poolings."""
+        return torch.cat([pooling(states, batch_sizes) for pooling in self.parts], dim=1)
+
+    @property
+    def parts(self) -> list[StepPooling]:
+        """The poolings, in their order."""
+        return [part for part in self.values() if isinstance(part, StepPooling)]
+
+    def begin(self, rows: int, *, like: Tensor) -> Tensor:
+        """Return what `add` adds to: the pools of no steps."""
+        return torch.cat([part.begin(rows, like=like) for part in self.parts], dim=1)
+
+    def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Return the pools with these steps added."""
+        pools = zip(self.parts, self._split(pool), strict=True)
+        return torch.cat([part.add(own, states, batch_sizes) for part, own in pools], dim=1)
+
+    def finish(self, pool: Tensor) -> Tensor:
+        """Return the pooled vectors, (B, P * H)."""
+        pools = zip(self.parts, self._split(pool), strict=True)
+        return torch.cat([part.finish(own) for part, own in pools], dim=1)
+
+    def running(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Pool after every step, (N, P * H)."""
+        return torch.cat([part.running(states, batch_sizes) for part in self.parts], dim=1)
+
+    def _split(self, pool: Tensor) -> list[Tensor]:
+        widths = [part.width + COLUMNS[part.how] for part in self.parts]
+        return list(pool.split_with_sizes(widths, dim=1))
+
+
+Pooling: TypeAlias = StepPooling | JoinedPooling
+
+
+def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names in model.pooling, in the order in which their vectors stand: last first."""
+    names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
+    return tuple(sorted(names, key=lambda name: name != "last"))
+
+
+def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
+    """Return what pools the states of all steps, as model.pooling has it; None: nothing does."""
+    names = [name for name in pooling_names(pooling) if name != "last"]
+    if not names:
+        return None
+    return StepPooling(pooling, width) if isinstance(pooling, str) else JoinedPooling(names, width)
 
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:

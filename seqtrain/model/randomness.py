@@ -67,9 +67,11 @@ def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
     Shape:
         seeds, indices: of shapes that broadcast to one. Returns: that shape, int64.
     """
+    step = _signed(GOLDEN)
     if isinstance(seeds, int):
-        seeds = torch.tensor(_signed(seeds), dtype=torch.int64, device=indices.device)
-    values: Tensor = seeds + (indices + 1) * _signed(GOLDEN)
+        values = indices * step + _signed((seeds + GOLDEN) % 2**64)
+    else:
+        values = indices * step + (seeds + step)
     for part in torch.split(values.view(-1), BLOCK):
         shifted = torch.empty_like(part)
         for shift, factor in ROUNDS:

@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
 from seqtrain.model.packing import lengths_of, rows_and_steps
-from seqtrain.model.pooling import StepPooling
+from seqtrain.model.pooling import Pooling
 
 Run = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
 """Packed time steps, a start (P, L, B, H) or None (zeros), the place of each row's first time step
@@ -89,7 +89,7 @@ def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> 
 
 
 def pooled_states(
-    run: Run, pooling: StepPooling, packed: PackedSequence, start: Tensor, steps: int
+    run: Run, pooling: Pooling, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor, Tensor]:
     """Pool the states of all steps; gradients reach each, but not beyond its segment.
 
@@ -107,15 +107,20 @@ def pooled_states(
         add = partial(_add, run, pooling, segment)
         if learning:
             pooled, after = checkpoint(
-                add, pooled, state, use_reentrant=True, preserve_rng_state=False
+                add,
+                pooled,
+                state,
+                segment.packed.data,
+                use_reentrant=True,
+                preserve_rng_state=False,
             )
         else:
-            pooled, after = add(pooled, state)
+            pooled, after = add(pooled, state, segment.packed.data)
     return pooling.finish(pooled), after
 
 
 def both_directions(
-    run: Run, pooling: StepPooling | None, packed: PackedSequence, start: Tensor, steps: int
+    run: Run, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor | None, Tensor]:
     """Do the same with one bidirectional layer, without gradients; every segment is run twice.
 
@@ -157,11 +162,13 @@ def both_directions(
 
 
 def _add(
-    run: Run, pooling: StepPooling, segment: Segment, pooled: Tensor, state: Tensor
+    run: Run, pooling: Pooling, segment: Segment, pooled: Tensor, state: Tensor, data: Tensor
 ) -> tuple[Tensor, Tensor]:
-    outputs, after = run(segment.packed, state, segment.begin)
+    """Pool a segment; its data come as an argument, so that gradients reach what made them."""
+    sizes = segment.packed.batch_sizes
+    outputs, after = run(PackedSequence(data, sizes), state, segment.begin)
     assert outputs is not None, "pooling asks for the states of all steps"
-    return pooling.add(pooled, outputs, segment.packed.batch_sizes), after
+    return pooling.add(pooled, outputs, sizes), after
 
 
 def _begin(segment: Segment, start: Tensor, before: Tensor) -> Tensor:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
 import safetensors.torch
 import torch
 from pydantic import ValidationError
@@ -13,7 +16,9 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.problems import show
+from seqtrain.config.rules import part_faults
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder, read_folder
@@ -21,10 +26,14 @@ from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.inputs import fitted
 from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
+NGRAMS = "ngrams.safetensors"
+NGRAM_BYTES = 12
+"""Of an n-gram's key and idf."""
 LARGEST_HEADER = 2**20
 """Most bytes of a safetensors file beside its tensors."""
 
@@ -49,6 +58,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceCl
         input_size=preprocessing.input_size,
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
+        fitted=fitted(preprocessing),
     )
 
 
@@ -67,6 +77,11 @@ def model_files(model: Model) -> dict[str, bytes]:
     vocabulary = model.preprocessing.vocabulary
     if vocabulary is not None:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
+    ngrams = model.preprocessing.ngrams
+    if ngrams is not None:
+        arrays: dict[str, npt.NDArray[Any]] = {"keys": ngrams.keys, "idf": ngrams.idf}
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        files[NGRAMS] = safetensors.numpy.save(copies)
     return files
 
 
@@ -92,8 +107,9 @@ def read_model(saved: VerifiedFolder) -> Model:
         tokens = None
         if values["reading"]["kind"] != "features":
             tokens = saved.read_json(VOCABULARY)["tokens"]
-        preprocessing = Preprocessing.from_json(values, tokens)
+        preprocessing = Preprocessing.from_json(values, tokens, _read_ngrams(saved, values))
         check_preprocessing(preprocessing)
+        _check_parts(config, preprocessing)
         with shapes_alone():
             network = new_network(config, preprocessing)
     except (LookupError, TypeError, ValueError) as error:
@@ -104,6 +120,35 @@ def read_model(saved: VerifiedFolder) -> Model:
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing)
+
+
+def _read_ngrams(saved: VerifiedFolder, values: dict[str, Any]) -> NgramVocabulary | None:
+    """Return the n-grams that a description tells of.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or too large.
+        ValueError, LookupError, TypeError: they can't be.
+    """
+    told = values.get("ngrams")
+    if told is None:
+        return None
+    shortest, longest = told["shortest"], told["longest"]
+    ModelConfig.model_validate({"ngrams": [shortest, longest], "max_ngrams": told["number"]})
+    found = read_tensors(saved, NGRAMS, told["number"] * NGRAM_BYTES)
+    if found.keys() != {"keys", "idf"} or len(found["keys"]) != told["number"]:
+        raise ValueError(f"{NGRAMS}: expected keys and idf of {told['number']} n-grams")
+    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy())
+
+
+def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
+    """Architecture and preprocessing must ask for the same parts, which can be."""
+    for key, problem in part_faults(config.model_dump()):
+        raise ValueError(f"{key}: {problem}")
+    ngrams = preprocessing.ngrams
+    sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
+    subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
+    if sizes != config.ngrams or subwords != config.subwords:
+        raise ValueError("n-grams or subwords of the architecture aren't the preprocessing's")
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:

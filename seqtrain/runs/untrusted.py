@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from seqtrain.config.schema import DataConfig
+from seqtrain.config.schema import DataConfig, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.tokenizers import read_merges
 from seqtrain.data.vocabulary import SPECIAL
@@ -22,6 +22,7 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
         "tokenizer": preprocessing.tokenizer,
         "lowercase": preprocessing.lowercase,
         "missing": preprocessing.missing,
+        "standardize": preprocessing.standardize,
         **asdict(preprocessing.reading),
         **asdict(preprocessing.lengths),
     }
@@ -29,9 +30,14 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
         raise ValueError("reading.by_name: expected true or false")
     DataConfig.model_validate({"train": "-", **rules})
     _check_names("labels", preprocessing.labels, least=2)
+    _check_sizes(preprocessing.subwords)
     if preprocessing.kind == "features":
+        if preprocessing.subwords or preprocessing.ngrams:
+            raise ValueError("subwords, ngrams: expected none, for the kind is features")
         _check_scales(preprocessing.mean, preprocessing.std)
         return
+    if preprocessing.standardize != "train":
+        raise ValueError("standardize: expected train, for the kind isn't features")
     if preprocessing.mean or preprocessing.std:
         raise ValueError("mean, std: expected none, for the kind isn't features")
     tokens = preprocessing.vocabulary.tokens if preprocessing.vocabulary else ()
@@ -40,6 +46,14 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
         raise ValueError(f"tokens: expected {' and '.join(SPECIAL)} first")
     if preprocessing.kind == "text":
         _check_tokenizer(preprocessing)
+
+
+def _check_sizes(subwords: tuple[int, int] | None) -> None:
+    """Characters of subwords, at least and at most."""
+    sizes = None if subwords is None else list(subwords)
+    shortest, longest = ModelConfig.model_validate({"subwords": sizes}).subwords or (1, 1)
+    if shortest > longest:
+        raise ValueError(f"subwords: found {sizes}")
 
 
 def _check_names(what: str, names: Sequence[object], *, least: int) -> None:

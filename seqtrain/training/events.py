@@ -50,6 +50,7 @@ class EpochEvent:
         time_steps: learned from, padding left out.
         padding_fraction: share of padding in the padded form of the batches, in [0, 1).
         is_best: whether the monitored value is the best so far; never in pretraining.
+        refit: whether it belongs to the training anew on train and validation together.
     """
 
     pretraining: bool
@@ -64,6 +65,7 @@ class EpochEvent:
     time_steps: int
     padding_fraction: float
     is_best: bool
+    refit: bool = False
 
 
 def perplexity(loss: float) -> float:

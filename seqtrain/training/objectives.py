@@ -7,7 +7,6 @@ about training is the trainer's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config, TrainingConfig
+from seqtrain.data.augmentation import augmented
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
@@ -24,6 +24,7 @@ from seqtrain.inference.logits import EVALUATION_BATCHING, carried_groups, class
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.ngrams import joint
 from seqtrain.model.randomness import Noise
 from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.state import check_tensor
@@ -51,10 +52,10 @@ class Objective(Protocol):
         device: where to compute.
         store: the sequences to learn from.
         groups: group of each of them, where states are carried on in groups; else None.
-        collate: puts a batch together.
         config: the whole config; seed and batching are the trainer's.
         settings: how to train.
         pretraining: whether it comes before training.
+        refit: whether it comes after training, as `Refit` does.
         key: the config's section where its learning rate stands.
         lower: keys to lower where memory runs out.
     """
@@ -63,12 +64,15 @@ class Objective(Protocol):
     device: torch.device
     store: SequenceStore
     groups: Ints | None
-    collate: Callable[[SequenceStore], Batch]
     config: Config
     settings: TrainingConfig
     pretraining: bool
+    refit: bool
     key: str
     lower: str
+
+    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
+        """Put the sequences of a batch together; it has this number in its epoch, both from 0."""
 
     def losses(self, batch: Batch, noise: Noise) -> Losses:
         """Return the losses of a batch, with the random numbers of the update."""
@@ -116,6 +120,7 @@ class Classification:
     """
 
     pretraining = False
+    refit = False
     key = "training"
 
     def __init__(
@@ -137,18 +142,35 @@ class Classification:
         self.device = device
         self.groups = carried_groups(model, train)
         self.carried = CarriedStates()
-        self.collate: Callable[[SequenceStore], Batch] = partial(collate, sort=config.batching.sort)
         size = "batch_size" if config.batching.max_tokens is None else "max_tokens"
         self.lower = f"batching.{size}, data.max_length or model.hidden_size"
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
 
+    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
+        """Put the sequences of a batch together, changed as training.augment has it."""
+        amounts, config = self.settings.augment, self.config
+        if amounts is not None:
+            width = rows.values.shape[1]
+            rows = augmented(
+                rows,
+                shift=amounts.get("shift", 0.0),
+                slice=amounts.get("slice", 0.0),
+                channels=width // 2 if config.data.missing == "mask" else width,
+                seed=config.seed,
+                epoch=epoch,
+                batch=number,
+            )
+        return collate(rows, config.batching.sort)
+
     def losses(self, batch: Batch, noise: Noise) -> Losses:
-        """Return the cross-entropy of each example, row by row of the batch."""
+        """Return the cross-entropy of each example, row by row of the batch; of all parts' sum."""
         carried = None if self.groups is None else self.carried
-        logits = classify(self.classifier, batch, carried, bptt=self.settings.bptt, noise=noise)
-        each = example_losses(logits, batch.labels, self.class_weights, self.settings)
-        return Losses(each, (logits.argmax(1) == batch.labels).sum())
+        parts = classify(self.classifier, batch, carried, bptt=self.settings.bptt, noise=noise)
+        each = torch.stack(
+            [example_losses(p, batch.labels, self.class_weights, self.settings) for p in parts]
+        )
+        return Losses(each.sum(0), (joint(parts).argmax(1) == batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Score the validation split."""
@@ -188,6 +210,35 @@ class Classification:
             raise ValueError("carried.groups: not those of the epoch so far")
 
 
+class Refit(Classification):
+    """A new classifier learns from train and validation together, which nothing monitors.
+
+    Args:
+        model: on the device, with its initial weights.
+        train: train and validation.
+        names: label of each class index.
+        config: the whole config.
+        device: where to compute.
+    """
+
+    refit = True
+
+    def __init__(
+        self,
+        model: SequenceClassifier,
+        train: SequenceStore,
+        names: Sequence[str],
+        config: Config,
+        device: torch.device,
+    ) -> None:
+        super().__init__(model, train, None, names, config, device)
+        self.settings = config.training.model_copy(update={"patience": None})
+
+    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
+        """Return nothing: how many epochs it takes is known."""
+        return None
+
+
 class TokenPrediction:
     """A language model or an autoencoder learns sequences without labels, and so the encoder.
 
@@ -201,6 +252,7 @@ class TokenPrediction:
     """
 
     pretraining = True
+    refit = False
     key = "pretraining"
     lower = "pretraining.max_length, batching.batch_size or model.hidden_size"
 
@@ -223,7 +275,10 @@ class TokenPrediction:
         )
         self.device = device
         self.groups: Ints | None = None
-        self.collate: Callable[[SequenceStore], Batch] = collate
+
+    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
+        """Put the sequences of a batch together."""
+        return collate(rows)
 
     def losses(self, batch: Batch, noise: Noise) -> Losses:
         """Return the loss of each prediction; none of them counts as an answer."""

@@ -1,8 +1,9 @@
-"""The optimizer: torch's, but that an embedding learns by the vectors that a batch touches.
+"""The optimizer: torch's, but that a table learns by the rows that a batch touches.
 
 A vocabulary has far more vectors than a batch has distinct tokens, and a dense update of all can
-cost more than the model. Nobody else knows that vectors lie idle: ids that are about to be read are
-announced (`prepare`), and `settle` makes up for all idle updates.
+cost more than the model. Nobody else knows that an embedding's vectors lie idle: ids that are about
+to be read are announced (`prepare`), and `settle` makes up for all idle updates. The weights of
+n-grams and subwords stay where they are while they lie idle, as with torch.optim.SparseAdam.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.encoder import distinct_ids
 from seqtrain.model.engines import native
+from seqtrain.model.ngrams import NgramClassifier
+from seqtrain.model.subwords import Subwords
 from seqtrain.training import embedding_rows
 from seqtrain.training.embedding_rows import new_state, rows_of
 from seqtrain.training.state import check_tensor
 
 SGD_MOMENTUM = 0.9
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
+NEVER_DECAYING = ("initial_state", "ngrams.weight")
 UNSETTLED = "unsettled.weight"
 """Name of the embedding's weight as it stood, beside a saved model whose weights are settled."""
 
@@ -32,10 +36,11 @@ UNSETTLED = "unsettled.weight"
 class Optimizer:
     """Computes gradients, clips them, and updates the weights of a model.
 
-    Weight decay falls on matrices alone: it spares biases and the learned initial state.
+    Weight decay falls on matrices alone: it spares biases, the learned initial state, and the
+    weights of n-grams.
 
     Args:
-        model: on its device; its embedding is told whether its gradients are to be sparse.
+        model: on its device; its tables are told whether their gradients are to be sparse.
         config: the config's training section.
     """
 
@@ -45,10 +50,18 @@ class Optimizer:
         self._model = model
         self._max_grad_norm = config.max_grad_norm
         self._embedding: nn.Embedding | None = None
+        self._by_rows: list[Tensor] = []
+        on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
+        sparse = config.sparse_embedding and not on_mps
         if isinstance(model.embedding, nn.Embedding):
-            on_mps = model.embedding.weight.device.type == "mps"  # it has no sparse tensors
-            model.embedding.sparse = config.sparse_embedding and not on_mps
-            self._embedding = model.embedding if model.embedding.sparse else None
+            model.embedding.sparse = sparse
+            self._embedding = model.embedding if sparse else None
+        for part in model.modules():
+            if isinstance(part, Subwords | NgramClassifier):
+                part.sparse = sparse
+                self._by_rows += [part.weight] if sparse else []
+        if self._embedding is not None:
+            self._by_rows.append(self._embedding.weight)
         self._torch = _torch_optimizer(model, config)
         self._unsettled: Tensor | None = None
 
@@ -74,16 +87,17 @@ class Optimizer:
         return clip_gradients(self._model.parameters(), self._max_grad_norm)
 
     def step(self, *, lr: float) -> None:
-        """Update the weights by their gradients: of an embedding the touched vectors alone.
+        """Update the weights by their gradients: of a table the touched rows alone.
 
         Args:
             lr: learning rate of this update.
         """
         for group in self._torch.param_groups:
             group["lr"] = lr
-        if self._embedding is not None and self._embedding.weight.grad is not None:
-            self._update_rows(self._embedding.weight, self._embedding.weight.grad, lr)
-            self._embedding.weight.grad = None
+        for weight in self._by_rows:
+            if weight.grad is not None:
+                self._update_rows(weight, weight.grad, lr)
+                weight.grad = None
         self._torch.step()
 
     def settle(self, *, lr: float) -> None:
@@ -175,21 +189,21 @@ class Optimizer:
         return state
 
     def _update_rows(self, weight: Tensor, gradient: Tensor, lr: float) -> None:
-        """Apply the optimizer's rule to the rows of the embedding that have a gradient."""
+        """Apply the optimizer's rule to the rows of a table that have a gradient."""
         rows, values = gradient.indices()[0], gradient.values()
-        group, state = self._torch.param_groups[0], self._state
+        group, state = self._group(weight), self._torch.state[weight]
         if not state:
             state |= new_state(weight, ("momentum_buffer",) if self._is_sgd else ADAM_MOMENTS)
         state["step"] += 1
         if group["weight_decay"] and not isinstance(self._torch, torch.optim.AdamW):
             values = values.add(weight.detach()[rows], alpha=group["weight_decay"])
         update, _ = self._rules(weight)
-        update(weight, state, rows, values, **self._settings(lr))
+        update(weight, state, rows, values, **self._settings(weight, lr))
 
     def _make_up(self, weight: Tensor, state: dict[str, Tensor], rows: Tensor, lr: float) -> None:
         """Make up for the idle updates of some rows."""
         _, make_up = self._rules(weight)
-        make_up(weight, state, rows, **self._settings(lr))
+        make_up(weight, state, rows, **self._settings(self._embedding_weight, lr))
 
     def _rules(self, weight: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
         """Return what updates touched rows, and what makes up for the idle updates of rows."""
@@ -203,9 +217,19 @@ class Optimizer:
     def _is_sgd(self) -> bool:
         return isinstance(self._torch, torch.optim.SGD)
 
-    def _settings(self, lr: float) -> dict[str, Any]:
-        """Return what the embedding's rule needs beside its state; decay where it is decoupled."""
-        group = self._torch.param_groups[0]
+    @property
+    def _embedding_weight(self) -> Tensor:
+        assert self._embedding is not None, "its rows lie idle"
+        return self._embedding.weight
+
+    def _group(self, weight: Tensor) -> dict[str, Any]:
+        """Return the parameter group that holds a weight."""
+        groups = self._torch.param_groups
+        return next(g for g in groups if any(p is weight for p in g["params"]))
+
+    def _settings(self, weight: Tensor, lr: float) -> dict[str, Any]:
+        """Return what a table's rule needs beside its state; decay where it is decoupled."""
+        group = self._group(weight)
         if self._is_sgd:
             return {"lr": lr, "momentum": group["momentum"]}
         decay = group["weight_decay"] if isinstance(self._torch, torch.optim.AdamW) else 0.0
@@ -223,7 +247,7 @@ class Optimizer:
             )
         for index in sorted(states):
             parameter = parameters[index]
-            sparse = self._embedding is not None and parameter is self._embedding.weight
+            sparse = any(parameter is weight for weight in self._by_rows)
             names = by_rows if sparse else dense
             if states[index].keys() != names:
                 raise ValueError(f"optimizer.{index}: expected {', '.join(sorted(names))}")
@@ -246,7 +270,7 @@ def _torch_optimizer(
     """Return torch's optimizer of a config; the first group holds the matrices, which decay."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     decaying = {
-        name for name, p in named.items() if p.ndim > 1 and not name.endswith("initial_state")
+        name for name, p in named.items() if p.ndim > 1 and not name.endswith(NEVER_DECAYING)
     }
     groups = [
         {

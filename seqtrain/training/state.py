@@ -29,6 +29,8 @@ class Progress:
         updates: made so far.
         batches_done: batches of this epoch already learned from.
         pretraining: whether it stands before training; its examples are the predicted tokens.
+        refit: whether it is of the training anew after the best epoch was found; the best values
+            are those that were found before.
         loss_sum, correct, examples, time_steps: of this epoch so far.
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
@@ -38,6 +40,7 @@ class Progress:
     """
 
     pretraining: bool = False
+    refit: bool = False
     epoch: int = 0
     updates: int = 0
     batches_done: int = 0
@@ -93,11 +96,13 @@ def checked_progress(values: dict[str, Any]) -> Progress:
     wanted = asdict(Progress())
     if values.keys() != wanted.keys():
         raise ValueError(f"progress: expected {', '.join(wanted)}")
-    if type(values["pretraining"]) is not bool:
-        raise ValueError("progress.pretraining: expected true or false")
     for name, value in values.items():
+        if isinstance(wanted[name], bool):
+            if type(value) is not bool:
+                raise ValueError(f"progress.{name}: expected true or false")
+            continue
         whole = isinstance(wanted[name], int)
-        if name == "pretraining" or (name == "best_value" and value is None):
+        if name == "best_value" and value is None:
             continue
         most = MOST_COUNTED if whole else MOST_SUMMED
         least = -most if name in ("best_value", "loss_sum") else 0
@@ -113,7 +118,8 @@ def checked_progress(values: dict[str, Any]) -> Progress:
         and all(bool(value) == bool(progress.batches_done) for value in sums)
         and progress.correct <= progress.examples
         and (progress.pretraining or progress.examples <= progress.time_steps)
-        and progress.best_epoch <= progress.epoch
+        and (progress.refit or progress.best_epoch <= progress.epoch)
+        and not (progress.refit and (progress.pretraining or progress.epoch > progress.best_epoch))
         and (progress.best_value is None) == (progress.best_epoch == 0)
     ):
         raise ValueError("progress: the counters contradict each other")

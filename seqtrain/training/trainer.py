@@ -40,18 +40,21 @@ class Trainer:
 
     Args:
         objective: what is learned, from what, how and where.
+        epochs: to end after, with the learning rates that max_epochs has; None: max_epochs.
 
     Attributes:
         progress: where it stands; valid after every event.
         optimizer: with its moments.
+        last_epoch: after which it ends, from 1.
         total_updates: of all epochs, as the learning rate's schedule counts them.
     """
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, epochs: int | None = None) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
         self.total_updates = objective.settings.max_epochs * len(self.plan(0))
-        self.progress = Progress(pretraining=objective.pretraining)
+        self.last_epoch = objective.settings.max_epochs if epochs is None else epochs
+        self.progress = Progress(pretraining=objective.pretraining, refit=objective.refit)
 
     def events(
         self, before_scoring: Callable[[], None] = lambda: None
@@ -66,7 +69,7 @@ class Trainer:
             RunError: a loss or gradient isn't finite (nothing was updated), or memory ran out.
         """
         progress = self.progress
-        while progress.epoch < self.objective.settings.max_epochs and not self.out_of_patience:
+        while progress.epoch < self.last_epoch and not self.out_of_patience:
             plan = self.plan(progress.epoch)
             yield from self._learn(plan)
             yield self._finish_epoch(plan, before_scoring)
@@ -144,6 +147,10 @@ class Trainer:
             raise ValueError(
                 f"progress.pretraining: found {progress.pretraining}, expected {phase}"
             )
+        if progress.refit != self.objective.refit:
+            raise ValueError(
+                f"progress.refit: found {progress.refit}, expected {self.objective.refit}"
+            )
         self.optimizer.load(tensors, some=phase, begun=progress.updates > 0)
         done = self.plan(progress.epoch)[: progress.batches_done]
         self.objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *done]))
@@ -164,7 +171,7 @@ class Trainer:
             objective.store,
             plan[progress.batches_done :],
             objective.device,
-            collate=objective.collate,
+            collate=lambda rows: objective.collate(rows, progress.epoch, progress.batches_done),
             lower=objective.lower,
         ):
             progress.seconds += time.perf_counter() - began
@@ -197,6 +204,7 @@ class Trainer:
         value = objective.monitored(loss, accuracy, scores)
         event = EpochEvent(
             pretraining=objective.pretraining,
+            refit=objective.refit,
             epoch=progress.epoch + 1,
             update=progress.updates,
             loss=loss,
@@ -222,6 +230,8 @@ class Trainer:
 
     @property
     def _phase(self) -> str:
+        if self.objective.refit:
+            return "refit "
         return "pretraining " if self.objective.pretraining else ""
 
     def _not_finite(self, what: str, lines: Ints | None) -> RunError:

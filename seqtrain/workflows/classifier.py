@@ -22,7 +22,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.devices import select_device
-from seqtrain.inference.logits import predict_logits, score_store
+from seqtrain.inference.logits import predict_logits, score_parts, score_store
 from seqtrain.inference.metrics import Scores
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
@@ -146,6 +146,14 @@ class Classifier:
             RunError: memory ran out.
         """
         return score_store(self.network, store, self.labels, self.device, before_batch)
+
+    def score_parts(self, store: SequenceStore) -> dict[str, Scores]:
+        """Score each part of the model alone, by name; nothing where it has but one.
+
+        Raises:
+            RunError: memory ran out.
+        """
+        return score_parts(self.network, store, self.labels, self.device)
 
     def _predictions(
         self, logits: Tensor, unknown: list[float], ranks: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqtrain.data.cache import default_folder
@@ -33,6 +33,7 @@ class Evaluation:
         warnings: rows cut, left out, or with labels that the model doesn't know.
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
             `score_prefixes` returns it.
+        parts: scores of each part of the model alone, by name; empty where it has but one.
     """
 
     run: Path
@@ -40,6 +41,7 @@ class Evaluation:
     scores: Scores
     warnings: list[str]
     by_share: list[dict[str, float]] | None = None
+    parts: dict[str, Scores] = field(default_factory=dict)
 
 
 def evaluate(
@@ -67,8 +69,8 @@ def evaluate(
     loaded = load_labelled(run, split=split, data=data, device=device)
     classifier, store = loaded.classifier, loaded.store
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
-    scores = classifier.score(store)
-    return Evaluation(classifier.path, loaded.source, scores, loaded.warnings, by_share)
+    scores, parts = classifier.score(store), classifier.score_parts(store)
+    return Evaluation(classifier.path, loaded.source, scores, loaded.warnings, by_share, parts)
 
 
 @dataclass(frozen=True)
@@ -133,13 +135,16 @@ def read_split(
             f"--split: {path} has no {split} split; it has {', '.join(given)}; "
             "or give a labelled file with --data"
         )
+    refit = split == "validation" and config.training.refit
+    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
     held_out = isinstance(config.data.validation, float)
     if not (held_out and split in ("train", "validation")):
         store, warnings = _read(classifier, named)
-        return named, store, warnings
+        return named, store, learned + warnings
     _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
     prepared = prepare(config, cache_folder=default_folder())
-    return config.data.train, prepared.splits[split], prepared.reports[split].notices(split)
+    warnings = learned + prepared.reports[split].notices(split)
+    return config.data.train, prepared.splits[split], warnings
 
 
 def _check_unchanged(path: Path, files: list[str]) -> None:

@@ -83,6 +83,7 @@ class Run:
         best_value: its monitored value.
         stopped_early: whether patience ran out.
         test: scores of data.test at the best epoch, where one is given.
+        refit: whether the model was then trained anew on train and validation together.
     """
 
     path: Path
@@ -91,6 +92,7 @@ class Run:
     best_value: float
     stopped_early: bool
     test: Scores | None
+    refit: bool = False
 
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run

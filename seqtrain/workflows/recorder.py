@@ -126,6 +126,11 @@ class Recorder:
         state.pretrainer = None
         self.save_last()
 
+    def begin_refit(self) -> None:
+        """Begin to train anew on train and validation; a checkpoint from now on stands there."""
+        self.state.begin_refit()
+        self.save_last()
+
     def finish(self, scores: Scores | None) -> Run:
         """Write the scores of the test split, where there are any, and close the metrics."""
         trainer, config = self.state.trainer, self.state.config
@@ -141,6 +146,7 @@ class Recorder:
             "best_epoch": progress.best_epoch,
             "monitor": config.training.monitor,
             "best_value": best,
+            "refit": progress.refit,
             "peak_memory_bytes": peak_memory(self.state.device),
         }
         if scores:
@@ -152,6 +158,7 @@ class Recorder:
             best_epoch=progress.best_epoch,
             best_value=best,
             stopped_early=trainer.out_of_patience,
+            refit=progress.refit,
             test=scores,
         )
         self.listener(run)
@@ -205,7 +212,8 @@ class Recorder:
 
     def _where(self) -> str:
         progress = self.state.learner.progress
-        return f"{'pretraining ' if progress.pretraining else ''}step {progress.updates}"
+        phase = "pretraining " if progress.pretraining else "refit " if progress.refit else ""
+        return f"{phase}step {progress.updates}"
 
     def _how_to_go_on(self, number: int) -> str:
         return (
@@ -247,7 +255,7 @@ def epoch_line(event: EpochEvent) -> dict[str, Any]:
         names = ("loss", "accuracy", "macro_f1", "weighted_f1")
         validation = {name: getattr(event.validation, name) for name in names}
     return {
-        "event": "epoch",
+        "event": "refit" if event.refit else "epoch",
         "epoch": event.epoch,
         "step": event.update,
         "train": {"loss": event.loss, "accuracy": event.accuracy},

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
+from seqtrain.data.store import side_by_side
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.model_folder import Model, new_network
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.training.objectives import Classification, TokenPrediction
+from seqtrain.training.objectives import Classification, Refit, TokenPrediction
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment
 from seqtrain.workflows.resume_point import (
@@ -56,10 +58,24 @@ class RunState:
         """What learns now."""
         return self.pretrainer or self.trainer
 
+    def begin_refit(self) -> None:
+        """Begin anew on train and validation together, for as many epochs as were best."""
+        before = self.trainer.progress
+        network = new_network(self.config.model, self.data.preprocessing)
+        network.initialize(self.config.seed)
+        self.model = Model(network.to(self.device), self.data.preprocessing)
+        self.trainer = _refitter(self, before.best_epoch)
+        progress = self.trainer.progress
+        progress.best_epoch, progress.best_value = before.best_epoch, before.best_value
+
     @property
     def nothing_left(self) -> str | None:
         """Why nothing is left to train; None where something is."""
         settings, progress = self.config.training, self.trainer.progress
+        if settings.refit and (not progress.refit or progress.epoch < self.trainer.last_epoch):
+            return None
+        if progress.refit:
+            return f"the {progress.epoch} epochs of training.refit are done"
         if progress.epoch >= settings.max_epochs:
             return f"all {settings.max_epochs} epochs of training.max_epochs are done"
         if self.trainer.out_of_patience:
@@ -102,6 +118,8 @@ def resume(
     check_model_unchanged(checkpoint.model, config, data.preprocessing, point.folder)
     pretraining = checkpoint.pretraining and data.unlabelled is not None
     state = _state(config, data, device, checkpoint.model, pretraining=pretraining)
+    if config.training.refit and checkpoint.progress.get("refit") is True:
+        state.trainer = _refitter(state, int(checkpoint.progress.get("best_epoch") or 0))
     try:
         state.learner.restore(checkpoint.tensors, checkpoint.progress)
     except ValueError as error:
@@ -123,6 +141,17 @@ def _state(
     if pretraining:
         state.pretrainer = _pretrainer(network, data, config, device)
     return state
+
+
+def _refitter(state: RunState, epochs: int) -> Trainer:
+    """Return what trains on train and validation together."""
+    together = side_by_side([state.data.splits[name] for name in ("train", "validation")])
+    known = np.flatnonzero(together.labels >= 0)
+    if len(known) < len(together):
+        together = together.selection(known)
+    model, config = state.model, state.config
+    names = model.preprocessing.labels
+    return Trainer(Refit(model.network, together, names, config, state.device), epochs)
 
 
 def _pretrainer(

@@ -16,16 +16,7 @@ import torch
 
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model
-from tests.helpers.tiny import Cli, listing, metrics, rows, write_table
-
-
-def assert_same_run(first: str, second: str) -> None:
-    """Compare weights, optimizer, scores and metrics of two runs, bit for bit."""
-    tensors = ("model.safetensors", "training_state.safetensors")
-    names = ["config.yaml", "test.json", "best/model.safetensors", *(f"last/{n}" for n in tensors)]
-    for name in names:
-        assert Path(first, name).read_bytes() == Path(second, name).read_bytes(), name
-    assert metrics(first) == metrics(second)
+from tests.helpers.tiny import Cli, assert_same_run, listing, metrics, rows, write_table
 
 
 @pytest.mark.parametrize("epochs", [1, 3])

@@ -40,9 +40,9 @@ def same(one: PreparedData, other: PreparedData) -> bool:
         np.array_equal(one_array, other_array)
         and getattr(one_array, "dtype", None) == getattr(other_array, "dtype", None)
         for name in one.splits
-        for array in cache.ARRAYS
-        for one_array in [getattr(one.splits[name], array)]
-        for other_array in [getattr(other.splits[name], array)]
+        for array in {*one.splits[name].arrays(), *other.splits[name].arrays()}
+        for one_array in [one.splits[name].arrays().get(array)]
+        for other_array in [other.splits[name].arrays().get(array)]
     ]
     facts = [
         (data.preprocessing, data.reports, data.eligible_tokens, data.digests, list(data.splits))
@@ -62,6 +62,24 @@ def test_cached_data_equals_fresh_data(
     assert same(prepare(config, cache_folder=None), cached)
 
 
+def test_unknown_words_and_ngrams_are_cached_too(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
+) -> None:
+    config = make_config(**{**keys, "max_length": None, "min_count": 2})
+    parts = {"subwords": [3, 5], "ngrams": [1, 2], "max_ngrams": 4}
+    model = config.model.model_copy(update=parts)
+    config = config.model_copy(update={"model": model})
+    fresh, cached = (prepare(config, cache_folder=folder) for _ in range(2))
+    assert cached.from_cache
+    assert same(fresh, cached)
+    assert len(cached.preprocessing.ngrams or []) == 4
+    assert cached.splits["test"].words is not None
+    for change in ({"subwords": [2, 3]}, {"ngrams": [1, 3]}, {"max_ngrams": 3}):
+        changed = model.model_copy(update=change)
+        again = prepare(config.model_copy(update={"model": changed}), cache_folder=folder)
+        assert not again.from_cache
+
+
 def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
@@ -79,7 +97,7 @@ def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path
         {"lowercase": False},
         {"max_length": 2},
         {"max_vocab_size": 4},
-        {"tokenizer": "char"},
+        {"tokenizer": "char", "max_length": None},
         {"validation": 0.3},
         {"test": None},
         {"seed": 1},

@@ -71,7 +71,7 @@ def test_a_held_out_part_teaches_nothing(write: Write, ready: Ready) -> None:
 
 
 def test_bpe_merges_are_learned_from_the_training_part(write: Write, ready: Ready) -> None:
-    rows = [("zq" * 8 if i % 10 == 0 else "ab ba", "xy"[i % 2]) for i in range(100)]
+    rows = [(("zq" * 8 if i % 10 == 0 else "ab ba") + str(i), "xy"[i % 2]) for i in range(100)]
     path = write("train.tsv", rows)
     whole = ready(train=path, tokenizer="bpe", max_vocab_size=300)
     held_out = next(
@@ -84,6 +84,16 @@ def test_bpe_merges_are_learned_from_the_training_part(write: Write, ready: Read
     )
     assert any("zq" in token for token in tokens(whole))
     assert "zq" not in str(held_out.preprocessing.bpe_model)
+
+
+@pytest.mark.parametrize("tokenizer", ["word", "bpe"])
+def test_equal_sequences_stay_on_one_side(write: Write, ready: Ready, tokenizer: str) -> None:
+    rows = [(f"{'A' if i % 2 else 'a'}{i % 30} b", "xy"[i % 3 % 2]) for i in range(120)]
+    path = write("train.tsv", rows)
+    data = ready(train=path, validation=0.25, tokenizer=tokenizer, max_vocab_size=300)
+    train, held_out = ({line % 30 for line in store.lines} for store in data.splits.values())
+    assert len(data.splits["validation"]) in range(27, 34)
+    assert not train & held_out
 
 
 def test_the_split_is_the_seeds(write: Write, ready: Ready) -> None:

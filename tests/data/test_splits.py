@@ -4,7 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.splits import count_repeats, fingerprints, stratified_split
+from seqtrain.data.splits import (
+    count_repeats,
+    equal_rows,
+    fingerprints,
+    stratified_split,
+)
 from seqtrain.data.store import SequenceStore, StoreBuilder
 
 
@@ -57,3 +62,33 @@ def build(*sequences: list[int]) -> SequenceStore:
 def test_repeats_are_whole_equal_sequences() -> None:
     known = fingerprints(build([1, 2], [3], [4, 5, 6]))
     assert count_repeats(build([1, 2], [2, 1], [1], [3], [3], [4, 5]), known) == 3
+
+
+def test_equal_rows_are_known_by_the_first_of_them() -> None:
+    store = build([1, 2], [3], [1, 2], [2, 1], [3], [1], [1, 2])
+    assert equal_rows(store).tolist() == [0, 1, 0, 3, 1, 5, 0]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), min_size=1, max_size=200),
+    st.floats(0.01, 0.99),
+)
+def test_rows_that_are_alike_stay_on_one_side(rows: list[tuple[int, int]], fraction: float) -> None:
+    labels, alike = (np.array(column) for column in zip(*rows, strict=True))
+    train, held_out = stratified_split(labels, fraction, 0, alike)
+    assert sorted([*train, *held_out]) == list(range(len(labels)))
+    assert not set(alike[train]) & set(alike[held_out])
+    classes = [int(labels[np.flatnonzero(alike == i)[0]]) for i in alike]
+    assert {classes[row] for row in train} == set(classes)
+
+
+def test_repeats_count_as_many_rows() -> None:
+    alike = np.concatenate((np.arange(500), np.repeat(np.arange(500, 600), 5)))
+    held_out = stratified_split(np.zeros(1000, dtype=np.int64), 0.1, 0, alike)[1]
+    assert len(held_out) == 100
+
+
+def test_without_repeats_the_split_is_what_it_was() -> None:
+    labels = np.random.default_rng(0).integers(0, 5, 300)
+    expected = [4, 5, 7, 8, 14, 29, 47, 55, 71, 101]
+    assert stratified_split(labels, 0.1, 3, np.arange(300))[1].tolist()[:10] == expected

@@ -89,7 +89,7 @@ def test_what_the_policies_did_is_counted(look: Any) -> None:
 
 
 def test_counts_of_a_file_that_rows_are_held_out_of_say_so(look: Any) -> None:
-    train = [("a b c", "xy"[i % 2]) for i in range(10)]
+    train = [(f"a b{i} c", "xy"[i % 2]) for i in range(10)]
     assert look(train, max_length=2, validation=0.2)[1][:1] == [
         "train with its held-out rows: 10 sequences were cut at data.max_length"
     ]
@@ -112,7 +112,8 @@ def test_padding_shares_compare_random_batches_with_buckets(
 
 
 def test_training_without_validation_is_warned_of(write: Write, make_config: MakeConfig) -> None:
-    train, other = write("train.tsv", PAIR * 3), write("other.tsv", [("one", "x")])
+    rows = [(f"{text} {i}", label) for i in range(3) for text, label in PAIR]
+    train, other = write("train.tsv", rows), write("other.tsv", [("one", "x")])
     for keys, warned in (({}, True), ({"validation": other}, False), ({"validation": 0.4}, False)):
         data = prepare(make_config(train=train, **keys), cache_folder=None)
         lines = warnings(data, summarize(data))

@@ -15,11 +15,18 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from program import fingerprint, fit, fit_arguments, run_program, started, write_project
-from tracing import trace
 
 from seqtrain.errors import CheckpointError
 from seqtrain.files.lock import FolderLock
+from tests.helpers.program import (
+    fingerprint,
+    fit,
+    fit_arguments,
+    run_program,
+    started,
+    write_project,
+)
+from tests.helpers.tracing import trace
 
 SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every={steps: 5}")
 RUN = "from seqtrain.cli.main import run; run()"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from program import fingerprint, fit, fit_arguments, started
+
+from tests.helpers.program import fingerprint, fit, fit_arguments, started
 
 DEFAULTS: dict[str, Callable[[], None]] = {
     **{

@@ -97,3 +97,12 @@ def fit(folder: Path, config: str) -> None:
         with pytest.raises(SystemExit) as ended:
             run_program(["fit", "c.yaml", "--run-dir", "run", "--quiet"])
     assert ended.value.code == 0
+
+
+def assert_same_run(first: str, second: str) -> None:
+    """Compare weights, optimizer, scores and metrics of two runs, bit for bit."""
+    tensors = ("model.safetensors", "training_state.safetensors")
+    names = ["config.yaml", "test.json", "best/model.safetensors", *(f"last/{n}" for n in tensors)]
+    for name in names:
+        assert Path(first, name).read_bytes() == Path(second, name).read_bytes(), name
+    assert metrics(first) == metrics(second)

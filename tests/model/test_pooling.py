@@ -13,11 +13,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import (
+    JoinedPooling,
     StepPooling,
     join_directions,
     last_by_gather,
     last_by_mask,
     last_valid_state,
+    make_pooling,
+    pooling_names,
 )
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=8).map(
@@ -126,3 +129,30 @@ def test_directions_are_joined() -> None:
     assert join_directions(states, "concat").tolist() == [[1.0, 2.0, 5.0, 8.0]]
     assert join_directions(states, "sum").tolist() == [[6.0, 10.0]]
     assert join_directions(states, "mean").tolist() == [[3.0, 5.0]]
+
+
+@settings(deadline=None)
+@given(LENGTHS, st.permutations(["mean", "max", "attention"]), st.integers(1, 3))
+def test_a_list_joins_its_poolings(lengths: list[int], hows: list[str], number: int) -> None:
+    states = torch.randn(len(lengths), lengths[0], 3)
+    packed = pack_padded_sequence(states, torch.tensor(lengths), batch_first=True)
+    joined = JoinedPooling(hows[:number], 3)
+    parts = [joined[how] for how in hows[:number]]
+    found = joined(packed.data, packed.batch_sizes)
+    expected = torch.cat([part(packed.data, packed.batch_sizes) for part in parts], dim=1)
+    assert torch.equal(found, expected)
+    begun = joined.begin(len(lengths), like=states)
+    by_parts = joined.finish(joined.add(begun, packed.data, packed.batch_sizes))
+    assert torch.equal(by_parts, expected)
+    running = joined.running(packed.data, packed.batch_sizes)
+    assert running.shape == (len(packed.data), 3 * number)
+
+
+def test_the_last_state_stands_first_in_a_list() -> None:
+    assert pooling_names(["max", "last", "mean"]) == ("last", "max", "mean")
+    assert pooling_names("attention") == ("attention",)
+    assert make_pooling("last", 3) is None
+    assert make_pooling(["last"], 3) is None
+    joined = make_pooling(["max", "last", "mean"], 3)
+    assert isinstance(joined, JoinedPooling)
+    assert [part.how for part in joined.parts] == ["max", "mean"]

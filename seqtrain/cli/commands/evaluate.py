@@ -37,6 +37,11 @@ def evaluate(
         values = asdict(result.scores)
         if result.by_share is not None:
             values["by_share"] = result.by_share
+        if result.parts:
+            values["parts"] = {
+                name: {key: getattr(scores, key) for key in ("loss", "accuracy", "macro_f1")}
+                for name, scores in result.parts.items()
+            }
         print(json_line(values))
     else:
-        show_scores(result.scores, result.by_share)
+        show_scores(result.scores, result.by_share, result.parts)

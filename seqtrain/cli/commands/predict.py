@@ -75,10 +75,10 @@ def predict(
         return open_output(output, line_by_line=source == "-")
 
     if steps:
-        if classifier.network.config.bidirectional:
+        if classifier.network.looks_ahead:
             note(
-                "bidirectional: every prefix is read again, so a sequence of T steps takes "
-                "T (T + 1) / 2 steps"
+                f"{classifier.network.why_it_looks_ahead}: every prefix is read again, so a "
+                "sequence of T steps takes T (T + 1) / 2 steps"
             )
         unknown = write_steps(
             predict_steps(source, classifier=classifier, report=report),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.table import Table
 from rich.text import Text
@@ -20,9 +20,21 @@ LONGEST_HEADING = 4
 """Characters of a label that can head a column of the confusion matrix."""
 
 
-def show_scores(scores: Scores, by_share: list[dict[str, float]] | None = None) -> None:
-    """Print the tables on stdout, last that of answers before the end, where there are such."""
+def show_scores(
+    scores: Scores,
+    by_share: list[dict[str, float]] | None = None,
+    parts: Mapping[str, Scores] | None = None,
+) -> None:
+    """Print the tables on stdout.
+
+    Args:
+        scores: of the answers.
+        by_share: of answers before the end, if any.
+        parts: of the model's parts alone, by name, if there are several.
+    """
     console = stdout_console()
+    if parts:
+        console.print(_parts(scores, parts))
     for table in score_tables(scores, "scores"):
         console.print(table)
     if by_share is not None:
@@ -50,6 +62,15 @@ def _figures(scores: Scores, title: str) -> Table:
         f"{scores.weighted_f1:.2%}",
         f"{scores.loss:.4f}",
     )
+    return table
+
+
+def _parts(scores: Scores, parts: Mapping[str, Scores]) -> Table:
+    """What each part answers alone, beside both together."""
+    table = small_table("part", "accuracy", "macro F1", "loss")
+    for name, own in (("together", scores), *parts.items()):
+        row = f"{own.accuracy:.2%}", f"{own.macro_f1:.2%}", f"{own.loss:.4f}"
+        table.add_row(name, *row)
     return table
 
 

@@ -66,9 +66,9 @@ class FitScreen:
             note(f"run directory: {event.run}")
         elif isinstance(event, UpdateEvent):
             self._advance(event)
-        elif isinstance(event, EpochEvent) and event.pretraining:
+        elif isinstance(event, EpochEvent) and (event.pretraining or event.refit):
             self._close_bar()
-            note(pretraining_row(event))
+            note(pretraining_row(event) if event.pretraining else refit_row(event))
         elif isinstance(event, EpochEvent):
             self._close_bar()
             self.console.print(epoch_row(event, header=not self.header_shown))
@@ -117,7 +117,10 @@ class FitScreen:
 
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
-        self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
+        if run.refit:
+            self.console.print(f"trained anew on train and validation: {run.epochs} epochs")
+        else:
+            self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
         if run.test is not None:
             for table in score_tables(run.test, "test"):
                 self.console.print(table)
@@ -131,6 +134,14 @@ def pretraining_row(event: EpochEvent) -> str:
     return (
         f"pretraining {event.epoch}: loss {event.loss:.4f} per token, perplexity "
         f"{perplexity(event.loss):,.1f}{validation}, "
+        f"{event.time_steps / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
+    )
+
+
+def refit_row(event: EpochEvent) -> str:
+    """Return one line on an epoch of training anew on train and validation."""
+    return (
+        f"refit {event.epoch}: loss {event.loss:.4f}, accuracy {event.accuracy:.2%}, "
         f"{event.time_steps / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
     )
 

@@ -42,8 +42,11 @@ def test_gzip_and_byte_order_mark_read_as_the_plain_file(read: Read) -> None:
         ("two", "b", 3),
     ]
     assert read(b"\xef\xbb\xbf" + CONTENT, "b.tsv", **TSV) == plain
-    assert read(gzip.compress(CONTENT), "c.tsv.gz", **TSV) == plain
-    assert read(gzip.compress(CONTENT[:15]) + gzip.compress(CONTENT[15:]), "d.gz", **TSV) == plain
+    assert read(gzip.compress(CONTENT, mtime=0), "c.tsv.gz", **TSV) == plain
+    assert (
+        read(gzip.compress(CONTENT[:15], mtime=0) + gzip.compress(CONTENT[15:]), "d.gz", **TSV)
+        == plain
+    )
 
 
 def test_missing_file_tells_the_absolute_path(
@@ -96,7 +99,10 @@ def test_names_of_files_are_shown_on_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (gzip.compress(CONTENT), "1: expected UTF-8 text, found gzip data; name it NAME.gz"),
+        (
+            gzip.compress(CONTENT, mtime=0),
+            "1: expected UTF-8 text, found gzip data; name it NAME.gz",
+        ),
         (b"PK\x03\x04rest", "1: expected UTF-8 text, found a zip archive (or npz, xlsx)"),
         (
             CONTENT.decode().encode("utf-16"),
@@ -125,7 +131,7 @@ def test_empty_files_are_refused_except_in_prediction(read: Read, refuse: Refuse
 
 
 def test_gzip_cut_anywhere_is_refused(refuse: Refuse) -> None:
-    packed = gzip.compress(CONTENT * 20)
+    packed = gzip.compress(CONTENT * 20, mtime=0)
     for size in range(len(packed)):
         (message,) = refuse(packed[:size], "a.tsv.gz", **TSV)[-1:]
         assert message.startswith("a.tsv.gz:")
@@ -133,7 +139,7 @@ def test_gzip_cut_anywhere_is_refused(refuse: Refuse) -> None:
 
 
 def test_damaged_gzip_is_refused(refuse: Refuse) -> None:
-    packed = bytearray(gzip.compress(CONTENT * 20))
+    packed = bytearray(gzip.compress(CONTENT * 20, mtime=0))
     packed[-6] ^= 1
     (message,) = refuse(bytes(packed), "a.gz", **TSV | {"header": True})
     assert "the gzip data are damaged after" in message
@@ -150,7 +156,7 @@ def test_rows_before_the_cut_are_read(tmp_path: Path) -> None:
 def test_gzip_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
     monkeypatch.setattr(files, "BOMB_RATIO", 500)
-    bomb = gzip.compress(b"\n" * 400_000)
+    bomb = gzip.compress(b"\n" * 400_000, mtime=0)
     message = refuse(bomb, "a.gz", format="lines", labelled=False)[-1]
     assert message.endswith("the gzip data expand more than 500 times; refused as a bomb")
 

@@ -1,0 +1,70 @@
+"""Series changed a little each time they are learned from: shifted, and cut to a window.
+
+What is drawn is a pure function of the seed, the epoch and the batch, so that a run that is stopped
+and resumed draws the same.
+
+B batch, N steps of all sequences, C channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from seqtrain.data.store import SequenceStore
+
+DRAWS = 0x617567
+"""Tells these draws from the batch plan's, which have the seed and the epoch alone."""
+
+
+def augmented(
+    rows: SequenceStore,
+    *,
+    shift: float,
+    slice: float,
+    channels: int,
+    seed: int,
+    epoch: int,
+    batch: int,
+) -> SequenceStore:
+    """Return the sequences of a batch, changed.
+
+    A window is cut first: of U(1 - slice, 1) of a sequence's steps, rounded, at least one, anywhere
+    within it. Then each channel of each sequence is shifted by one number from N(0, shift²).
+
+    Args:
+        rows: of feature vectors.
+        shift: standard deviation of a shift, in deviations of the channel in train; 0: none.
+        slice: largest share of a sequence's steps that is cut off; 0: none.
+        channels: the first of a vector, which are shifted; those behind are indicators of missing
+            values, which stay 0.
+        seed: of the run.
+        epoch: number of the epoch, from 0.
+        batch: number of the batch in its epoch, from 0.
+
+    Shape:
+        rows.values: (N, C) float32.
+    """
+    generator = np.random.default_rng([seed, epoch, batch, DRAWS])
+    share, place = generator.random((2, len(rows)))
+    shifts = generator.standard_normal((len(rows), channels), dtype=np.float32)
+    if slice:
+        rows = _windows(rows, 1 - slice * share, place)
+    if shift:
+        values = rows.values.copy()
+        values[:, :channels] += (shift * shifts).repeat(rows.lengths, axis=0)
+        absent = values[:, channels:] > 0
+        if absent.shape[1]:
+            values[:, :channels][absent] = 0
+        rows = replace(rows, values=values)
+    return rows
+
+
+def _windows(rows: SequenceStore, shares: np.ndarray, places: np.ndarray) -> SequenceStore:
+    """Cut each sequence to a share of its steps; place tells where, from 0 (left) to 1 (right)."""
+    lengths = np.maximum(1, np.rint(rows.lengths * shares).astype(np.int64))
+    starts = rows.offsets[:-1] + (places * (rows.lengths - lengths + 1)).astype(np.int64)
+    offsets = np.concatenate(([0], lengths.cumsum()))
+    steps = np.arange(offsets[-1]) + (starts - offsets[:-1]).repeat(lengths)
+    return replace(rows, values=rows.values[steps], offsets=offsets)

@@ -1,0 +1,215 @@
+"""N-grams of encoded sequences: their keys, and the vocabulary that train chooses.
+
+An n-gram is n ids in a row of one sequence; those of two ids and more also begin before its first
+step and end behind its last one, where the boundary stands for a step. An n-gram is known by a key
+of 64 bits, folded id by id, equal on every machine and for every vocabulary.
+
+N steps of all sequences, B sequences, K n-grams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.data.store import Ints
+from seqtrain.data.vocabulary import PAD
+
+BOUNDARY = PAD
+"""Stands before the first and behind the last step; no step has this id."""
+NO_KEY = 0
+"""Key of no ids, from which `folded` goes on."""
+MULTIPLIER = -7046029254386353131
+"""2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
+LOW_HALF = 0xFFFF_FFFF
+CHUNK_STEPS = 2**21
+"""Steps whose n-grams are counted at a time."""
+MOST_DISTINCT = 2**24
+"""Distinct n-grams counted at a time; beyond, the rarest of what was read so far are forgotten."""
+
+Keys = TypeVar("Keys", bound=Any)
+
+
+@dataclass(frozen=True, eq=False)
+class NgramVocabulary:
+    """The n-grams that a model knows.
+
+    Attributes:
+        shortest, longest: ids of an n-gram.
+        keys: ascending.
+        idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each.
+
+    Shape:
+        keys: (K,) int64. idf: (K,) float32.
+
+    Raises:
+        ValueError: the arrays are empty or aren't of this shape and type, the keys don't ascend,
+            or an idf isn't a finite number from 1.
+    """
+
+    shortest: int
+    longest: int
+    keys: Ints
+    idf: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shortest <= self.longest:
+            raise ValueError(f"n-grams of {self.shortest} to {self.longest} ids")
+        if self.keys.dtype != np.int64 or self.idf.dtype != np.float32:
+            raise ValueError(f"n-grams: found {self.keys.dtype} and {self.idf.dtype}")
+        if self.keys.ndim != 1 or not self.keys.size or self.keys.shape != self.idf.shape:
+            raise ValueError(f"n-grams: found {self.keys.shape} keys and {self.idf.shape} weights")
+        if not (self.keys[1:] > self.keys[:-1]).all():
+            raise ValueError("n-grams: the keys don't ascend")
+        if not (np.isfinite(self.idf).all() and (self.idf >= 1).all()):
+            raise ValueError("n-grams: an idf isn't a finite number from 1")
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NgramVocabulary):
+            return NotImplemented
+        sizes = (self.shortest, self.longest) == (other.shortest, other.longest)
+        return sizes and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("keys", "idf")
+        )
+
+    __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
+
+
+def folded(keys: Keys, ids: Keys) -> Keys:
+    """Return the keys of n-grams that are one id longer; of numpy's arrays or torch's tensors.
+
+    Args:
+        keys: of what stands before the last id, int64; NO_KEY where nothing does.
+        ids: the last id of each, int64.
+    """
+    mixed = (keys + ids + 1) * MULTIPLIER  # wraps around
+    longer: Keys = mixed ^ ((mixed >> 32) & LOW_HALF)
+    return longer
+
+
+def fit_ngrams(
+    values: npt.NDArray[np.int32], offsets: Ints, *, shortest: int, longest: int, most: int
+) -> NgramVocabulary:
+    """Choose the n-grams that occur most often, of equal ones those of the least keys.
+
+    Memory is bounded: of more than MOST_DISTINCT distinct n-grams, the rarest so far are forgotten.
+
+    Args:
+        values: ids of all sequences.
+        offsets: where each sequence begins, and the end.
+        shortest: ids of an n-gram at least, from 1.
+        longest: ids of an n-gram at most.
+        most: n-grams to choose at most.
+
+    Shape:
+        values: (N,). offsets: (B + 1,).
+
+    Raises:
+        ValueError: no sequence is long enough for one.
+    """
+    tally = _Tally()
+    for part_values, part_offsets in _parts(values, offsets):
+        for rows, keys in row_keys(part_values, part_offsets, shortest, longest):
+            tally.add(rows, keys)
+    keys, counts, holders = tally.settle()
+    if len(keys) > most:
+        kept = np.sort(np.lexsort((keys, -counts))[:most])
+        keys, holders = keys[kept], holders[kept]
+    idf = np.log(len(offsets) / (1 + holders)) + 1
+    return NgramVocabulary(shortest, longest, keys, idf.astype(np.float32))
+
+
+def row_keys(
+    values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yield, for each length of n-grams, the row and the key of every n-gram, in order.
+
+    Args:
+        values: as for `fit_ngrams`.
+        offsets: as for `fit_ngrams`.
+        shortest: ids of an n-gram at least, from 1.
+        longest: ids of an n-gram at most.
+
+    Shape:
+        Yields: two arrays of one length, int64.
+    """
+    lengths = np.diff(offsets)
+    row = np.arange(len(lengths)).repeat(lengths + 2)
+    stream = np.full(len(row), BOUNDARY, dtype=np.int64)
+    steps = np.arange(len(values)) + 2 * np.arange(len(lengths)).repeat(lengths) + 1
+    stream[steps] = values
+    keys = folded(np.full(len(row), NO_KEY), stream)
+    if shortest == 1:
+        yield row[steps], keys[steps]
+    for size in range(2, longest + 1):
+        keys = folded(keys[:-1], stream[size - 1 :])
+        within = row[: len(keys)] == row[size - 1 :]
+        if size >= shortest:
+            yield row[: len(keys)][within], keys[within]
+
+
+class _Tally:
+    """How often n-grams occur, and in how many rows."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ints, Ints, Ints]] = []
+        self._size = 0
+
+    def add(self, rows: Ints, keys: Ints) -> None:
+        """Count the n-grams of some whole rows, which ascend."""
+        order = np.argsort(keys)
+        ordered = keys[order]
+        starts = _starts(ordered)
+        place = np.zeros(len(keys), dtype=np.int64)
+        place[starts[1:]] = 1
+        pairs = place.cumsum() * (1 + rows.max(initial=0)) + rows[order]
+        pairs.sort()
+        holding = pairs[_starts(pairs)] // (1 + rows.max(initial=0))
+        counts = np.diff(np.append(starts, len(keys)))
+        self._parts.append((ordered[starts], counts, np.bincount(holding, minlength=len(starts))))
+        self._size += len(starts)
+        if self._size > 2 * MOST_DISTINCT:
+            self.settle()
+
+    def settle(self) -> tuple[Ints, Ints, Ints]:
+        """Return the keys, ascending, how often each occurs, and in how many rows."""
+        keys, counts, holders = (
+            np.concatenate([np.zeros(0, np.int64), *arrays])
+            for arrays in zip(*self._parts, strict=True)
+        )
+        order = np.argsort(keys)
+        starts = _starts(keys[order])
+        distinct = keys[order][starts]
+        total, rows = (np.add.reduceat(a[order], starts) for a in (counts, holders))
+        if len(distinct) > MOST_DISTINCT:
+            kept = np.sort(np.lexsort((distinct, -total))[:MOST_DISTINCT])
+            distinct, total, rows = distinct[kept], total[kept], rows[kept]
+        self._parts, self._size = [(distinct, total, rows)], len(distinct)
+        return distinct, total, rows
+
+
+def _starts(ordered: Ints) -> Ints:
+    """Return where each distinct value of an ordered array begins."""
+    changes = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
+    return np.flatnonzero(changes)
+
+
+def _parts(
+    values: npt.NDArray[np.int32], offsets: Ints
+) -> Iterator[tuple[npt.NDArray[np.int32], Ints]]:
+    """Part the sequences, CHUNK_STEPS or so together; a longer one is alone."""
+    chunk = offsets[1:] // CHUNK_STEPS
+    cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
+    for first, stop in pairwise(cuts):
+        if first < stop:
+            start, end = offsets[first], offsets[stop]
+            yield np.asarray(values[start:end]), offsets[first : stop + 1] - start

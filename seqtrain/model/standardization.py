@@ -1,0 +1,64 @@
+"""Series standardised by themselves: by the mean and the deviation of their own valid steps.
+
+Each answer is then that of the steps read so far: a prefix is standardised by its own.
+
+B batch, N steps of all sequences, C channels.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.model.packing import rows_and_steps
+
+ALIKE = 1e-6
+"""A channel whose deviation is below this share of its mean is constant but for rounding."""
+
+
+class SeriesStandardization(nn.Module):
+    """Standardises each channel of each sequence; constant ones become 0.
+
+    Args:
+        channels: C.
+        both: keep the values as they come beside them.
+        indicators: C more columns tell which values are missing (1) and don't count.
+    """
+
+    def __init__(self, channels: int, *, both: bool, indicators: bool) -> None:
+        super().__init__()
+        self.channels = channels
+        self.both = both
+        self.indicators = indicators
+
+    @property
+    def width(self) -> int:
+        """Return how many columns the output has."""
+        return self.channels * (1 + self.both + self.indicators)
+
+    def forward(self, packed: PackedSequence) -> PackedSequence:
+        """Return the packed sequences, standardised.
+
+        Shape:
+            packed.data: (N, C), or (N, 2 C) with indicators. Returns: (N, C), as they came before
+            it where both, indicators behind it.
+        """
+        values, absent = packed.data[:, : self.channels], packed.data[:, self.channels :]
+        row = rows_and_steps(packed.batch_sizes)[0].to(values.device)
+        rows = int(packed.batch_sizes[0])
+        present = 1 - absent.double() if self.indicators else values.new_ones(()).double()
+        exact = values.double() * present
+        counts = _sums(present.expand_as(exact), row, rows).clamp(min=1)
+        mean = _sums(exact, row, rows) / counts
+        away = (exact - mean[row]) * present
+        deviation = (_sums(away.square(), row, rows) / counts).sqrt()
+        constant = deviation <= ALIKE * mean.abs()
+        scaled = away / torch.where(constant, 1.0, deviation)[row]
+        own = torch.where(constant[row], 0.0, scaled).to(values.dtype)
+        parts = [values, own, absent] if self.both else [own, absent]
+        return PackedSequence(torch.cat(parts, dim=1), packed.batch_sizes)
+
+
+def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
+    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)

@@ -1,0 +1,77 @@
+"""Word vectors with subwords: x_w = E_w + n^(-1/2) Σ G_g over the n character n-grams g of w.
+
+A word that the vocabulary lacks has <unk>'s row and its own n-grams, so that it isn't lost. Such
+words have ids beyond the vocabulary's: V + i is the i-th of the words that come with a batch.
+
+V words of the vocabulary, U distinct words of a batch, E size of a vector.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqtrain.data.spellings import Grams
+from seqtrain.data.subwords import BUCKETS, WordGrams
+from seqtrain.data.vocabulary import UNK
+
+
+class Subwords(nn.Module):
+    """What is added to the vectors of words: the sum of their n-grams' vectors.
+
+    Args:
+        vocabulary: the n-grams of each word of the vocabulary.
+        embedding_dim: E.
+
+    Attributes:
+        sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
+    """
+
+    def __init__(self, vocabulary: WordGrams, embedding_dim: int) -> None:
+        super().__init__()
+        self.sparse = False
+        self.vocabulary = vocabulary
+        self.weight = nn.Parameter(torch.empty(BUCKETS, embedding_dim))
+        self._known: Grams | None = None
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def initialize(self, std: float, generator: torch.Generator | None = None) -> None:
+        """Draw the weight from a normal distribution of this standard deviation."""
+        nn.init.normal_(self.weight, std=std, generator=generator)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """Return the rows of the word embedding that ids have: <unk>'s beyond the vocabulary."""
+        return torch.where(ids < len(self), ids, UNK)
+
+    def forward(self, ids: Tensor, unknown: Grams | None = None) -> Tensor:
+        """Return the sums of the n-grams' vectors, each divided by the root of their number.
+
+        Args:
+            ids: distinct words, ascending.
+            unknown: n-grams of the words that the vocabulary lacks.
+
+        Shape:
+            ids: (U,) int64. Returns: (U, E).
+        """
+        buckets, counts = self._grams(ids, unknown)
+        distinct, index = torch.unique(buckets, return_inverse=True)
+        table = functional.embedding(distinct, self.weight, sparse=self.sparse)
+        starts = counts.cumsum(0) - counts
+        share = counts.clamp(min=1).rsqrt().to(table.dtype).repeat_interleave(counts)
+        return functional.embedding_bag(index, table, starts, mode="sum", per_sample_weights=share)
+
+    def _grams(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
+        """Return the buckets of words one after another, and how many each has."""
+        if self._known is None or self._known.buckets.device != ids.device:
+            self._known = Grams.of(self.vocabulary).to(ids.device)
+        known = int(torch.searchsorted(ids, len(self)))
+        parts = [self._known.gather(ids[:known])]
+        if known < len(ids):
+            if unknown is None:
+                raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
+            parts.append(unknown.gather(ids[known:] - len(self)))
+        buckets, counts = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        return buckets, counts

@@ -1,0 +1,209 @@
+"""Parts that a config names, through every command: fit, resume, eval, predict, --steps, check."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import seqtrain
+from seqtrain.config import config_from_mapping
+from seqtrain.errors import Interrupted
+from seqtrain.training.events import UpdateEvent
+from tests.helpers.tiny import Cli, assert_same_run, series, write_npz, write_text_project
+
+SIZES = {"embedding_dim": 4, "hidden_size": 4, "dropout": 0.2, "embedding_dropout": 0.1}
+TRAINING = {"max_epochs": 3, "patience": None, "lr": 0.02}
+TEXT = {
+    "train": "train.tsv",
+    "validation": 0.2,
+    "test": "test.tsv",
+    "sequence": "text",
+    "label": "label",
+    "min_count": 2,
+}
+FEATURES = {"train": "train.npz", "validation": 0.2, "test": "test.npz", "kind": "features"}
+PARTS: dict[str, dict[str, Any]] = {
+    "ngrams": {"model": {"ngrams": [1, 2]}},
+    "few ngrams": {"model": {"ngrams": [2, 3], "max_ngrams": 3, "pooling": "max"}},
+    "subwords": {"model": {"subwords": [3, 5]}},
+    "convolutions": {"model": {"convolutions": [[6, 3, 2], [4, 3, 1]]}},
+    "joined": {"model": {"pooling": ["last", "mean", "attention"], "bidirectional": True}},
+    "all of text": {
+        "model": {
+            "ngrams": [1, 3],
+            "subwords": [2, 4],
+            "convolutions": [[6, 5, 2]],
+            "pooling": ["max", "last"],
+        }
+    },
+    "lstm, dense": {
+        "model": {"ngrams": [1, 2], "subwords": [3, 5], "rnn": "lstm"},
+        "training": {"sparse_embedding": False, "optimizer": "sgd"},
+    },
+    "padded in the module": {
+        "model": {"ngrams": [1, 2], "subwords": [3, 5]},
+        "batching": {"sort": "module"},
+    },
+    "bfloat16": {
+        "model": {"ngrams": [1, 2], "subwords": [3, 5], "convolutions": [[6, 3, 1]]},
+        "training": {"precision": "bfloat16"},
+    },
+    "refit": {"model": {"subwords": [3, 5], "ngrams": [1, 2]}, "training": {"refit": True}},
+    "series": {"data": {"standardize": "series"}},
+    "all of series": {
+        "data": {"standardize": "both", "missing": "mask"},
+        "model": {"convolutions": [[6, 3, 2]], "pooling": ["last", "max"]},
+        "training": {"augment": {"shift": 0.3, "slice": 0.4}},
+    },
+}
+
+
+def config_of(part: str, **training: Any) -> dict[str, Any]:
+    keys = PARTS[part]
+    data = FEATURES if "series" in part else TEXT
+    return {
+        "data": {**data, **keys.get("data", {})},
+        "batching": {"batch_size": 8, **keys.get("batching", {})},
+        "model": {**SIZES, **keys.get("model", {})},
+        "training": {**TRAINING, **keys.get("training", {}), **training},
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_text_project(tmp_path)
+    for name, count in (("train", 40), ("test", 20)):
+        rows = series(count, seed=count)
+        for i, row in enumerate(rows):
+            row[:, 0] += i % 2
+            row[0, 1] = np.nan if i % 7 == 3 and name == "mask" else row[0, 1]
+        write_npz(tmp_path / f"{name}.npz", rows, ["ab"[i % 2] for i in range(count)])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def stop_after(update: int) -> Any:
+    def listener(event: object) -> None:
+        if isinstance(event, UpdateEvent) and event.update == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return listener
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_resumed_run_is_the_run_never_stopped(part: str, folder: Path) -> None:
+    config = config_of(part)
+    seqtrain.fit(config, run_dir="whole")
+    with pytest.raises(Interrupted):
+        seqtrain.fit(config, run_dir="parts", listener=stop_after(6))
+    seqtrain.fit(config, run_dir="parts", resume=True)
+    assert_same_run("whole", "parts")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_command_takes_it(part: str, folder: Path, cli: Cli) -> None:
+    seqtrain.fit(config_of(part, max_epochs=1), run_dir="run")
+    scored = json.loads(cli("eval", "run", "--json").out)
+    has_ngrams = "ngrams" in PARTS[part].get("model", {})
+    assert (list(scored.get("parts", [])) == ["recurrent", "ngrams"]) == has_ngrams
+    file = "test.npz" if "series" in part else "test.tsv"
+    plain = cli("predict", file, "--run", "run", "--format", "jsonl")
+    steps = cli("predict", file, "--run", "run", "--format", "jsonl", "--steps")
+    assert (plain.code, steps.code) == (0, 0)
+    last = {row["index"]: row for row in map(json.loads, steps.out.splitlines())}
+    for row in map(json.loads, plain.out.splitlines()):
+        for label, probability in row["probabilities"].items():
+            found = last[row["index"]]["probabilities"][label]
+            assert found == pytest.approx(probability, abs=1e-5)
+    assert cli("check", "run").code == 0
+    assert cli("eval", "run", "--steps").code == 0
+
+
+def test_eval_shows_each_part_alone(folder: Path, cli: Cli) -> None:
+    seqtrain.fit(config_of("ngrams", max_epochs=1), run_dir="run")
+    shown = cli("eval", "run").out
+    assert [line.split()[0] for line in shown.splitlines() if "%" in line][:3] == [
+        "together",
+        "recurrent",
+        "ngrams",
+    ]
+
+
+def test_an_unknown_word_is_read_by_its_spelling(folder: Path) -> None:
+    run = seqtrain.fit(config_of("subwords"), run_dir="run")
+    classifier = seqtrain.load(run)
+    spelled, other, long = classifier.predict(["the rises", "the xqz", "the " + "x" * 10**5])
+    assert spelled.probability != other.probability
+    assert spelled.unknown == other.unknown == long.unknown == 0.5
+
+
+def test_ngrams_longer_than_any_sequence_are_refused(folder: Path, cli: Cli) -> None:
+    config = config_of("ngrams")
+    config["model"]["ngrams"] = [15, 16]
+    with pytest.raises(seqtrain.errors.DataError, match=r"model\.ngrams: no sequence of train"):
+        seqtrain.fit(config, run_dir="run")
+    assert not Path("run").exists()
+
+
+def test_learning_from_ngrams_counts_both_losses(folder: Path) -> None:
+    config = config_from_mapping(config_of("ngrams", max_epochs=1, lr=1e-9))
+    losses: list[float] = []
+
+    def listener(event: object) -> None:
+        if isinstance(event, UpdateEvent):
+            losses.append(event.loss)
+
+    seqtrain.fit(config, run_dir="run", listener=listener)
+    assert 2 * np.log(2) == pytest.approx(losses[0], abs=0.5)
+
+
+def test_a_refit_learns_from_train_and_validation(folder: Path, cli: Cli) -> None:
+    """So many epochs as were best, from the initial weights on."""
+    config = config_of("refit")
+    run = seqtrain.fit(config, run_dir="run")
+    assert run.refit
+    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    epochs, refits = ([x for x in lines if x["event"] == name] for name in ("epoch", "refit"))
+    assert len(refits) == run.best_epoch
+    assert refits[0]["tokens"] > epochs[0]["tokens"]
+    assert [line["lr"] for line in refits] == [line["lr"] for line in epochs[: len(refits)]]
+    assert lines[-1]["refit"] is True
+    ended = cli("eval", "run", "--split", "validation", "--json")
+    assert any("trained on these rows too" in line for line in ended.problems)
+    alone = seqtrain.fit(config_of("refit", refit=False), run_dir="alone")
+    assert not alone.refit
+    assert alone.best_epoch == run.best_epoch
+
+
+@pytest.mark.parametrize("update", [14, 16])
+def test_a_refit_is_resumed_to_the_bit(folder: Path, update: int) -> None:
+    config = config_of("refit", max_epochs=2, monitor="loss")
+    whole = seqtrain.fit(config, run_dir="whole")
+    made = 0
+
+    def stop(event: object) -> None:
+        nonlocal made
+        made += isinstance(event, UpdateEvent)
+        if isinstance(event, UpdateEvent) and made == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert whole.best_epoch == 2
+    with pytest.raises(Interrupted, match=r"refit step|step 8") as stopped:
+        seqtrain.fit(config, run_dir="parts", listener=stop)
+    seqtrain.fit(config, run_dir="parts", resume=True)
+    assert_same_run("whole", "parts")
+    assert "resume" in str(stopped.value)
+
+
+def test_a_refit_that_is_done_has_nothing_left(folder: Path, cli: Cli) -> None:
+    config = config_of("refit")
+    seqtrain.fit(config, run_dir="run")
+    before = Path("run/best/model.safetensors").read_bytes()
+    seqtrain.fit(config, run_dir="run", resume=True)
+    assert Path("run/best/model.safetensors").read_bytes() == before

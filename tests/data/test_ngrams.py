@@ -1,0 +1,124 @@
+"""N-grams: counted as a dictionary counts them, chosen by frequency, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from seqtrain.data import ngrams
+from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams, folded, row_keys
+
+Gram = tuple[int, ...]
+
+
+def flat(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    values = np.array([i for row in rows for i in row], dtype=np.int32)
+    return values, np.cumsum([0, *map(len, rows)])
+
+
+def grams_of(row: list[int], shortest: int, longest: int) -> list[Gram]:
+    """All n-grams of a row; those of two ids and more may touch its boundaries, written 0."""
+    found: list[Gram] = [(i,) for i in row] if shortest == 1 else []
+    whole = [0, *row, 0]
+    for size in range(max(2, shortest), longest + 1):
+        found += [tuple(whole[i : i + size]) for i in range(len(whole) - size + 1)]
+    return found
+
+
+def key_of(gram: Gram) -> int:
+    key = np.zeros(1, dtype=np.int64)
+    for i in gram:
+        key = folded(key, np.array([i]))
+    return int(key[0])
+
+
+def some_rows(seed: int, ids: int = 9) -> list[list[int]]:
+    generator = np.random.default_rng(seed)
+    return [generator.integers(1, ids, size).tolist() for size in generator.integers(1, 14, 60)]
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 4), (3, 3), (1, 6)])
+def test_counted_as_a_dictionary_counts(sizes: tuple[int, int]) -> None:
+    rows = some_rows(seed=sizes[1])
+    chosen = fit_ngrams(*flat(rows), shortest=sizes[0], longest=sizes[1], most=10**6)
+    holders = Counter(gram for row in rows for gram in set(grams_of(row, *sizes)))
+    idf = {key_of(gram): math.log((1 + len(rows)) / (1 + n)) + 1 for gram, n in holders.items()}
+    assert chosen.keys.tolist() == sorted(idf)
+    assert chosen.idf == pytest.approx([idf[key] for key in chosen.keys.tolist()])
+
+
+def test_keys_come_row_by_row() -> None:
+    rows = [[5, 6, 5], [7]]
+    found = [
+        (row, key)
+        for part in row_keys(*flat(rows), 1, 3)
+        for row, key in zip(*(array.tolist() for array in part), strict=True)
+    ]
+    expected = [(i, key_of(gram)) for i, row in enumerate(rows) for gram in grams_of(row, 1, 3)]
+    assert sorted(found) == sorted(expected)
+
+
+def test_the_most_frequent_are_chosen_and_ties_go_by_key() -> None:
+    rows = [[2, 2, 2, 3, 3, 4, 5], [2, 3, 6]]
+    chosen = fit_ngrams(*flat(rows), shortest=1, longest=1, most=4)
+    tied = sorted(key_of((i,)) for i in (4, 5, 6))[:2]
+    assert chosen.keys.tolist() == sorted([key_of((2,)), key_of((3,)), *tied])
+
+
+def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, offsets = flat(some_rows(seed=1))
+    whole = fit_ngrams(values, offsets, shortest=1, longest=3, most=50)
+    monkeypatch.setattr(ngrams, "CHUNK_STEPS", 20)
+    assert fit_ngrams(values, offsets, shortest=1, longest=3, most=50) == whole
+
+
+def test_the_rarest_are_forgotten_where_too_many_are_distinct(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    common = [[2, 3, 4]] * 30
+    rare = [[i] for i in range(100, 400)]
+    rows = [row for pair in zip(common * 10, rare, strict=True) for row in pair]
+    monkeypatch.setattr(ngrams, "CHUNK_STEPS", 40)
+    monkeypatch.setattr(ngrams, "MOST_DISTINCT", 30)
+    chosen = fit_ngrams(*flat(rows), shortest=1, longest=1, most=3)
+    assert chosen.keys.tolist() == sorted(key_of((i,)) for i in (2, 3, 4))
+
+
+def test_keys_stay_as_they_are() -> None:
+    """They stand in saved models: computed here by whole numbers of any size."""
+
+    def exact(gram: Gram) -> int:
+        key = 0
+        for i in gram:
+            mixed = (key + i + 1) * 0x9E3779B97F4A7C15 % 2**64
+            key = mixed ^ (mixed >> 32)
+        return key - 2**64 if key >= 2**63 else key
+
+    for gram in ((1,), (0, 29999, 2), tuple(range(2, 30))):
+        assert key_of(gram) == exact(gram)
+    assert key_of((0, 29999, 2)) == -982202701857862009
+
+
+@pytest.mark.parametrize(
+    ("keys", "idf"),
+    [
+        ([2, 1], [1, 1]),
+        ([1, 1], [1, 1]),
+        ([1, 2], [1]),
+        ([], []),
+        ([1], [math.nan]),
+        ([1], [0.5]),
+        ([[1]], [[1]]),
+    ],
+)
+def test_what_cannot_be_a_vocabulary_is_refused(keys: list[int], idf: list[float]) -> None:
+    with pytest.raises(ValueError, match="n-grams"):
+        NgramVocabulary(1, 2, np.array(keys, dtype=np.int64), np.array(idf, dtype=np.float32))
+
+
+def test_sequences_too_short_for_any_are_refused() -> None:
+    with pytest.raises(ValueError, match="n-grams"):
+        fit_ngrams(*flat([[2], [3]]), shortest=4, longest=5, most=9)

@@ -1,0 +1,110 @@
+"""model.subwords: words that the vocabulary lacks are <unk>, and their spelling stands beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import Config, config_from_mapping
+from seqtrain.data import vocabulary
+from seqtrain.data.examples import Example
+from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.store import SequenceStore, side_by_side
+from seqtrain.data.subwords import buckets_of, word_grams
+from seqtrain.data.vocabulary import UNK
+
+Write = Callable[[str, str | list[tuple[str, str]]], str]
+TRAIN = [("common rare", "x"), ("common odd common", "y"), ("common", "x"), ("rare2 common", "y")]
+
+
+def ready(sizes: list[int] | None = None, **data: Any) -> PreparedData:
+    config: Config = config_from_mapping(
+        {
+            "data": {"sequence": "text", "label": "label", **data},
+            "model": {"subwords": sizes or [3, 5]},
+        }
+    )
+    return prepare(config, cache_folder=None)
+
+
+def spelled_out(store: SequenceStore, row: int) -> list[list[int] | None]:
+    """The buckets of each step's spelling; None where it has none."""
+    assert store.spellings is not None
+    assert store.words is not None
+    numbers = store.spellings[store.offsets[row] : store.offsets[row + 1]]
+    offsets = store.words.offsets
+    return [
+        None if i < 0 else store.words.buckets[offsets[i] : offsets[i + 1]].tolist()
+        for i in numbers.tolist()
+    ]
+
+
+def test_words_of_train_and_of_other_files(write: Write) -> None:
+    test = write("test.tsv", [("new common rare new", "x"), ("common", "y")])
+    data = ready(train=write("train.tsv", TRAIN), test=test, min_count=2)
+    train, other = data.splits["train"], data.splits["test"]
+    assert train.values.tolist() == [2, UNK, 2, UNK, 2, 2, UNK, 2]
+    assert spelled_out(train, 0) == [None, buckets_of("rare", 3, 5)]
+    assert spelled_out(train, 1) == [None, buckets_of("odd", 3, 5), None]
+    assert other.values.tolist() == [UNK, 2, UNK, UNK, 2]
+    new, rare = buckets_of("new", 3, 5), buckets_of("rare", 3, 5)
+    assert spelled_out(other, 0) == [new, None, rare, new]
+    assert spelled_out(other, 1) == [None]
+
+
+def test_spellings_go_with_their_rows(write: Write) -> None:
+    store = ready(train=write("train.tsv", TRAIN), min_count=2).splits["train"]
+    chosen = np.array([3, 1, 1])
+    for part in (store.__getitems__(chosen), store.selection(chosen)):
+        assert [spelled_out(part, i) for i in range(3)] == [spelled_out(store, i) for i in chosen]
+    first = store.prefixes(np.array([1]), np.array([2]))
+    assert spelled_out(first, 0) == spelled_out(store, 1)[:2]
+    both = side_by_side([store, first])
+    assert spelled_out(both, 4) == spelled_out(first, 0)
+    other = replace(first, words=word_grams(["odd", "rare3", "x"], 3, 5))
+    three = side_by_side([store, other, first])
+    assert spelled_out(three, 4) == spelled_out(other, 0) != spelled_out(three, 5)
+    assert spelled_out(three, 5) == spelled_out(first, 0)
+
+
+def test_held_out_rows_have_them_too(write: Write) -> None:
+    rows = [(f"word{i} shared", "xy"[i % 2]) for i in range(40)]
+    data = ready(train=write("train.tsv", rows), validation=0.25, min_count=2)
+    for store in data.splits.values():
+        for row, line in enumerate(store.lines.tolist()):
+            assert spelled_out(store, row) == [buckets_of(f"word{line - 2}", 3, 5), None]
+
+
+def test_each_chunk_numbers_its_own(write: Write) -> None:
+    preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
+    for word in ("zebra", "yak"):
+        store, _ = preprocessing.encode([Example(f"common {word}", None, 1)], "x")
+        assert spelled_out(store, 0) == [None, buckets_of(word, 3, 5)]
+        assert store.words is not None
+        assert len(store.words) == 1
+
+
+def test_beyond_a_number_unknown_words_are_unk_alone(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vocabulary, "MOST_SPELLINGS", 2)
+    preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
+    store, _ = preprocessing.encode([Example("a1 b1 c1 a1", None, 1)], "x")
+    found = spelled_out(store, 0)
+    assert store.values.tolist() == [UNK] * 4
+    assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]
+
+
+def test_ngrams_are_chosen_from_train_alone(write: Write) -> None:
+    keys = {"train": write("train.tsv", TRAIN), "test": write("test.tsv", [("q q q", "x")])}
+    model = {"ngrams": [1, 2], "max_ngrams": 3}
+    data = {"sequence": "text", "label": "label", **keys}
+    fitted = prepare(config_from_mapping({"data": data, "model": model}), cache_folder=None)
+    ngrams = fitted.preprocessing.ngrams
+    assert ngrams is not None
+    assert len(ngrams) == 3
+    assert (ngrams.shortest, ngrams.longest) == (1, 2)
