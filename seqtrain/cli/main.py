@@ -21,6 +21,7 @@ from seqtrain.cli.commands import (
     evaluate,
     export,
     fit,
+    init,
     predict,
     reconstruct,
     report,
@@ -43,6 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("init")(init.init)
 app.command("data")(data.data)
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
