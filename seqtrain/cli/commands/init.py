@@ -12,7 +12,7 @@ def init(
     data: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATA...",
+            metavar="DATA",
             help="File or folder to train on; further files are told apart by their names "
             "(…validation…, …test…).",
         ),
