@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.data.collate import collate
+from seqtrain.data.batch import collate
 from seqtrain.data.ngrams import fit_ngrams, folded
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.ngrams import GAIN, NgramClassifier, joint
