@@ -15,6 +15,7 @@ from seqtrain.cli.commands import (
     check,
     compare,
     config,
+    data,
     diff,
     errors,
     evaluate,
@@ -42,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("data")(data.data)
 app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("errors")(errors.errors)

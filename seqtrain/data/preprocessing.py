@@ -82,6 +82,10 @@ class Preprocessing:
             tokens = self.lengths.cut(tokens)
         return tokens or [SPECIAL[UNK]]
 
+    def length(self, sequence: Any) -> int:
+        """Return the steps of a sequence before any cut."""
+        return len(sequence if self._tokenizer is None else self._tokenizer(sequence))
+
     def encode(
         self, examples: Iterable[Example], source: str, *, stop_at_first: bool = False
     ) -> tuple[SequenceStore, EncodingReport]:

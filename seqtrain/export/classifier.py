@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from torch import nn
+import numpy as np
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
-from seqtrain.export.encoder import OPERATORS, embedded, encoded
+from seqtrain.export.encoder import OPERATORS, encoded
 from seqtrain.export.graph import Graph
-from seqtrain.export.pooling import pooled
+from seqtrain.export.inputs import vectors
+from seqtrain.export.ngrams import ngram_logits
+from seqtrain.export.pooling import POOLINGS, pooled
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.pooling import pooling_names
 from seqtrain.text import listed
 
 COMPUTED = {
-    *("embedding_dim", "rnn", "hidden_size", "num_layers", "bidirectional", "join", "pooling"),
-    "initial_state",
+    *("embedding_dim", "subwords", "convolutions", "ngrams", "rnn", "hidden_size", "num_layers"),
+    *("bidirectional", "join", "pooling", "initial_state"),
 }
 """Keys of the model section that the graph follows."""
 WITHOUT_INFLUENCE = {
-    *("embedding_std", "initial_scale", "unroll", "engine", "dropout", "embedding_dropout"),
-    "max_ngrams",
+    *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
+    "embedding_dropout",
 }
 """Those that change no answer of a trained model."""
 
@@ -28,35 +31,34 @@ def to_onnx(network: SequenceClassifier) -> bytes:
     """Return the model as an ONNX file.
 
     Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and
-    `lengths` (B,) int64, each from 1 to T; the output is `probabilities` (B, C) float32.
+    `lengths` (B,) int64, each from 1 to T; for subwords and n-grams those of `inputs.py` and
+    `ngrams.py`. The output is `probabilities` (B, C) float32.
 
     Raises:
         ConfigError: the model has a part that can't be exported, or onnx isn't installed.
     """
     config = network.config
     check_exportable(config)
-    if network.inputs.series is not None:
-        raise _unknown("data.standardize by series")
     graph = Graph(network.state_dict())
-    features = isinstance(network.embedding, nn.Linear)
-    steps = "features" if features else "input_ids"
-    vectors = embedded(graph, steps, features=features)
-    found = encoded(graph, config, vectors, "lengths", all_states=config.pooling != "last")
-    states = pooled(graph, config, found, "lengths")
-    weight, bias = (graph.constant(graph.weight(f"head.{name}")) for name in ("weight", "bias"))
-    logits = graph.add("Gemm", states, weight, bias, transB=1)
-    graph.name(graph.add("Softmax", logits, axis=1), "probabilities")
+    read = vectors(graph, network)
+    all_states = set(pooling_names(config.pooling)) != {"last"}
+    found = encoded(graph, config, read, all_states=all_states)
+    logits = [graph.linear(pooled(graph, config, found, read.lengths), "head")]
+    if network.ngrams is not None:
+        logits.append(ngram_logits(graph))
+    answers = graph.add("Softmax", _joint(graph, logits), axis=1)
     if graph.unused:
         raise _unknown(f"the weights {listed(sorted(graph.unused))}")
-    width = [network.input_size] if features else []
-    return graph.to_bytes(
-        [
-            (steps, "FLOAT" if features else "INT64", ["batch", "time", *width]),
-            ("lengths", "INT64", ["batch"]),
-        ],
-        [("probabilities", "FLOAT", ["batch", network.head.out_features])],
-        made_by="seqtrain",
-    )
+    classes = network.head.out_features
+    return graph.to_bytes(answers, "probabilities", ["batch", classes], made_by="seqtrain")
+
+
+def _joint(graph: Graph, logits: list[str]) -> str:
+    """Return the logits of one answer: the mean of the parts' log-probabilities."""
+    if len(logits) == 1:
+        return logits[0]
+    total = graph.add("Sum", *(graph.add("LogSoftmax", part, axis=1) for part in logits))
+    return graph.add("Mul", total, graph.constant(np.array([1 / len(logits)], np.float32)))
 
 
 def check_exportable(config: ModelConfig) -> None:
@@ -72,7 +74,7 @@ def check_exportable(config: ModelConfig) -> None:
         )
     if config.rnn not in OPERATORS:
         raise _unknown(f"model.rnn: {config.rnn}")
-    if config.pooling not in ("last", "mean", "max", "attention"):
+    if not set(pooling_names(config.pooling)) <= set(POOLINGS):
         raise _unknown(f"model.pooling: {config.pooling}")
     for name, field in ModelConfig.model_fields.items():
         value = getattr(config, name)

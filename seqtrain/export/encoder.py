@@ -1,6 +1,6 @@
-"""The recurrent encoder and its input as nodes of an ONNX graph.
+"""The recurrent encoder as nodes of an ONNX graph.
 
-B batch, T longest length, E embedding, H hidden, D directions, L layers, P parts of a state.
+B batch, T longest length, E size of a vector, H hidden, D directions, G gates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.export.graph import Array, Graph
+from seqtrain.export.graph import INT32, Array, Graph
+from seqtrain.export.inputs import Vectors
 
 
 @dataclass(frozen=True)
@@ -51,54 +52,26 @@ class Encoded:
     last: str
 
 
-def embedded(graph: Graph, steps: str, *, features: bool) -> str:
-    """Map each time step to its vector.
-
-    Args:
-        graph: to add to.
-        steps: ids (B, T), or feature vectors (B, T, F).
-        features: which of them.
-
-    Returns:
-        The name of the vectors, (T, B, E).
-    """
-    if not features:
-        by_time = graph.add("Transpose", steps, perm=[1, 0])
-        return graph.add("Gather", graph.constant(graph.weight("embedding.weight")), by_time)
-    by_time = graph.add("Transpose", steps, perm=[1, 0, 2])
-    return linear(graph, by_time, "embedding")
-
-
-def linear(graph: Graph, values: str, name: str, *, bias: bool = True) -> str:
-    """Apply the linear map of this name to values of any shape (…, inputs)."""
-    weight = np.ascontiguousarray(graph.weight(f"{name}.weight").T)
-    product = graph.add("MatMul", values, graph.constant(weight))
-    return (
-        graph.add("Add", product, graph.constant(graph.weight(f"{name}.bias"))) if bias else product
-    )
-
-
-def encoded(
-    graph: Graph, config: ModelConfig, vectors: str, lengths: str, *, all_states: bool
-) -> Encoded:
+def encoded(graph: Graph, config: ModelConfig, read: Vectors, *, all_states: bool) -> Encoded:
     """Run all layers.
 
     Args:
         graph: to add to.
         config: the model section.
-        vectors: (T, B, E).
-        lengths: (B,) int64.
+        read: what the encoder reads.
         all_states: whether the top layer's states of all time steps are wanted.
     """
     operator = OPERATORS[config.rnn]
     directions = 2 if config.bidirectional else 1
-    counts = graph.add("Cast", lengths, to=6)  # int32, as the operators want it
-    found = Encoded(vectors, "")
+    counts = graph.cast(read.lengths, INT32)  # as the operators want it
+    vectors, found = read.steps, Encoded("", "")
     for layer in range(config.num_layers):
         top = layer + 1 == config.num_layers
         if layer:
             vectors = side_by_side(graph, found.states, directions * config.hidden_size)
-        starts = _starts(graph, config, lengths, layer) if config.initial_state == "learned" else []
+        starts = (
+            _starts(graph, config, read.lengths, layer) if config.initial_state == "learned" else []
+        )
         states, last, *_ = graph.add_many(
             operator.name,
             vectors,

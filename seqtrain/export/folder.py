@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.export.classifier import check_exportable, to_onnx
@@ -22,8 +24,8 @@ from seqtrain.runs.model_folder import Model
 from seqtrain.text import json_line, quote
 
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
-SCRIPT, GOLDEN = "predict.py", "golden.jsonl"
-NAMES = (MODEL, PREPROCESSING, VOCABULARY, SCRIPT, GOLDEN, MANIFEST)
+NGRAMS, SCRIPT, GOLDEN = "ngrams.npz", "predict.py", "golden.jsonl"
+NAMES = (MODEL, PREPROCESSING, VOCABULARY, NGRAMS, SCRIPT, GOLDEN, MANIFEST)
 TOLERANCE = 1e-5
 """How far a probability of the exported model may be from the run's."""
 
@@ -84,10 +86,14 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
     check_exportable(model.network.config)
     import_onnx()
     rules = exported_preprocessing(model.preprocessing)
-    vocabulary = model.preprocessing.vocabulary
+    vocabulary, ngrams = model.preprocessing.vocabulary, model.preprocessing.ngrams
     tokens = list(vocabulary.tokens) if vocabulary else []
+    tables: dict[str, npt.NDArray[Any]] = {}
+    if ngrams is not None:
+        tables = {"keys": ngrams.keys, "idf": ngrams.idf}
     onnx, rows = to_onnx(model.network), golden_rows(model)
-    difference = _compared(onnx, rules, tokens, rows)
+    ported = _import_script().Model(onnx, json.loads(to_json(rules)), tokens, tables)
+    difference = _compared(ported, rows)
     contents = {
         MODEL: onnx,
         PREPROCESSING: to_json(rules),
@@ -95,6 +101,8 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         SCRIPT: files("seqtrain.export").joinpath(SCRIPT).read_bytes(),
         GOLDEN: "".join(json_line(row.to_json()) + "\n" for row in rows).encode(),
     }
+    if tables:
+        contents[NGRAMS] = _npz(tables)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -104,24 +112,29 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
     return Exported(folder, sizes, len(rows), difference)
 
 
-def _compared(
-    onnx: bytes, rules: dict[str, Any], tokens: list[str], rows: list[GoldenRow]
-) -> float:
-    """Return the largest difference between the run's probabilities and those of the export.
+def _npz(arrays: dict[str, npt.NDArray[Any]]) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type] # numpy's stubs mix arrays and options
+    return content.getvalue()
 
-    The rows go through `predict.py`, all in one batch.
+
+def _compared(ported: Any, rows: list[GoldenRow]) -> float:
+    """Return the largest difference between the run's probabilities and those of `predict.py`.
+
+    Args:
+        ported: the exported model.
+        rows: that both answer, here all in one batch.
 
     Raises:
-        RunError: it is larger than TOLERANCE, or a sequence is encoded differently.
+        RunError: it is larger than TOLERANCE, or a sequence is read differently.
     """
-    from seqtrain.export import predict  # needs onnxruntime
-
-    ported = predict.Model(onnx, json.loads(to_json(rules)), tokens)
-    reader = predict.Rows(GOLDEN, ported.rules)
-    encoded = [ported.encode(reader.of_json(row.sequence)) for row in rows]
-    for row, steps in zip(rows, encoded, strict=True):
-        if not np.array_equal(steps, row.steps):
+    reader = _import_script().Rows(GOLDEN, ported.rules)
+    for row in rows:
+        ported.unknown.clear()
+        given = ported.inputs([ported.encode(reader.of_json(row.sequence))])
+        if not all(_alike(given[name], values) for name, values in row.inputs.items()):
             raise RunError(f"export: predict.py reads {quote(str(row.sequence), 40)} otherwise")
+    encoded = [ported.encode(reader.of_json(row.sequence)) for row in rows]
     wanted = np.array([row.probabilities for row in rows])
     difference = float(np.abs(ported.probabilities(encoded) - wanted).max())
     if not difference <= TOLERANCE:
@@ -130,3 +143,18 @@ def _compared(
             f"{TOLERANCE:.0e} is allowed, so nothing was written"
         )
     return difference
+
+
+def _import_script() -> Any:
+    """Return predict.py as a module: it imports onnxruntime, which may be missing."""
+    from seqtrain.export import predict
+
+    return predict
+
+
+def _alike(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> bool:
+    """Whether an input for one row is the run's; of padded ones, without the axis of rows."""
+    found = found.reshape(wanted.shape) if found.size == wanted.size else found
+    if wanted.dtype == np.float32:
+        return found.shape == wanted.shape and np.allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    return np.array_equal(found, wanted)

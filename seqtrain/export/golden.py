@@ -14,11 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
+from seqtrain.export.inputs import FEATURES, IDS, UNKNOWN_BUCKETS, UNKNOWN_COUNTS
+from seqtrain.export.ngrams import NUMBERS, VALUES
 from seqtrain.inference.logits import predict_logits
+from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.runs.model_folder import Model
 
 SEED = 0
@@ -37,22 +42,21 @@ class GoldenRow:
 
     Attributes:
         sequence: as `predict` takes it: text, symbols, or vectors (null where missing).
-        steps: ids, or scaled vectors.
+        inputs: of the graph, for this row alone: ids, or scaled vectors, and what else it takes.
         label: the most probable one.
         probabilities: of each class.
     """
 
     sequence: Any
-    steps: npt.NDArray[Any]
+    inputs: dict[str, npt.NDArray[Any]]
     label: str
     probabilities: list[float]
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as golden.jsonl holds it."""
-        name = "features" if self.steps.dtype == np.float32 else "input_ids"
         return {
             "sequence": self.sequence,
-            name: self.steps.tolist(),
+            **{name: values.tolist() for name, values in self.inputs.items()},
             "label": self.label,
             "probabilities": self.probabilities,
         }
@@ -71,8 +75,29 @@ def golden_rows(model: Model) -> list[GoldenRow]:
         logits = predict_logits(model.network, store, torch.device("cpu"))
         probabilities = torch.softmax(logits.double(), dim=1)[0].tolist()
         label = rules.labels[int(np.argmax(probabilities))]
-        rows.append(GoldenRow(_plain(sequence), np.array(store.values), label, probabilities))
+        inputs = _inputs(model.network, store)
+        rows.append(GoldenRow(_plain(sequence), inputs, label, probabilities))
     return rows
+
+
+def _inputs(network: SequenceClassifier, store: SequenceStore) -> dict[str, npt.NDArray[Any]]:
+    """Return what the graph takes for a store of one sequence, but its length and row."""
+    values = np.array(store.values)
+    if values.ndim > 1:
+        return {FEATURES: values}
+    given: dict[str, npt.NDArray[Any]] = {IDS: values.astype(np.int64)}
+    if network.ngrams is not None:
+        ids = torch.from_numpy(given[IDS])
+        found = network.ngrams.find(PackedSequence(ids, torch.ones_like(ids)))
+        given |= {NUMBERS: found.index.numpy(), VALUES: found.values.numpy()}
+    if store.spellings is not None and store.words is not None:
+        beyond = store.spellings >= 0
+        given[IDS][beyond] = network.input_size + store.spellings[beyond]
+        given |= {
+            UNKNOWN_COUNTS: np.diff(store.words.offsets),
+            UNKNOWN_BUCKETS: store.words.buckets,
+        }
+    return given
 
 
 def _sequences(rules: Preprocessing) -> Iterator[Any]:

@@ -20,8 +20,8 @@ LARGEST = 2**31 - 2**24
 """Bytes of weights that one file holds at most; the format ends at 2 GiB."""
 
 Array: TypeAlias = npt.NDArray[Any]
-Port: TypeAlias = tuple[str, str, Sequence[str | int]]
-"""An input or output: name, type as ONNX names it (INT64, FLOAT), size or name of each axis."""
+INT64, FLOAT, DOUBLE, INT32 = "INT64", "FLOAT", "DOUBLE", "INT32"
+"""Types of numbers, as ONNX names them."""
 
 
 class Graph:
@@ -40,6 +40,7 @@ class Graph:
         self.unused = set(weights)
         self._nodes: list[Any] = []
         self._constants: dict[str, Array] = {}
+        self._inputs: list[Any] = []
         self._numbers = count()
 
     def weight(self, name: str) -> Array:
@@ -81,16 +82,37 @@ class Graph:
         )
         return outputs
 
-    def name(self, value: str, name: str) -> None:
-        """Give a value a second name, as the output of the whole graph."""
-        self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
+    def cast(self, value: str, type: str) -> str:
+        """Convert numbers to another type."""
+        return self.add("Cast", value, to=getattr(self._onnx.TensorProto, type))
 
-    def to_bytes(self, inputs: Sequence[Port], outputs: Sequence[Port], *, made_by: str) -> bytes:
+    def linear(self, values: str, name: str, *, bias: bool = True) -> str:
+        """Apply the linear map whose weights have this name to values of any shape (…, inputs)."""
+        weight = self.weight(f"{name}.weight").T
+        product = self.add("MatMul", values, self.constant(weight, name))
+        return (
+            self.add("Add", product, self.constant(self.weight(f"{name}.bias")))
+            if bias
+            else product
+        )
+
+    def takes(self, name: str, type: str, shape: Sequence[str | int]) -> None:
+        """Add an input.
+
+        Args:
+            name: of it.
+            type: of its numbers.
+            shape: size of each axis, or a name where any size will do.
+        """
+        self._inputs.append(self._port(name, type, shape))
+
+    def to_bytes(self, output: str, name: str, shape: Sequence[str | int], made_by: str) -> bytes:
         """Return the file's content, checked by the package onnx.
 
         Args:
-            inputs: of the graph.
-            outputs: of the graph.
+            output: the value that the whole graph returns, of type FLOAT.
+            name: of it in the file.
+            shape: as for `takes`.
             made_by: name of the program.
 
         Raises:
@@ -101,10 +123,10 @@ class Graph:
             raise ConfigError(f"export: {size:,} bytes of weights; an ONNX file holds {LARGEST:,}")
         helper = self._onnx.helper
         graph = helper.make_graph(
-            self._nodes,
+            [*self._nodes, helper.make_node("Identity", [output], [name])],
             "classifier",
-            [self._port(*port) for port in inputs],
-            [self._port(*port) for port in outputs],
+            self._inputs,
+            [self._port(name, FLOAT, shape)],
             [
                 self._onnx.numpy_helper.from_array(array, name)
                 for name, array in self._constants.items()

@@ -14,9 +14,10 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import onnxruntime
@@ -33,6 +34,8 @@ PIECE = re.compile(
 BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that are shown as themselves
 HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
+MULTIPLIER, LOW_HALF = -7046029254386353131, 0xFFFF_FFFF  # of the keys of n-grams of ids
+BUCKETS, MOST_GRAMS = 2**15, 1024  # of the n-grams of an unknown word's characters
 ALPHABET = {byte: chr(byte) for byte in SHOWN} | {b: chr(256 + n) for n, b in enumerate(HIDDEN)}
 
 
@@ -76,11 +79,15 @@ class Splitter:
 
 
 class Model:
-    """The exported model: the contents of model.onnx, preprocessing.json and vocabulary.json."""
+    """The exported model: the contents of the files beside this script."""
 
-    def __init__(self, onnx: bytes, rules: dict[str, Any], tokens: list[str] | None) -> None:
+    def __init__(
+        self, onnx: bytes, rules: dict[str, Any], tokens: list[str], tables: Mapping[str, Any]
+    ) -> None:
         self.rules, self.labels = rules, rules["labels"]
-        self.ids = {token: i for i, token in enumerate(tokens or []) if i != PAD}
+        self.ids = {token: i for i, token in enumerate(tokens) if i != PAD}
+        self.size, self.unknown = len(tokens), dict[str, int]()
+        self.tables = tables
         self.split = Splitter(rules)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
@@ -93,7 +100,7 @@ class Model:
         rules, features = self.rules, self.rules["kind"] == "features"
         if features:
             self.check(sequence)
-        steps = sequence if features else [self.ids.get(t, UNK) for t in self.split(sequence)]
+        steps = sequence if features else list(map(self.id, self.split(sequence)))
         limit, length = rules["max_length"] or len(steps), len(steps)
         if length > limit:
             if rules["overlong"] == "error":
@@ -105,6 +112,12 @@ class Model:
                 raise ValueError("the sequence is empty")
             steps = np.full((1, len(rules["mean"])), np.nan, np.float32) if features else [UNK]
         return self.scale(steps) if features else np.array(steps, dtype=np.int64)
+
+    def id(self, token: str) -> int:
+        """Return the id of a token; unknown words are numbered beyond if their spelling counts."""
+        if token in self.ids or not self.rules["subwords"]:
+            return self.ids.get(token, UNK)
+        return self.unknown.setdefault(token, self.size + len(self.unknown))
 
     def check(self, vectors: Any) -> None:
         """Refuse vectors of another width, and values that the model wasn't trained to read."""
@@ -134,14 +147,58 @@ class Model:
         while order:
             batch = order[-max(1, PADDED_STEPS // int(lengths[order[-1]])) :]
             del order[-len(batch) :]
-            first = encoded[batch[0]]
-            padded = np.zeros((len(batch), lengths[batch].max(), *first.shape[1:]), first.dtype)
-            for place, row in enumerate(batch):
-                padded[place, : lengths[row]] = encoded[row]
-            name = "features" if self.rules["kind"] == "features" else "input_ids"
-            given = {name: padded, "lengths": lengths[batch]}
+            given = self.inputs([encoded[row] for row in batch])
             (answers[batch],) = self.session.run(["probabilities"], given)
         return answers
+
+    def inputs(self, encoded: list[Any]) -> dict[str, Any]:
+        """Return what model.onnx takes for a batch."""
+        lengths, first = np.array([len(steps) for steps in encoded], dtype=np.int64), encoded[0]
+        padded = np.zeros((len(encoded), lengths.max(), *first.shape[1:]), first.dtype)
+        for row, steps in enumerate(encoded):
+            padded[row, : len(steps)] = steps
+        if self.rules["kind"] == "features":
+            return {"features": padded, "lengths": lengths}
+        given = {"input_ids": padded, "lengths": lengths}
+        if self.rules["ngrams"]:
+            found = [self.ngrams(np.where(ids < self.size, ids, UNK)) for ids in encoded]
+            rows = np.arange(len(found)).repeat([len(numbers) for numbers, _ in found])
+            numbers, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            given |= {"ngrams": numbers, "ngram_rows": rows, "ngram_values": values}
+        if self.rules["subwords"]:
+            words = list(self.unknown)
+            beyond, places = np.unique(padded[padded >= self.size], return_inverse=True)
+            padded[padded >= self.size] = self.size + places
+            grams = [buckets(words[i - self.size], **self.rules["subwords"]) for i in beyond]
+            given["unknown_counts"] = np.array([len(each) for each in grams], dtype=np.int64)
+            given["unknown_buckets"] = np.array([*chain.from_iterable(grams)], dtype=np.int64)
+        return given
+
+    def ngrams(self, ids: Any) -> tuple[Any, Any]:
+        """Return the known n-grams of a sequence and their values, whose length is 1 together."""
+        shortest, longest = self.rules["ngrams"]["shortest"], self.rules["ngrams"]["longest"]
+        bounded = np.concatenate(([PAD], ids, [PAD]))
+        keys, found = np.zeros(len(bounded) + 1, dtype=np.int64), []
+        for size in range(1, longest + 1):
+            keys = (keys[:-1] + bounded[size - 1 :] + 1) * MULTIPLIER  # wraps around
+            keys ^= (keys >> 32) & LOW_HALF
+            if size >= shortest:
+                found.append(keys[1:-1] if size == 1 else keys)
+        wanted = np.concatenate(found)
+        known = self.tables["keys"]
+        places = np.searchsorted(known, wanted).clip(max=len(known) - 1)
+        numbers, times = np.unique(places[known[places] == wanted], return_counts=True)
+        values = (1 + np.log(times)) * self.tables["idf"][numbers]
+        return numbers, (values / np.sqrt((values**2).sum())).astype(np.float32)
+
+
+def buckets(word: str, shortest: int, longest: int) -> list[int]:
+    """Return the numbers of a word's character n-grams."""
+    marked, grams = f"<{word}>", []
+    for size in range(shortest, longest + 1):
+        grams += [marked[start : start + size] for start in range(len(marked) - size + 1)]
+    encoded = [gram.encode("utf-8", "surrogatepass") for gram in grams[:MOST_GRAMS]]
+    return [crc32(gram) % BUCKETS for gram in encoded]
 
 
 class Rows:
@@ -266,7 +323,10 @@ def load(folder: str) -> Model:
         with open(os.path.join(folder, name), "rb") as file:
             contents[name] = file.read()
     onnx, rules, vocabulary = contents.values()
-    return Model(onnx, json.loads(rules), json.loads(vocabulary)["tokens"])
+    tables: Mapping[str, Any] = {}
+    if json.loads(rules)["ngrams"]:
+        tables = dict(np.load(os.path.join(folder, "ngrams.npz")))
+    return Model(onnx, json.loads(rules), json.loads(vocabulary)["tokens"], tables)
 
 
 def chunks(rows: Rows, model: Model) -> Iterator[list[Any]]:
@@ -299,6 +359,7 @@ def main() -> None:
                 best = int(answer.argmax())
                 label = cell(model.labels[best], output.isatty())
                 print(f"{label}\t{answer[best]:.6f}")
+            model.unknown.clear()
     except (OSError, EOFError, LookupError, TypeError, ValueError, csv.Error) as error:
         output.flush()
         print(f"{rows.path}:{rows.line}: {error}", file=sys.stderr)

@@ -15,7 +15,7 @@ FORMAT_VERSION = 1
 KNOWN = {
     Preprocessing: {
         *("reading", "tokenizer", "lowercase", "bpe_model", "lengths", "missing", "labels"),
-        *("vocabulary", "mean", "std"),
+        *("vocabulary", "mean", "std", "standardize", "subwords", "ngrams"),
     },
     LengthPolicy: {"max_length", "overlong", "empty"},
     ReadOptions: {
@@ -23,7 +23,7 @@ KNOWN = {
         "by_name",
     },
 }
-"""What `predict.py` follows, and what can't change an answer."""
+"""What `predict.py` or the graph follows, and what can't change an answer."""
 
 
 def exported_preprocessing(fitted: Preprocessing) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def exported_preprocessing(fitted: Preprocessing) -> dict[str, Any]:
             raise ConfigError(
                 f"data.{used[0]} can't be exported yet; seqtrain predict reads such a model"
             )
-    text = rules.kind == "text"
+    text, ngrams = rules.kind == "text", rules.ngrams
     return {
         "format_version": FORMAT_VERSION,
         "kind": rules.kind,
@@ -52,11 +52,17 @@ def exported_preprocessing(fitted: Preprocessing) -> dict[str, Any]:
         "tokenizer": rules.tokenizer if text else None,
         "lowercase": rules.lowercase if text else None,
         "merges": read_merges(rules.bpe_model) if text and rules.bpe_model else None,
+        "subwords": _sizes(rules.subwords),
+        "ngrams": _sizes((ngrams.shortest, ngrams.longest) if ngrams else None),
         **asdict(rules.lengths),
         "missing": rules.missing,
         "mean": list(rules.mean),
         "std": list(rules.std),
     }
+
+
+def _sizes(bounds: tuple[int, int] | None) -> dict[str, int] | None:
+    return None if bounds is None else {"shortest": bounds[0], "longest": bounds[1]}
 
 
 def _reading(options: ReadOptions) -> dict[str, Any]:

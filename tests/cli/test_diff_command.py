@@ -71,7 +71,7 @@ def test_the_screen(beside: Path, cli: Cli) -> None:
     assert "answers that differ" in ended.out
     assert "A: a, B: b, data: test.tsv" in ended.err
     same = cli("diff", "a", "a")
-    assert "+0.00% to +0.00%" in same.out
+    assert "+0.0% to +0.0%" in same.out
     assert "chance" in same.out
 
 

@@ -23,11 +23,18 @@ from seqtrain.data.readers import ReadOptions
 from seqtrain.data.tokenizers import make_tokenizer, read_merges, train_bpe
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.export import predict
-from tests.helpers.small_models import WORDS, make_model
+from tests.helpers.small_models import PARTS, WORDS, make_model
 
 Export = Callable[..., Path]
 TEXTS = ["Move money", "DON'T", "éa? 20 20 nobody knows", "20", 'a "quoted" one, yes', "x\u2028y ?"]
 SERIES = [[[0.5, 1.0]], [[1, 2], [3, 4], [-1e3, 0.25]], [[0, 0]] * 9]
+
+
+def rows_of(kind: str) -> list[Any]:
+    """Return sequences of a kind."""
+    if kind == "features":
+        return list(SERIES)
+    return list(TEXTS) if kind == "text" else [text.split() for text in TEXTS]
 
 
 def by_seqtrain(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -89,7 +96,7 @@ def test_rows_are_those_of_predict(
     exported: Export,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    values: list[Any] = {"text": TEXTS, "tokens": [t.split() for t in TEXTS]}.get(kind, SERIES)
+    values = rows_of(kind)
     port = exported(make_model(kind, bidirectional=True, pooling="max"))
     file = tmp_path / f"new.{ending}"
     write_rows(file, kind, values)
@@ -100,14 +107,26 @@ def test_rows_are_those_of_predict(
     assert_alike(by_script(port, file)[1], wanted)
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_answers_as_predict_does(
+    part: str, tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, rules, settings = PARTS[part]
+    port = exported(make_model(kind, rules, **settings))
+    file = tmp_path / "new.jsonl"
+    write_rows(file, kind, rows_of(kind) * 3)
+    code, wanted = by_seqtrain(file, capsys)
+    assert code == 0
+    assert_alike(by_script(port, file)[1], wanted)
+
+
 @pytest.mark.parametrize("kind", ["text", "tokens", "features"])
 def test_script_runs_on_its_own(
     kind: str, tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]
 ) -> None:
     port = exported(make_model(kind))
     file = tmp_path / "new.txt"
-    values = {"text": TEXTS, "tokens": [t.split() for t in TEXTS]}.get(kind, SERIES)
-    write_rows(file, kind, list(values))
+    write_rows(file, kind, rows_of(kind))
     (tmp_path / "elsewhere").mkdir()
     port = port.rename(tmp_path / "elsewhere" / "port")
     wanted = by_seqtrain(file, capsys)[1]

@@ -14,7 +14,7 @@ import torch
 from seqtrain.errors import ConfigError
 from seqtrain.export.classifier import check_exportable, to_onnx
 from seqtrain.model.classifier import SequenceClassifier
-from tests.helpers.small_models import make_model
+from tests.helpers.small_models import PARTS, make_model
 
 LENGTHS = torch.tensor([3, 1, 6, 4, 1, 6])
 JOINS = cycle(["concat", "sum", "mean", "concat", "mean"])
@@ -56,9 +56,12 @@ def test_answers_are_the_networks(kind: str, settings: dict[str, Any]) -> None:
     assert np.abs(found[3] - alone[0]).max() < 1e-6
 
 
-def test_what_stands_in_the_padding_counts_for_nothing() -> None:
-    network = make_model("features", bidirectional=True, num_layers=2, pooling="attention").network
-    steps = torch.randn(6, 6, 2)
+@pytest.mark.parametrize("part", ["series", "series beside train", "convolutions of series", ""])
+def test_what_stands_in_the_padding_counts_for_nothing(part: str) -> None:
+    attended = {"bidirectional": True, "num_layers": 2, "pooling": "attention"}
+    kind, rules, settings = PARTS.get(part, ("features", {}, attended))
+    network = make_model(kind, rules, **settings).network
+    steps = torch.randn(6, 6, network.input_size)
     content = to_onnx(network)
     before = answers(content, steps, LENGTHS)
     padding = torch.arange(6) >= LENGTHS.unsqueeze(1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import LengthPolicy
+from seqtrain.data.ngrams import fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.vocabulary import Vocabulary
@@ -45,4 +47,40 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         generator = torch.Generator().manual_seed(1)
         for weight in network.parameters():
             weight.normal_(generator=generator)
+        for name, statistic in network.named_buffers():
+            if "running" in name:  # a variance is positive
+                statistic.uniform_(0.5, 2.0, generator=generator)
     return Model(network, preprocessing)
+
+
+NGRAMS = fit_ngrams(
+    np.array([2, 3, 4, 2, 3, 5, 1, 2, 3, 6, 7], np.int32),
+    np.array([0, 4, 8, 11]),
+    shortest=1,
+    longest=3,
+    most=12,
+)
+PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "poolings": ("tokens", {}, {"pooling": ["max", "last", "attention"], "bidirectional": True}),
+    "one pooling in a list": ("tokens", {}, {"pooling": ["attention"]}),
+    "n-grams": ("tokens", {"ngrams": NGRAMS}, {"ngrams": [1, 3]}),
+    "subwords": ("text", {"subwords": (2, 4)}, {"subwords": [2, 4]}),
+    "n-grams and long subwords": (
+        "text",
+        {"subwords": (5, 9), "ngrams": NGRAMS},
+        {"subwords": [5, 9], "ngrams": [1, 3]},
+    ),
+    "convolutions": (
+        "tokens",
+        {},
+        {"convolutions": [[5, 3, 1], [4, 5, 2], [3, 1, 3]], "bidirectional": True},
+    ),
+    "convolutions of series": ("features", {}, {"convolutions": [[5, 3, 2]], "pooling": "mean"}),
+    "series": ("features", {"standardize": "series"}, {}),
+    "series beside train": (
+        "features",
+        {"standardize": "both", "missing": "mask"},
+        {"convolutions": [[5, 3, 2]], "pooling": ["last", "max"]},
+    ),
+}
+"""Kind, preprocessing and settings of models that have one part more, by what it is."""

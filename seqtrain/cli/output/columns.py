@@ -75,7 +75,13 @@ def print_columns(console: Console, columns: Sequence[Column]) -> None:
                 for cell, column, width in zip(cells, shown, widths, strict=True)
             )
         )
-    console.print(table)
+    # Where even what is never left out has no room, the terminal wraps lines; no digit is lost.
+    width = console.width
+    try:
+        console.width = max(width, _sum(widths))
+        console.print(table)
+    finally:
+        console.width = width
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
@@ -90,12 +96,16 @@ def fitting(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """Give each column its least width, then what is left, to words before texts."""
+    """Give each column its least width, then what is left, evenly, to words before texts."""
     widths = [column.least for column in columns]
-    for kind in ("number", "words", "text"):
-        for at, column in enumerate(columns):
-            if column.kind == kind:
-                widths[at] += max(0, min(width - _sum(widths), column.natural - widths[at]))
+    for kind in ("words", "text"):
+        short = [at for at, column in enumerate(columns) if column.kind == kind]
+        while _sum(widths) < width and short:
+            at = min(short, key=widths.__getitem__)
+            if widths[at] < columns[at].natural:
+                widths[at] += 1
+            else:
+                short.remove(at)
     return widths
 
 

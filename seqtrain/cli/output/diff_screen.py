@@ -52,17 +52,18 @@ def show_diff(found: RunDifference, top: int) -> None:
     print_columns(
         console,
         [
-            Column(f"{found.num_examples:,} examples", names, "words"),
+            Column("metric", names, "words"),
             Column("A", [f"{each.a:.2%}" for each in metrics]),
             Column("B", [f"{each.b:.2%}" for each in metrics]),
             Column("B - A", [f"{each.difference:+.2%}" for each in metrics]),
-            Column("95% interval", [f"{m.low:+.2%} to {m.high:+.2%}" for m in metrics]),
+            Column("95% interval", [f"{m.low:+.1%} to {m.high:+.1%}" for m in metrics]),
         ],
     )
     shares = [f"{count:,}" for count in found.counts.values()]
+    shares.append(f"{found.num_examples:,}")
     print_columns(
         console,
-        [Column("right", list(RIGHT.values()), "words"), Column("examples", shares)],
+        [Column("right", [*RIGHT.values(), "all"], "words"), Column("examples", shares)],
     )
     console.print(_verdict(found), soft_wrap=True)
     rows = found.rows[:top]

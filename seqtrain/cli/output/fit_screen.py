@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any, Literal
 
 from rich.table import Table
 from tqdm import tqdm
 
-from seqtrain.cli.output.console import note, small_table, stderr_console, warn
+from seqtrain.cli.output.console import note, stderr_console, warn
+from seqtrain.cli.output.data_table import data_table, padding_line
 from seqtrain.cli.output.eval_screen import score_tables
-from seqtrain.data.summary import SplitSummary, unknown_share
+from seqtrain.data.summary import unknown_share
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
@@ -77,12 +77,8 @@ class FitScreen:
             self._show_end(event)
 
     def _show_data(self, event: DataEvent) -> None:
-        self.console.print(data_table(event))
-        without, within = event.padding
-        self.console.print(
-            f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length",
-            soft_wrap=True,
-        )
+        self.console.print(data_table(event.data.preprocessing, event.summaries))
+        self.console.print(padding_line(event.padding), soft_wrap=True)
         if event.data.unlabelled is not None:
             store = event.data.unlabelled
             note(
@@ -169,30 +165,4 @@ def epoch_row(event: EpochEvent, *, header: bool) -> Table:
         justify: Literal["left", "right"] = "left" if name == "epoch" else "right"
         table.add_column(name, justify=justify, width=width, no_wrap=True)
     table.add_row(*(cell for _, cell in cells.values()))
-    return table
-
-
-def data_table(event: DataEvent) -> Table:
-    """Return the figures of the splits, one column each."""
-    vocabulary = event.data.preprocessing.vocabulary
-    classes = f"{len(event.data.preprocessing.labels)} classes"
-    table = small_table(f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes)
-    rows: dict[str, Callable[[SplitSummary], str]] = {
-        "rows": lambda s: f"{s.rows:,}",
-        "tokens" if vocabulary else "steps": lambda s: f"{s.steps:,}",
-        "length: shortest": lambda s: f"{s.length_quantiles[0]:,}",
-        "length: 5 %": lambda s: f"{s.length_quantiles[1]:,}",
-        "length: median": lambda s: f"{s.length_quantiles[2]:,}",
-        "length: 95 %": lambda s: f"{s.length_quantiles[3]:,}",
-        "length: longest": lambda s: f"{s.length_quantiles[4]:,}",
-        "unknown tokens": lambda s: f"{s.unknown:.2%}",
-        "also in train": lambda s: f"{s.repeats:,}",
-        "always the largest class": lambda s: f"{s.majority:.2%}",
-    }
-    if not vocabulary:
-        del rows["unknown tokens"]
-    for name in event.summaries:
-        table.add_column(name, justify="right")
-    for title, figure in rows.items():
-        table.add_row(title, *(figure(summary) for summary in event.summaries.values()))
     return table

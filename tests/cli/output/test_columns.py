@@ -38,6 +38,19 @@ def test_no_digit_is_lost_and_no_line_is_wider(width: int) -> None:
     assert "\x1b" not in text
 
 
+def test_what_is_never_left_out_keeps_its_digits() -> None:
+    lines = printed(12)
+    assert any("1234567" in line and "5.00%" in line for line in lines)
+
+
+def test_room_is_shared_evenly() -> None:
+    columns = [Column(name, ["w" * 40], "words") for name in "ab"]
+    file = io.StringIO()
+    print_columns(Console(file=file, width=45, color_system=None), columns)
+    row = next(line for line in file.getvalue().splitlines() if "w" in line)
+    assert [len(cell) for cell in row.split()] == [20, 20]
+
+
 def test_columns_go_by_rank() -> None:
     names = [[column.name for column in fitting(COLUMNS, width)] for width in (200, 62, 45, 9)]
     assert names == [

@@ -1,0 +1,46 @@
+"""`seqtrain data CONFIG`: look at the data without training."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import ConfigFile, Overrides
+
+
+def data(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Repeated rows and labels shown of each kind.")
+    ] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+    ] = False,
+) -> None:
+    """Look at CONFIG's data without training: sizes, lengths, repeated rows, labels, characters.
+
+    Example: seqtrain data my.yaml --set data.max_length=200
+    """
+    from pathlib import Path
+
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.inspection_screen import inspection_json, show_inspection
+    from seqtrain.config import load_config
+    from seqtrain.data.cache import default_folder
+    from seqtrain.data.inspection import inspect
+    from seqtrain.data.preparation import check_files
+    from seqtrain.text import json_line
+
+    settings = load_config(config, overrides or [])
+    check_files(settings, Path(config).parent)
+    note(f"config: {config}")
+    found = inspect(settings, cache_folder=None if no_cache else default_folder())
+    for line in found.warnings:
+        warn(line)
+    if as_json:
+        print(json_line(inspection_json(found)))
+    else:
+        show_inspection(found, top)

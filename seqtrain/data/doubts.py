@@ -1,0 +1,117 @@
+"""Signs that data is read in a way nobody meant; each a line with the key to change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seqtrain.data.encoding import unknown_shares
+from seqtrain.data.preparation import PreparedData
+from seqtrain.data.splits import fingerprints
+from seqtrain.data.store import Ints
+from seqtrain.data.vocabulary import UNK
+from seqtrain.text import counted
+
+MOSTLY = 0.9
+"""Share of a split's sequences that is taken for its manner."""
+FEWEST = 20
+"""Rows of train from which on their manner tells something."""
+SHOWN = 3
+
+
+def reading_doubts(data: PreparedData) -> list[str]:
+    """Say where sequences look as if the tokenizer didn't split them."""
+    preprocessing = data.preprocessing
+    train = data.splits["train"]
+    if preprocessing.vocabulary is None or len(train) < FEWEST:
+        return []
+    if np.mean(train.lengths == 1) < MOSTLY:
+        return []
+    others = [name for name in data.splits if name != "train"]
+    unknown = {name: float(np.mean(data.splits[name].values == UNK)) for name in others}
+    worst = max(unknown, key=lambda name: unknown[name]) if unknown else None
+    if worst is None:
+        distinct = len(np.unique(train.values)) / len(train)
+        if distinct < 0.5:
+            return []
+        found = f"{distinct:.0%} of them occur once or twice"
+    elif unknown[worst] < 0.5:
+        return []
+    else:
+        found = f"{unknown[worst]:.0%} of {worst}'s are unknown"
+    if preprocessing.kind == "tokens":
+        key = "data.kind: text with data.tokenizer: char splits each into characters"
+    elif preprocessing.tokenizer in ("word", "whitespace"):
+        key = (
+            f"data.tokenizer: {preprocessing.tokenizer} doesn't split them (text without blanks, "
+            "such as DNA or Chinese?); try data.tokenizer: char"
+        )
+    else:
+        key = "is data.sequence the right column?"
+    return [f"nearly all sequences are one token, and {found}: {key}"]
+
+
+def label_doubts(data: PreparedData) -> list[str]:
+    """Say where equal sequences of train have several labels: no model can tell these apart."""
+    train = data.splits["train"]
+    whole = np.flatnonzero(np.array(unknown_shares(train)) == 0)  # unknown tokens may differ
+    conflicts = conflicting_rows(fingerprints(train)[whole], train.labels[whole])
+    if not conflicts:
+        return []
+    at = train.lines[whole]
+    lines = ", ".join(f"{at[rows[0]]} and {at[rows[1]]}" for rows in conflicts[:SHOWN])
+    total = sum(len(rows) for rows in conflicts)
+    return [
+        f"train: {counted(total, 'row')} hold {counted(len(conflicts), 'sequence')} under several "
+        f"labels (lines {lines}{', …' if len(conflicts) > SHOWN else ''}); correct data.train, or "
+        "see whether data.sequence and data.label are the right columns"
+    ]
+
+
+def conflicting_rows(keys: Ints, labels: Ints) -> list[Ints]:
+    """Return the rows of each sequence that has several labels.
+
+    Args:
+        keys: equal where sequences are equal.
+        labels: class of each.
+
+    Returns:
+        Rows of each such sequence; the first two have different labels.
+    """
+    conflicts = []
+    for rows in equal_rows(keys):
+        _, first = np.unique(labels[rows], return_index=True)
+        if len(first) > 1:
+            first = np.sort(first)
+            rest = np.setdiff1d(np.arange(len(rows)), first)
+            conflicts.append(rows[np.concatenate([first, rest])])
+    return conflicts
+
+
+def equal_rows(keys: Ints) -> list[Ints]:
+    """Return the rows of each key that occurs more than once, in the order of their first rows."""
+    order = np.argsort(keys, kind="stable")
+    cuts = np.flatnonzero(np.diff(keys[order])) + 1
+    return sorted(
+        (rows for rows in np.split(order, cuts) if len(rows) > 1), key=lambda rows: int(rows[0])
+    )
+
+
+def repeats_line(name: str, repeats: int, rows: int, *, held_out: bool) -> str:
+    """Say how many sequences of a split are in train too.
+
+    Args:
+        name: of the split.
+        repeats: how many.
+        rows: of the split.
+        held_out: whether it is a part of train's file.
+    """
+    if repeats == rows:
+        key = f"name another file in data.{name}"
+        if name == "validation":
+            key += ", or hold out a part of train with data.validation: 0.1"
+        return (
+            f"{name}: every sequence is in train too (equal once encoded), so its score says "
+            f"nothing about new data; {'remove repeated rows from data.train' if held_out else key}"
+        )
+    share = repeats / rows
+    return f"{name}: {repeats} sequences ({share:.1%}) are in train too (equal once encoded)"

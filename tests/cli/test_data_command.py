@@ -1,0 +1,63 @@
+"""What `seqtrain data` promises: figures and rows to look at, without training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.helpers.tiny import Cli, listing, rows, write_table
+
+
+def test_json_holds_figures_of_each_split(project: Path, cli: Cli) -> None:
+    before = listing(project)
+    ended = cli("data", "c.yaml", "--json")
+    assert ended.code == 0
+    assert listing(project) == before
+    found = json.loads(ended.out)
+    assert {name: split["rows"] for name, split in found["splits"].items()} == {
+        "train": 32,
+        "validation": 8,
+        "test": 20,
+    }
+    train = found["splits"]["train"]
+    assert train["labels"].keys() == {"up", "down"}
+    assert sum(train["labels"].values()) == 32
+    assert train["lengths"]["0.5"] >= train["lengths"]["0.0"] >= 1
+    assert found["splits"]["test"]["unknown"] > 0
+    assert 0 <= found["padding"]["bucketing"] <= found["padding"]["random"] < 1
+
+
+def test_the_screen_begins_as_that_of_fit(project: Path, cli: Cli) -> None:
+    shown = cli("data", "c.yaml").out
+    fit = cli("fit", "c.yaml", "--set", "training.max_epochs=1").err
+    begin = shown[: shown.index("padding")]
+    assert begin in fit
+    assert "length before any cut" in shown
+
+
+def test_rows_to_look_at_are_named(project: Path, cli: Cli) -> None:
+    texts = rows(40, seed=1)
+    extra = [texts[0], (texts[1][0].upper(), "sideways"), ("", "up"), ("b\u0430d \x1b[31m", "up")]
+    write_table(project / "train.tsv", [*texts, *extra])
+    ended = cli("data", "c.yaml", "--set", "data.validation=null")
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
+    for words in (
+        "train line 2, train line 42",
+        "train line 3, train line 43",
+        "labels with fewer than 5 rows in train: 'sideways' (1)",
+        "train: fit would refuse 1 row",
+        "train.tsv:44: the sequence is empty",
+        r"'b\u0430d' (1)",
+    ):
+        assert words in ended.out
+    assert cli("fit", "c.yaml").code == 2
+
+
+def test_settings_and_refusals(project: Path, cli: Cli) -> None:
+    found = json.loads(cli("data", "c.yaml", "--json", "--set", "data.max_length=2").out)
+    assert found["splits"]["train"]["cut"] > 0
+    ended = cli("data", "c.yaml", "--set", "data.test=none.tsv")
+    assert (ended.code, ended.out) == (2, "")
+    assert "data.test" in ended.err
+    assert cli("data", "none.yaml").code == 2

@@ -1,0 +1,76 @@
+"""Data that is clearly read wrongly draws a line that names the key to change."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import Config
+from seqtrain.data.doubts import conflicting_rows, equal_rows
+from seqtrain.data.preparation import prepare
+from seqtrain.data.summary import summarize, warnings
+
+Write = Callable[[str, str | list[tuple[str, str]]], str]
+MakeConfig = Callable[..., Config]
+
+
+def genes(count: int, seed: int) -> list[tuple[str, str]]:
+    """Return texts without blanks; the letters tell the label."""
+    draw = random.Random(seed)
+    labels = [draw.choice(["at", "cg"]) for _ in range(count)]
+    return [("".join(draw.choices(label.upper(), k=12)), label) for label in labels]
+
+
+@pytest.fixture
+def warned(write: Write, make_config: MakeConfig) -> Callable[..., list[str]]:
+    def run(train: Any, validation: Any = None, **keys: Any) -> list[str]:
+        if validation is not None:
+            keys["validation"] = write("validation.tsv", validation)
+        data = prepare(make_config(train=write("train.tsv", train), **keys), cache_folder=None)
+        return warnings(data, summarize(data))
+
+    return run
+
+
+def test_texts_without_blanks_read_as_words(warned: Callable[..., list[str]]) -> None:
+    line = warned(genes(60, 0), genes(20, 1))[-1]
+    assert line.startswith("nearly all sequences are one token, and ")
+    assert "% of validation's are unknown" in line
+    assert "try data.tokenizer: char" in line
+    lines = warned(genes(60, 0), genes(20, 1), tokenizer="char")
+    assert not any("one token" in line for line in lines)
+    assert any("occur once or twice" in line for line in warned(genes(60, 0)))
+
+
+def test_single_known_words_are_fine(warned: Callable[..., list[str]]) -> None:
+    words = [(word, "xy"[i % 2]) for i, word in enumerate("abcdef")] * 3
+    assert warned(words, [("a", "x"), ("b", "y"), ("a b", "x")]) == [
+        "validation: 2 sequences (66.7%) are in train too (equal once encoded)"
+    ]
+
+
+def test_equal_sequences_under_several_labels(warned: Callable[..., list[str]]) -> None:
+    rows = [("a b", "x"), ("c", "y"), ("A  B", "y"), ("a b", "x"), ("d", "x"), ("d", "y")]
+    (line,) = warned(rows, [("e f", "x")])
+    assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
+    assert "(lines 2 and 4, 6 and 7)" in line
+    assert "data.label" in line
+
+
+def test_validation_that_is_all_in_train(warned: Callable[..., list[str]]) -> None:
+    rows = [("a b", "x"), ("c", "y"), ("d e", "y"), ("f", "x")]
+    line = warned(rows, rows[:2])[0]
+    assert line.startswith("validation: every sequence is in train too")
+    assert "data.validation: 0.1" in line
+
+
+def test_rows_that_are_equal() -> None:
+    keys = np.array([7, 3, 7, 5, 3, 7])
+    assert [rows.tolist() for rows in equal_rows(keys)] == [[0, 2, 5], [1, 4]]
+    labels = np.array([0, 1, 0, 0, 1, 2])
+    assert [rows.tolist() for rows in conflicting_rows(keys, labels)] == [[0, 5, 2]]
+    assert equal_rows(np.array([], dtype=np.int64)) == []
