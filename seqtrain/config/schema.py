@@ -159,9 +159,9 @@ class ModelConfig(Section):
     """How the encoder runs over unequal lengths; the results are equal; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
     """What computes the recurrence: native (C++), fused (torch code), torch; auto: the fastest."""
-    dropout: Fraction = 0.0
+    dropout: Fraction = 0.3
     """Fraction of units dropped before the head and between layers."""
-    embedding_dropout: Fraction = 0.0
+    embedding_dropout: Fraction = 0.3
     """Fraction of embedded units dropped; of a token the same wherever it stands in the batch."""
 
 
@@ -174,11 +174,11 @@ class TrainingConfig(Section):
     """Update rule; sgd has momentum 0.9."""
     sparse_embedding: bool = True
     """Update only tokens of the batch, make up for skipped steps later; false: update all."""
-    lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.001
+    lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.004
     """Peak learning rate."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 0.0
     """Decay of weight matrices (biases never): decoupled in adamw, an L2 term in adam and sgd."""
-    schedule: Literal["constant", "linear", "cosine", "plateau"] = "constant"
+    schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"
     """Learning rate after warm-up; plateau: halved after each epoch without a better monitor."""
     warmup: Fraction = 0.0
     """Fraction of all steps over which the learning rate rises from 0."""

@@ -19,7 +19,7 @@ CONFIG = """\
 data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
 batching: {batch_size: 8}
 model: {embedding_dim: 4, hidden_size: 4, dropout: 0.2}
-training: {max_epochs: 2, patience: null, lr: 0.02}
+training: {max_epochs: 2, patience: null, lr: 0.02, schedule: constant}
 """
 
 

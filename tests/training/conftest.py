@@ -19,17 +19,17 @@ VOCAB_SIZE = 12
 
 @pytest.fixture
 def make_config() -> Callable[..., Config]:
-    """Build a small config; keys of sections are given as section=dict."""
+    """Build a small config without dropout; keys of sections are given as section=dict."""
 
     def run(seed: int = 0, **sections: dict[str, Any]) -> Config:
-        small = {"embedding_dim": 6, "hidden_size": 8}
+        small = {"embedding_dim": 6, "hidden_size": 8, "dropout": 0.0, "embedding_dropout": 0.0}
         return Config.model_validate(
             {
                 "seed": seed,
                 "data": {"train": "train.tsv", "sequence": "text", "label": "label"},
                 "batching": sections.get("batching", {"batch_size": 8}),
                 "model": {**small, **sections.get("model", {})},
-                "training": {"lr": 0.01, **sections.get("training", {})},
+                "training": {"lr": 0.01, "schedule": "constant", **sections.get("training", {})},
             }
         )
 

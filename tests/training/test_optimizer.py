@@ -35,7 +35,7 @@ def rates(total: int = 100, **keys: Any) -> list[float]:
 
 
 def test_the_schedules_without_warmup() -> None:
-    assert rates() == [1.0] * 100
+    assert rates(schedule="constant") == [1.0] * 100
     assert rates(schedule="linear") == pytest.approx([1 - step / 100 for step in range(100)])
     cosine = rates(schedule="cosine")
     assert (cosine[0], cosine[50]) == pytest.approx((1.0, 0.5))
@@ -54,7 +54,7 @@ def test_warmup_rises_to_the_peak_and_no_further(schedule: str) -> None:
 def test_plateau_halves_for_each_epoch_that_brought_nothing_better() -> None:
     config = settings(schedule="plateau")
     assert [lr_at(50, 100, config, plateaus=n) for n in range(3)] == [1.0, 0.5, 0.25]
-    assert lr_at(50, 100, settings(), plateaus=3) == 1.0
+    assert lr_at(50, 100, settings(schedule="constant"), plateaus=3) == 1.0
 
 
 @given(
