@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -138,7 +139,9 @@ def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.Monkey
     assert [name for name in ALL if names[name] == "!"] == WRONG
     (recommended,) = (name for name in ALL if names[name] == "*")
     assert recommended not in WRONG
-    assert lines[-1] == "*: recommended, !: wrong, ·: not measured, slowest-fastest: turns"
+    assert re.fullmatch(
+        r"\*: recommended, !: wrong,( ·: not measured,)? slowest-fastest: turns", lines[-1]
+    )
     rest = " ".join(rest.split())
     assert "1 thread;" in rest
     assert "accuracy: after " in rest  # a share of the time is left, however long the start took
@@ -147,7 +150,6 @@ def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.Monkey
     shown = ended.err.replace("\r", "\n").splitlines()
     for doing in ("reading the data", "processes", "prediction: torch", "training: packed"):
         assert any("%|" in line and doing in line for line in shown)
-    assert any(line.startswith("warning: fused") and "lstm" in line for line in shown)
     assert any(line.startswith("warning: ") and "can't be read" in line for line in shown)
     assert listing(project) == before
 

@@ -148,7 +148,8 @@ def test_missing_data_names_absolute_path_and_the_file_beside_the_yaml(
     ended = cli("fit", "../c.yaml")
     assert ended.code == 2
     assert len(ended.problems) == 2
-    assert str(project / "elsewhere" / "train.tsv") in ended.problems[0]
+    tried = str(project / "elsewhere" / "train.tsv")
+    assert tried[-40:] in ended.problems[0]  # a long path keeps its end
     assert "../train.tsv" in ended.problems[0]
 
 

@@ -74,4 +74,4 @@ def test_damaged_model_is_refused(trained: Path, tmp_path: Path, cli: Cli, case:
     assert ended.code == 2
     assert ended.out == ""
     assert len(ended.problems) == 1
-    assert str(folder) in ended.err
+    assert str(folder)[-40:] in ended.err  # a long path keeps its end

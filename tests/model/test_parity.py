@@ -151,24 +151,3 @@ def test_bfloat16_runs_and_is_close(
     logits.float().square().mean().backward()
     torch.testing.assert_close(logits.float(), exact, atol=0.05, rtol=0.05)
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
-
-
-def test_dropout_acts_in_training_alone(
-    make_model: MakeModel, make_batch: MakeBatch, sequences: list[Tensor]
-) -> None:
-    packed = make_batch(sequences).packed
-    for keys in ({"dropout": 0.5}, {"embedding_dropout": 0.5}):
-        for engine in ("torch", "fused"):
-            model = make_model(engine=engine, **keys)
-            assert torch.equal(model(packed), model(packed))
-            model.train()
-            assert not torch.equal(model(packed), model(packed))
-
-
-@pytest.mark.parametrize("keys", [{"engine": "torch"}, {"engine": "fused"}, {"rnn": "lstm"}])
-def test_a_dropped_token_loses_the_same_units_wherever_it_stands(
-    keys: dict[str, str], make_model: MakeModel, make_batch: MakeBatch
-) -> None:
-    model = make_model(embedding_dropout=0.5, **keys).train()
-    logits = model(make_batch([torch.tensor([5, 6, 5]), torch.tensor([5, 6, 5])]).packed)
-    torch.testing.assert_close(logits[0], logits[1], atol=1e-6, rtol=0)
