@@ -33,8 +33,10 @@ class Progress:
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
         best_epoch: the epoch that had it, from 1.
-        epochs_without_better: since then.
+        epochs_without_better: since then, or since the loss last fell where that counts.
         plateaus: epochs without a better value in the whole run.
+        lowest_loss: of validation so far, in nats.
+        loss_fell: whether it is that of the last epoch.
     """
 
     pretraining: bool = False
@@ -50,6 +52,8 @@ class Progress:
     best_epoch: int = 0
     epochs_without_better: int = 0
     plateaus: int = 0
+    lowest_loss: float = MOST_SUMMED
+    loss_fell: bool = False
 
     def add_batch(self, loss: float, correct: int, examples: int, time_steps: int) -> None:
         """Count one update.
@@ -76,6 +80,18 @@ class Progress:
         self.epochs_without_better += 1
         self.plateaus += 1
         return False
+
+    def note_loss(self, loss: float | None, *, counts: bool) -> None:
+        """Compare an epoch's validation loss with the lowest so far.
+
+        Args:
+            loss: in nats, where there is a validation split.
+            counts: whether a lower one is progress that patience begins anew from.
+        """
+        self.loss_fell = loss is not None and loss < self.lowest_loss
+        if loss is not None and self.loss_fell:
+            self.lowest_loss = loss
+            self.epochs_without_better *= not counts
 
     def begin_epoch(self, epoch: int) -> None:
         """Set the sums back for a new epoch."""
@@ -117,11 +133,13 @@ def checked_progress(values: dict[str, Any]) -> Progress:
     wanted = asdict(Progress())
     if values.keys() != wanted.keys():
         raise ValueError(f"progress: expected {', '.join(wanted)}")
-    if type(values["pretraining"]) is not bool:
-        raise ValueError("progress.pretraining: expected true or false")
     for name, value in values.items():
+        if isinstance(wanted[name], bool):
+            if type(value) is not bool:
+                raise ValueError(f"progress.{name}: expected true or false")
+            continue
         whole = isinstance(wanted[name], int)
-        if name == "pretraining" or (name == "best_value" and value is None):
+        if name == "best_value" and value is None:
             continue
         most = MOST_COUNTED if whole else MOST_SUMMED
         least = -most if name in ("best_value", "loss_sum") else 0

@@ -21,6 +21,7 @@ from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_group
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.text import listed
+from seqtrain.training.budget import budget
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.objectives import Objective
 from seqtrain.training.optimizer import Optimizer
@@ -45,13 +46,16 @@ class Trainer:
     Attributes:
         progress: where it stands; valid after every event.
         optimizer: with its moments.
+        budget: when it ends.
         total_updates: of all epochs, as the learning rate's schedule counts them.
     """
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
-        self.total_updates = objective.settings.max_epochs * len(self.plan(0))
+        updates_per_epoch = len(self.plan(0))
+        self.budget = budget(objective.settings, updates_per_epoch)
+        self.total_updates = self.budget.epochs * updates_per_epoch
         self.progress = Progress(pretraining=objective.pretraining)
 
     def events(
@@ -67,7 +71,7 @@ class Trainer:
             RunError: a loss or gradient isn't finite (nothing was updated), or memory ran out.
         """
         progress = self.progress
-        while progress.epoch < self.objective.settings.max_epochs and not self.out_of_patience:
+        while progress.epoch < self.budget.epochs and not self.out_of_patience:
             plan = self.plan(progress.epoch)
             yield from self._learn(plan)
             yield self._finish_epoch(plan, before_scoring)
@@ -82,8 +86,8 @@ class Trainer:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether too many epochs went by without a better monitored value."""
-        patience = self.objective.settings.patience
+        """Whether too many epochs went by without progress."""
+        patience = self.budget.patience
         return patience is not None and self.progress.epochs_without_better >= patience
 
     def update(self, batch: Batch, lr: float) -> float:
@@ -209,6 +213,7 @@ class Trainer:
             padding_fraction=padding_fraction(plan, objective.store.lengths),
             is_best=value is not None and progress.note_value(value),
         )
+        progress.note_loss(validation_loss, counts=self.budget.progress == "value or loss")
         progress.begin_epoch(progress.epoch + 1)
         objective.begin_epoch()
         return event

@@ -43,6 +43,7 @@ class StartEvent:
         config: the resolved config.
         device, engine, engine_reason: what computes, and why.
         parameters: numbers that are learned.
+        epochs, updates: of training, at most.
         resumed_at: updates made before, where training or pretraining goes on.
         nothing_left: why nothing is left to train; None where something is.
         pretraining: whether it begins or goes on before training.
@@ -55,6 +56,8 @@ class StartEvent:
     engine: str
     engine_reason: str
     parameters: int
+    epochs: int
+    updates: int
     resumed_at: int
     nothing_left: str | None
     pretraining: bool
@@ -83,6 +86,7 @@ class Run:
         best_value: its monitored value.
         stopped_early: whether patience ran out.
         test: scores of data.test at the best epoch, where one is given.
+        advice: what may be gained by training longer, where it ended too early; None elsewhere.
     """
 
     path: Path
@@ -91,6 +95,7 @@ class Run:
     best_value: float
     stopped_early: bool
     test: Scores | None
+    advice: str | None = None
 
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run

@@ -59,12 +59,12 @@ class RunState:
     @property
     def nothing_left(self) -> str | None:
         """Why nothing is left to train; None where something is."""
-        settings, progress = self.config.training, self.trainer.progress
-        if progress.epoch >= settings.max_epochs:
-            return f"all {settings.max_epochs} epochs of training.max_epochs are done"
+        budget, progress = self.trainer.budget, self.trainer.progress
+        if progress.epoch >= budget.epochs:
+            return f"all {budget.epochs} epochs of training.max_epochs are done"
         if self.trainer.out_of_patience:
             since = f"no epoch was better since epoch {progress.best_epoch}"
-            return f"training.patience is {settings.patience}, and {since}"
+            return f"training.patience is {budget.patience}, and {since}"
         return None
 
 

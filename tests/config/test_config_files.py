@@ -39,7 +39,7 @@ def test_missing_file_names_the_absolute_path(
 
 
 def test_directory_loop_long_name_and_nul(tmp_path: Path) -> None:
-    assert f"{tmp_path}: Is a directory" in only_problem(tmp_path)
+    assert f"{tmp_path}: is a folder; expected a YAML file" in only_problem(tmp_path)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     assert "symbolic links" in only_problem(tmp_path / "loop")
     assert "File name too long" in only_problem("x" * 300)
@@ -59,7 +59,10 @@ def test_pipe_and_device_are_refused_without_waiting(tmp_path: Path) -> None:
     ask = threading.Thread(target=lambda: answers.extend(map(only_problem, paths)), daemon=True)
     ask.start()
     ask.join(5)
-    assert answers == [f"{path}: not a regular file; expected a YAML file" for path in paths]
+    kinds = ("a pipe", "a device or socket")
+    assert answers == [
+        f"{path}: is {kind}; expected a YAML file" for path, kind in zip(paths, kinds, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
