@@ -40,7 +40,9 @@ def test_auto_takes_the_fastest_engine_that_serves(
 
 
 def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = ModelConfig.model_validate({"engine": "native"})
+    config = ModelConfig.model_validate(
+        {"dropout": 0.0, "embedding_dropout": 0.0, "engine": "native"}
+    )
     with pytest.raises(ConfigError, match="no kernels for cuda; or set auto, fused or torch"):
         choose_engine(config, torch.device("cuda"))
     monkeypatch.setenv("SEQTRAIN_NATIVE", "off")
@@ -48,7 +50,7 @@ def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch)
     try:
         with pytest.raises(ConfigError, match=r"switched off \(SEQTRAIN_NATIVE=off\)"):
             choose_engine(config, torch.device("cpu"))
-        engine = choose_engine(ModelConfig(), torch.device("cpu"))
+        engine = choose_engine(ModelConfig(dropout=0.0, embedding_dropout=0.0), torch.device("cpu"))
         assert engine.name == "fused"
         assert "switched off" in engine.reason
     finally:
@@ -62,7 +64,14 @@ def test_native_gives_the_logits_of_the_fused_engine(pooling: str) -> None:
     for engine in ("native", "fused"):
         torch.manual_seed(0)
         config = ModelConfig.model_validate(
-            {"engine": engine, "pooling": pooling, "bidirectional": True, "hidden_size": 24}
+            {
+                "dropout": 0.0,
+                "embedding_dropout": 0.0,
+                "engine": engine,
+                "pooling": pooling,
+                "bidirectional": True,
+                "hidden_size": 24,
+            }
         )
         model = SequenceClassifier(config, input_size=20, num_classes=3, features=False)
         model.initialize(seed=0)
@@ -73,7 +82,12 @@ def test_native_gives_the_logits_of_the_fused_engine(pooling: str) -> None:
 
 def test_a_model_in_float64_is_computed_by_an_engine_that_can() -> None:
     torch.manual_seed(0)
-    model = SequenceClassifier(ModelConfig(), input_size=20, num_classes=3, features=False)
+    model = SequenceClassifier(
+        ModelConfig(dropout=0.0, embedding_dropout=0.0),
+        input_size=20,
+        num_classes=3,
+        features=False,
+    )
     model.initialize(seed=0)
     packed = pack_sequence([torch.tensor([2, 3, 4]), torch.tensor([5])])
     expected = model(packed)
