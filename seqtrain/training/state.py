@@ -81,18 +81,20 @@ class Progress:
 
         Args:
             value: greater is better.
-            loss: of validation, in nats, where there is one; of equal values the lower loss is
-                better, and where it is no lower, the earlier epoch.
+            loss: of validation, in nats, where there is one; of epochs with equal values the one
+                with the lowest loss is the best, though no better for patience and plateaus.
         """
-        tie = self.best_value == value and loss is not None and loss < self.best_loss
-        if self.best_value is None or value > self.best_value or tie:
+        better = self.best_value is None or value > self.best_value
+        if better:
+            self.epochs_without_better = 0
+        else:
+            self.epochs_without_better += 1
+            self.plateaus += 1
+        lower = value == self.best_value and loss is not None and loss < self.best_loss
+        if better or lower:
             self.best_value, self.best_epoch = value, self.epoch + 1
             self.best_loss = MOST_SUMMED if loss is None else loss
-            self.epochs_without_better = 0
-            return True
-        self.epochs_without_better += 1
-        self.plateaus += 1
-        return False
+        return better or lower
 
     def note_loss(self, loss: float | None, *, counts: bool) -> None:
         """Compare an epoch's validation loss with the lowest so far.

@@ -40,4 +40,4 @@ def test_of_equal_values_the_lower_loss_is_best() -> None:
         progress.epoch = epoch
         best.append(progress.note_value(1.0, loss))
     assert best == [True, True, False, False]
-    assert (progress.best_epoch, progress.epochs_without_better) == (2, 2)
+    assert (progress.best_epoch, progress.epochs_without_better) == (2, 3)
