@@ -34,7 +34,11 @@ SPANS = [
 SET_UP = [block for language, block in BLOCKS["README.md"] if language == "sh"]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 OPTIONS = {
-    name: {option for parameter in command.params for option in parameter.opts}
+    name: {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     for name, command in {"": typer.main.get_command(app), **COMMANDS}.items()
 }
 SMALLEST = {"data": {"train": "a.tsv", "sequence": "text", "label": "label"}}
