@@ -11,7 +11,7 @@ from typing import Any
 
 from seqtrain.recipes.inspection import Facts
 
-UPDATES, UPDATES_PER_CLASS = 1500, 20
+UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""

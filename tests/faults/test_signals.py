@@ -129,7 +129,7 @@ def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str]
 
 
 @pytest.mark.parametrize("stops", [4, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("function", ["carry", "save_last"])
+@pytest.mark.parametrize("function", ["carry_parts", "save_last"])
 def test_second_sigint_stops_at_once(
     project: Path, figure: Callable[[str], None], function: str, stops: int
 ) -> None:
@@ -138,8 +138,8 @@ def test_second_sigint_stops_at_once(
     whole, run, draw, cut = fingerprint(project / "whole"), project / "r", random.Random(stops), 0
     for _ in range(stops):
         first = draw.randint(1, 20)
-        second = first + draw.randint(1, 20 if function == "carry" else 200)
-        call = draw.randint(2, 4 * (STEPS + 1) if function == "carry" else 5)
+        second = first + draw.randint(1, 20 if function == "carry_parts" else 200)
+        call = draw.randint(2, 4 * (STEPS + 1) if function == "carry_parts" else 5)
         prepare = signals_within(function, call, (first, signal.SIGINT), (second, signal.SIGINT))
         arguments = fit_arguments(project, "r", *ONLY_EPOCHS)
         with started(project, *arguments, prepare=prepare) as running:
@@ -150,8 +150,8 @@ def test_second_sigint_stops_at_once(
         fit(project, "r", *ONLY_EPOCHS)
         assert fingerprint(run) == whole
         shutil.rmtree(run)
-    assert cut == stops if function == "carry" else cut
-    what = "a step" if function == "carry" else "a save"
+    assert cut == stops if function == "carry_parts" else cut
+    what = "a step" if function == "carry_parts" else "a save"
     figure(
         f"a second SIGINT within {what}: {stops} times, {cut} at once; the last checkpoint whole, "
         "0 differences to the run never stopped"
@@ -185,7 +185,7 @@ def test_signal_while_setting_up_is_answered_after_a_step(project: Path, functio
     whole = fingerprint(project / "whole")
     steps = 0
     if function == "resume":
-        prepare = signals_within("carry", 4, (1, signal.SIGTERM))
+        prepare = signals_within("carry_parts", 4, (1, signal.SIGTERM))
         with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
             assert running.end() == 143, running.err
         steps = 4

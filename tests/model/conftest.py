@@ -23,7 +23,8 @@ def make_model() -> Callable[..., SequenceClassifier]:
 
     def run(*, features: int = 0, **keys: object) -> SequenceClassifier:
         torch.manual_seed(0)
-        config = ModelConfig.model_validate({"embedding_dim": 5, "hidden_size": 6, **keys})
+        small = {"embedding_dim": 5, "hidden_size": 6, "dropout": 0.0, "embedding_dropout": 0.0}
+        config = ModelConfig.model_validate({**small, **keys})
         model = SequenceClassifier(
             config,
             input_size=features or VOCAB_SIZE,

@@ -8,9 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from seqtrain.data.collate import collate
 from torch import Tensor
 
+from seqtrain.data.batch import collate
 from seqtrain.data.ngrams import fit_ngrams, folded
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.ngrams import GAIN, NgramClassifier, joint
