@@ -37,5 +37,6 @@ def _rows(section: type[Section], above: Keys) -> list[str]:
 
 def _cell(text: str | None) -> str:
     """Write a text for a cell of a table."""
-    marked = _NOT_PLAIN.sub(lambda part: f"`{part[0]}`", text or "")
+    one_line = " ".join((text or "").split())
+    marked = _NOT_PLAIN.sub(lambda part: f"`{part[0]}`", one_line)
     return marked.replace("|", "\\|")

@@ -25,6 +25,7 @@ from seqtrain.model.standardization import SeriesStandardization
 WORDS = ["", "", *(f"word{i}" for i in range(18))]
 UNKNOWN = ["unheard", "unseen", "x"]
 LENGTHS = [17, 12, 12, 5, 2, 1]
+SMALL = {"embedding_dim": 6, "hidden_size": 5, "dropout": 0.0, "embedding_dropout": 0.0}
 ENGINES = ["native", "fused", "torch"]
 TEXT = {
     "ngrams": {"ngrams": [1, 3]},
@@ -57,7 +58,7 @@ def rows_of_features() -> list[Tensor]:
 
 
 def text_model(**keys: Any) -> SequenceClassifier:
-    config = ModelConfig(embedding_dim=6, hidden_size=5, embedding_std=1.0, **keys)
+    config = ModelConfig(**{**SMALL, "embedding_std": 1.0, **keys})
     ngrams = None
     if config.ngrams:
         rows = rows_of_ids()
@@ -74,7 +75,7 @@ def text_model(**keys: Any) -> SequenceClassifier:
 
 
 def series_model(standardize: str, **keys: Any) -> SequenceClassifier:
-    config = ModelConfig(embedding_dim=6, hidden_size=5, **keys)
+    config = ModelConfig(**{**SMALL, **keys})
     series = None
     if standardize != "train":
         series = SeriesStandardization(2, both=standardize == "both", indicators=False)
