@@ -14,6 +14,8 @@ from seqtrain.comparison.task import Task
 from seqtrain.comparison.turns import PATIENCE
 from seqtrain.comparison.variants import VARIANTS
 from seqtrain.comparison.worker_pool import Worker
+from seqtrain.data.plan import plan_epoch
+from seqtrain.training.budget import budget
 
 REPEATS = 3
 """Seeds at most."""
@@ -67,7 +69,9 @@ def learn_equally(
     time_left = (deadline - began) / MARGIN - scoring
     if not held_out or not learners or time_left < learning:
         return EqualTraining()
-    examples = min(task.config.training.max_epochs * len(task.train), int(time_left / learning))
+    plan = plan_epoch(task.train.lengths, task.config.batching, seed=task.config.seed, epoch=0)
+    epochs = budget(task.config.training, len(plan)).epochs
+    examples = min(epochs * len(task.train), int(time_left / learning))
     found: dict[object, list[float]] = {group: [] for group in learners}
     for repeat in range(REPEATS):
         for group, worker in learners.items():

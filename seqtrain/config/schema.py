@@ -168,8 +168,8 @@ class ModelConfig(Section):
 class TrainingConfig(Section):
     """The optimization and when it stops."""
 
-    max_epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 10
-    """Passes over train at most."""
+    max_epochs: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto"] = "auto"
+    """Passes over train at most; auto: 10, or up to 100 where 10 are fewer than 2,000 updates."""
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Update rule; sgd has momentum 0.9."""
     sparse_embedding: bool = True
@@ -186,8 +186,9 @@ class TrainingConfig(Section):
     """Steps that gradients reach back at most, which bounds memory too; null: all."""
     max_grad_norm: Positive | None = 1.0
     """Gradients are scaled down to this norm; null: no clipping."""
-    patience: PositiveInt | None = 3
-    """Epochs without a better monitored value before stopping; null: never stop early."""
+    patience: PositiveInt | Literal["auto"] | None = "auto"
+    """Epochs without a better monitored value before stopping; auto: 3 or a fifth of all epochs,
+    counted anew whenever the validation loss falls; null: never stop early."""
     monitor: Literal["accuracy", "macro_f1", "weighted_f1", "loss"] = "accuracy"
     """Validation metric that chooses the best epoch (of train where there is no validation)."""
     class_weights: Literal["balanced"] | ClassWeights | None = None

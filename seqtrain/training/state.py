@@ -35,8 +35,11 @@ class Progress:
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
         best_epoch: the epoch that had it, from 1.
-        epochs_without_better: since then.
+        epochs_without_better: since then, or since the loss last fell where that counts.
         plateaus: epochs without a better value in the whole run.
+        best_loss: of validation in the best epoch, in nats.
+        lowest_loss: the same so far.
+        loss_fell: whether it is that of the last epoch.
     """
 
     pretraining: bool = False
@@ -53,6 +56,9 @@ class Progress:
     best_epoch: int = 0
     epochs_without_better: int = 0
     plateaus: int = 0
+    best_loss: float = MOST_SUMMED
+    lowest_loss: float = MOST_SUMMED
+    loss_fell: bool = False
 
     def add_batch(self, loss: float, correct: int, examples: int, time_steps: int) -> None:
         """Count one update.
@@ -70,15 +76,35 @@ class Progress:
         self.examples += examples
         self.time_steps += time_steps
 
-    def note_value(self, value: float) -> bool:
-        """Compare an epoch's monitored value, greater is better; say whether it is the best."""
-        if self.best_value is None or value > self.best_value:
+    def note_value(self, value: float, loss: float | None = None) -> bool:
+        """Compare an epoch's monitored value; say whether it is the best.
+
+        Args:
+            value: greater is better.
+            loss: of validation, in nats, where there is one; of equal values the lower loss is
+                better, and where it is no lower, the earlier epoch.
+        """
+        tie = self.best_value == value and loss is not None and loss < self.best_loss
+        if self.best_value is None or value > self.best_value or tie:
             self.best_value, self.best_epoch = value, self.epoch + 1
+            self.best_loss = MOST_SUMMED if loss is None else loss
             self.epochs_without_better = 0
             return True
         self.epochs_without_better += 1
         self.plateaus += 1
         return False
+
+    def note_loss(self, loss: float | None, *, counts: bool) -> None:
+        """Compare an epoch's validation loss with the lowest so far.
+
+        Args:
+            loss: in nats, where there is a validation split.
+            counts: whether a lower one is progress that patience begins anew from.
+        """
+        self.loss_fell = loss is not None and loss < self.lowest_loss
+        if loss is not None and self.loss_fell:
+            self.lowest_loss = loss
+            self.epochs_without_better *= not counts
 
     def begin_epoch(self, epoch: int) -> None:
         """Set the sums back for a new epoch."""

@@ -22,6 +22,7 @@ from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.model.randomness import Noise
 from seqtrain.text import listed
+from seqtrain.training.budget import budget
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.objectives import Objective
 from seqtrain.training.optimizer import Optimizer
@@ -45,6 +46,7 @@ class Trainer:
     Attributes:
         progress: where it stands; valid after every event.
         optimizer: with its moments.
+        budget: when it ends, but for a run trained anew.
         last_epoch: after which it ends, from 1.
         total_updates: of all epochs, as the learning rate's schedule counts them.
     """
@@ -52,8 +54,10 @@ class Trainer:
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
-        self.total_updates = objective.settings.max_epochs * len(self.plan(0))
-        self.last_epoch = objective.settings.max_epochs if epochs is None else epochs
+        updates_per_epoch = len(self.plan(0))
+        self.budget = budget(objective.settings, updates_per_epoch)
+        self.total_updates = self.budget.epochs * updates_per_epoch
+        self.last_epoch = self.budget.epochs if epochs is None else epochs
         self.progress = Progress(pretraining=objective.pretraining, refit=objective.refit)
 
     def events(
@@ -84,8 +88,8 @@ class Trainer:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether too many epochs went by without a better monitored value."""
-        patience = self.objective.settings.patience
+        """Whether too many epochs went by without progress."""
+        patience = self.budget.patience
         return patience is not None and self.progress.epochs_without_better >= patience
 
     def update(self, batch: Batch, lr: float) -> float:
@@ -215,8 +219,9 @@ class Trainer:
             seconds=progress.seconds,
             time_steps=progress.time_steps,
             padding_fraction=padding_fraction(plan, objective.store.lengths),
-            is_best=value is not None and progress.note_value(value),
+            is_best=value is not None and progress.note_value(value, validation_loss),
         )
+        progress.note_loss(validation_loss, counts=self.budget.progress == "value or loss")
         progress.begin_epoch(progress.epoch + 1)
         objective.begin_epoch()
         return event

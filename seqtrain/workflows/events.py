@@ -43,6 +43,7 @@ class StartEvent:
         config: the resolved config.
         device, engine, engine_reason: what computes, and why.
         parameters: numbers that are learned.
+        epochs, updates: of training, at most.
         resumed_at: updates made before, where training or pretraining goes on.
         nothing_left: why nothing is left to train; None where something is.
         pretraining: whether it begins or goes on before training.
@@ -55,6 +56,8 @@ class StartEvent:
     engine: str
     engine_reason: str
     parameters: int
+    epochs: int
+    updates: int
     resumed_at: int
     nothing_left: str | None
     pretraining: bool
@@ -84,6 +87,7 @@ class Run:
         stopped_early: whether patience ran out.
         test: scores of data.test at the best epoch, where one is given.
         refit: whether the model was then trained anew on train and validation together.
+        advice: what may be gained by training longer, where it ended too early; None elsewhere.
     """
 
     path: Path
@@ -93,6 +97,7 @@ class Run:
     stopped_early: bool
     test: Scores | None
     refit: bool = False
+    advice: str | None = None
 
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run

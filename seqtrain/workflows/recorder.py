@@ -24,6 +24,7 @@ from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
+from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
 from seqtrain.workflows.resume_point import is_best, stays
@@ -83,6 +84,8 @@ class Recorder:
                 device=str(state.device),
                 **self.engine,
                 parameters=sum(p.numel() for p in state.model.network.parameters()),
+                epochs=state.trainer.budget.epochs,
+                updates=state.trainer.total_updates,
                 resumed_at=progress.updates,
                 nothing_left=state.nothing_left,
                 pretraining=progress.pretraining,
@@ -160,6 +163,7 @@ class Recorder:
             stopped_early=trainer.out_of_patience,
             refit=progress.refit,
             test=scores,
+            advice=_advice(trainer),
         )
         self.listener(run)
         return run
@@ -246,6 +250,20 @@ def pretraining_line(event: EpochEvent) -> dict[str, Any]:
         "validation": None if loss is None else {"loss": loss, "perplexity": perplexity(loss)},
         **_speed(event),
     }
+
+
+def _advice(trainer: Trainer) -> str | None:
+    """Say what to try where training ended while the model still got better."""
+    progress, budget = trainer.progress, trainer.budget
+    if trainer.out_of_patience and progress.loss_fell:
+        return (
+            f"training.patience ({budget.patience} epochs) ended it while the validation loss "
+            "still fell; more patience may help"
+        )
+    if 1 < progress.epoch == progress.best_epoch == budget.epochs:
+        more = f"--set training.max_epochs={2 * budget.epochs}"
+        return f"the last epoch was the best; more may help: {more}"
+    return None
 
 
 def epoch_line(event: EpochEvent) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 def _check_epochs(progress: Progress, config: Config) -> None:
     """Refuse to end a run before where it stands."""
     begun, most = progress.epoch + bool(progress.batches_done), config.training.max_epochs
-    if begun > most:
+    if most != "auto" and begun > most:
         done = f"epoch {begun} has begun" if progress.batches_done else f"{begun} epochs are done"
         raise ConfigError(
             f"training.max_epochs: found {most}, but {done}; expected {begun} or more"

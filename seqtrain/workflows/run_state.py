@@ -72,15 +72,16 @@ class RunState:
     def nothing_left(self) -> str | None:
         """Why nothing is left to train; None where something is."""
         settings, progress = self.config.training, self.trainer.progress
+        budget = self.trainer.budget
         if settings.refit and (not progress.refit or progress.epoch < self.trainer.last_epoch):
             return None
         if progress.refit:
             return f"the {progress.epoch} epochs of training.refit are done"
-        if progress.epoch >= settings.max_epochs:
-            return f"all {settings.max_epochs} epochs of training.max_epochs are done"
+        if progress.epoch >= budget.epochs:
+            return f"all {budget.epochs} epochs of training.max_epochs are done"
         if self.trainer.out_of_patience:
             since = f"no epoch was better since epoch {progress.best_epoch}"
-            return f"training.patience is {settings.patience}, and {since}"
+            return f"training.patience is {budget.patience}, and {since}"
         return None
 
 
@@ -149,8 +150,10 @@ def _refitter(state: RunState, epochs: int) -> Trainer:
     known = np.flatnonzero(together.labels >= 0)
     if len(known) < len(together):
         together = together.selection(known)
-    model, config = state.model, state.config
-    names = model.preprocessing.labels
+    model, names = state.model, state.model.preprocessing.labels
+    epochs_before = {"max_epochs": state.trainer.budget.epochs}  # auto would count anew
+    training = state.config.training.model_copy(update=epochs_before)
+    config = state.config.model_copy(update={"training": training})
     return Trainer(Refit(model.network, together, names, config, state.device), epochs)
 
 

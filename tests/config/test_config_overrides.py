@@ -49,7 +49,7 @@ def test_option_replaces_only_its_key_and_the_last_one_wins() -> None:
     assert (config.training.lr, config.training.max_epochs) == (3.0, 7)
     assert config.training.class_weights == {"a": 1.0, "b": 9.0}
     assert load("training.class_weights.a=2").training.class_weights == {"a": 2.0}
-    assert load("training={lr: 5}", text=text).training.max_epochs == 10
+    assert load("training={lr: 5}", text=text).training.max_epochs == "auto"
     assert load("model.rnn=rnn", text=DATA + "model:\n").model.rnn == "rnn"
 
 

@@ -61,6 +61,7 @@ class FitScreen:
                 f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
                 f"({event.engine_reason}){resumed}"
             )
+            note(f"at most {event.epochs:,} epochs, {event.updates:,} updates")
             if event.nothing_left:
                 note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
@@ -121,6 +122,8 @@ class FitScreen:
             self.console.print(f"trained anew on train and validation: {run.epochs} epochs")
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
+        if run.advice:
+            note(run.advice)
         if run.test is not None:
             for table in score_tables(run.test, "test"):
                 self.console.print(table)
