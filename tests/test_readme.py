@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import shutil
@@ -33,7 +34,11 @@ SPANS = [
 SET_UP = [block for language, block in BLOCKS["README.md"] if language == "sh"]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 OPTIONS = {
-    name: {option for parameter in command.params for option in parameter.opts}
+    name: {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     for name, command in {"": typer.main.get_command(app), **COMMANDS}.items()
 }
 SMALLEST = {"data": {"train": "a.tsv", "sequence": "text", "label": "label"}}
@@ -158,6 +163,40 @@ def test_scripts_and_tests_named_in_documents_exist() -> None:
     }
     assert named
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+
+
+def files_missing(text: str, package: Path) -> list[str]:
+    """Return the Python files that the rooms' document names and the package doesn't hold.
+
+    A name without a folder stands for a file of the room in whose row it is, or of any room.
+    """
+    missing = []
+    for line in text.splitlines():
+        room = re.match(r"\| `(\w+)/` \|", line)
+        base = package / room[1] if room else package
+        for name in re.findall(r"`([\w/]+\.py)`", line):
+            found = (package / name).is_file() if "/" in name else any(base.rglob(name))
+            missing += [] if found else [name]
+    return missing
+
+
+def test_files_of_the_rooms_exist() -> None:
+    package = ROOT / "seqtrain"
+    assert files_missing(DOCUMENTS["seqtrain/README.md"], package) == []
+    assert files_missing("| `runs/` | `trainer.py` |", package) == ["trainer.py"]
+    assert files_missing("`data/nothing.py`, `store.py`", package) == ["data/nothing.py"]
+
+
+def test_rooms_are_those_that_imports_are_checked_for() -> None:
+    rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", DOCUMENTS["seqtrain/README.md"], re.MULTILINE)
+    source = (ROOT / "tests" / "test_import_order.py").read_text(encoding="utf-8")
+    assigned = next(
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROOMS"
+    )
+    rooms = [x.value for x in ast.walk(assigned.value) if isinstance(x, ast.Constant)]
+    assert rows == rooms
 
 
 def anchors(text: str) -> set[str]:
