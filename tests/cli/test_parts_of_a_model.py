@@ -173,7 +173,7 @@ def test_a_refit_learns_from_train_and_validation(folder: Path, cli: Cli) -> Non
     assert len(refits) == run.best_epoch
     assert refits[0]["tokens"] > epochs[0]["tokens"]
     rates = [line["lr"] for line in epochs[: len(refits)]]
-    peak = config.training.lr
+    peak = TRAINING["lr"]
     assert [line["lr"] for line in refits] == pytest.approx(rates, abs=0.05 * peak)
     assert lines[-1]["refit"] is True
     ended = cli("eval", "run", "--split", "validation", "--json")
