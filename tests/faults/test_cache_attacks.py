@@ -16,7 +16,7 @@ import pytest
 from seqtrain.config import config_from_mapping
 from seqtrain.data import cache
 from seqtrain.data.preparation import prepare
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import ARRAYS, SequenceStore
 from seqtrain.errors import DataError
 from tests.helpers.program import FORKS
 
@@ -109,7 +109,7 @@ def is_numbered(stores: dict[str, SequenceStore], number: int) -> bool:
         and np.array_equal(getattr(store, name), getattr(wanted, name))
         for split, wanted in numbered(number).items()
         for store in [stores[split]]
-        for name in cache.ARRAYS
+        for name in ARRAYS
         if getattr(wanted, name) is not None or getattr(store, name) is not None
     )
 
@@ -142,6 +142,8 @@ def test_loads_race_with_saves_and_eviction(
     loaders = [FORKS.Process(target=load_for, args=(folder, seconds, b)) for _, b in pipes]
     for process in (*savers, *loaders):
         process.start()
+    for _, theirs in pipes:
+        theirs.close()  # so that a loader that dies is noticed
     try:
         found = [ours.recv() for ours, _ in pipes]
     finally:
