@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from seqtrain.data.readers.options import Column
 from seqtrain.errors import DataError
@@ -249,11 +248,6 @@ def flattened(row: dict[str, object], prefix: str = "") -> Iterator[tuple[Column
             yield from flattened(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-def joined(first: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """Yield the first row, then the others."""
-    return chain([first], rows)
 
 
 def _name(column: ColumnFacts) -> str:

@@ -81,12 +81,17 @@ def _check_epochs(progress: Progress, config: Config) -> None:
 
 
 def _check_best(progress: Progress, run: RunDirectory) -> None:
-    """Refuse to go on without the best model, unless the checkpoint holds it."""
-    if progress.best_epoch == 0 or is_best(progress):
+    """Refuse to go on without the best model, unless the checkpoint holds it.
+
+    Where the machine fails to read it, nothing has been changed yet.
+    """
+    if progress.best_epoch == 0:
         return
     try:
         load_model(run.best)
     except CheckpointError as error:
+        if is_best(progress):
+            return
         advice = f"restore it from a copy, or {ANEW}"
         raise CheckpointError(
             *error.problems, f"{run.best}: the run can't end without its best model; {advice}"
