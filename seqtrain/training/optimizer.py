@@ -282,8 +282,9 @@ def _torch_optimizer(
     fused = all(p.device.type in ("cpu", "cuda") for p in named.values())
     if config.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=config.lr, momentum=SGD_MOMENTUM, fused=fused)
-    rule = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return rule(groups, lr=config.lr, fused=fused)
+    rules: dict[str, Any] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
+    chosen: torch.optim.Optimizer = rules[config.optimizer](groups, lr=config.lr, fused=fused)
+    return chosen
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float | None) -> Tensor:

@@ -13,7 +13,6 @@ from seqtrain.text import counted
 
 NOTHING = "·"
 Value = TypeVar("Value")
-CELLS = {"gru": "nn.GRU", "lstm": "nn.LSTM", "rnn": "nn.RNN"}
 HEADINGS = {
     ("engine",): "engines (model.engine)",
     ("option",): "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
@@ -39,7 +38,7 @@ def sections(comparison: Comparison) -> list[tuple[str, list[Row]]]:
     found = []
     for kinds, heading in HEADINGS.items():
         rows = [row for row in comparison.candidates if row.kind in kinds]
-        found.append((heading.format(cell=CELLS[comparison.rnn]), rows))
+        found.append((heading.format(cell=f"nn.{comparison.rnn.upper()}"), rows))
     return [(heading, rows) for heading, rows in found if rows]
 
 
