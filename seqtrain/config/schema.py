@@ -70,8 +70,9 @@ class DataConfig(Section):
     """File of labelled sequences to learn from (for format txt also a folder)."""
     validation: Path | HeldOut | None = None
     """File, or a fraction of train held out by a seeded, stratified split; null: none."""
-    test: Path | None = None
-    """File scored once at the end, at the best epoch; null: none."""
+    test: Path | HeldOut | None = None
+    """File, or a fraction of train held out, scored once at the end, at the best epoch; null:
+    none."""
     format: Format = "auto"
     """File format; auto goes by the file name, also under .gz."""
     header: Literal["auto"] | bool = "auto"

@@ -8,7 +8,7 @@ from pathlib import Path
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import digest
 from seqtrain.data.encoding import read_encoded
-from seqtrain.data.preparation import prepare
+from seqtrain.data.preparation import held_out_fractions, prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
@@ -137,8 +137,8 @@ def read_split(
         )
     refit = split == "validation" and config.training.refit
     learned = ["the model was trained on these rows too (training.refit)"] if refit else []
-    held_out = isinstance(config.data.validation, float)
-    if not (held_out and split in ("train", "validation")):
+    held_out = held_out_fractions(config.data)
+    if not (split in held_out or (held_out and split == "train")):
         store, warnings = _read(classifier, named)
         return named, store, learned + warnings
     _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])

@@ -364,6 +364,12 @@ def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
             "file or null",
         ),
         (
+            "validation: 0.5, test: 0.5",
+            "{}",
+            "data.test: found 0.5, which with data.validation: 0.5 leaves nothing to train on; "
+            "expected a number below 0.5",
+        ),
+        (
             "group: g, test: b.npz",
             "{initial_state: carried}",
             "data.group: found 'g', but data.test is npz, which has no such column; expected null",
