@@ -52,6 +52,12 @@ Augmentation = Annotated[
     dict[Literal["shift", "slice"], _Amount],
     _wanted("{shift: deviations, slice: share}", min_length=1, max_length=2),
 ]
+_Between = Annotated[
+    dict[Literal["low", "high"], int | Annotated[float, Field(allow_inf_nan=False)]],
+    _wanted("{low: number, high: number}", min_length=2),
+]
+_Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
+TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
 
 
@@ -228,6 +234,14 @@ class PretrainingConfig(Section):
     """Fraction of units dropped from embedded steps and from the states that predict."""
 
 
+class TuneConfig(Section):
+    """What `seqtrain tune` tries; fit leaves it alone."""
+
+    space: TunedKeys | None = None
+    """Values to try by `section.key`: a list, or {low: number, high: number}; null: not this key.
+    Other keys as for the kind of data."""
+
+
 class Config(Section):
     """One whole run of training."""
 
@@ -238,3 +252,4 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
     pretraining: PretrainingConfig = PretrainingConfig()
+    tune: TuneConfig = TuneConfig()

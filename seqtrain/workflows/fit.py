@@ -48,6 +48,7 @@ def fit(
     name: str | None = None,
     beside: Path | None = None,
     listener: Listener = lambda event: None,
+    finish: bool = True,
 ) -> Run:
     """Train a classifier and write its run directory.
 
@@ -61,6 +62,7 @@ def fit(
         name: first part of the run's default name; None: the YAML file's, or "run".
         beside: folder of the YAML file, for the message where a data file is missing.
         listener: is called with every event.
+        finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -97,10 +99,10 @@ def fit(
             held.enter_context(run.lock())
             recorder = Recorder(run, state, listener)
             recorder.begin(force=force)
-        return _train(recorder, signals)
+        return _train(recorder, signals, finish=finish)
 
 
-def _train(recorder: Recorder, signals: StopSignals) -> Run:
+def _train(recorder: Recorder, signals: StopSignals, *, finish: bool) -> Run:
     """Pretrain where the config has an objective, train, refit where it says so, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
@@ -118,6 +120,8 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
+    if not finish:
+        return recorder.finish(None)
     if state.config.training.refit and not state.trainer.progress.refit:
         recorder.begin_refit()
         learn(state.trainer)
