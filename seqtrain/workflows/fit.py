@@ -101,7 +101,7 @@ def fit(
 
 
 def _train(recorder: Recorder, signals: StopSignals) -> Run:
-    """Pretrain where the config has an objective, train, refit where it says so, and score test.
+    """Pretrain where the config has an objective, train, calibrate, refit, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
     update, and before a batch is scored.
@@ -118,9 +118,11 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
-    if state.config.training.refit and not state.trainer.progress.refit:
-        recorder.begin_refit()
-        learn(state.trainer)
+    if not state.trainer.progress.refit:
+        calibration = recorder.calibrate(answer)
+        if state.config.training.refit:
+            recorder.begin_refit(calibration)
+            learn(state.trainer)
     scores = None
     if "test" in state.data.splits:
         best = Classifier(load_model(recorder.run.best), state.device, recorder.run.path)
