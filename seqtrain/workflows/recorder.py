@@ -30,6 +30,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
+from seqtrain.workflows.origin import LINEAGE
 from seqtrain.workflows.resume_point import is_best, stays
 from seqtrain.workflows.run_state import RunState
 
@@ -65,7 +66,10 @@ class Recorder:
             force: whether an earlier run in its place may be replaced.
         """
         self.run.clear(force=force)
-        self.run.write_json(ENVIRONMENT, environment(self.state.data, self.state.device))
+        facts = environment(self.state.data, self.state.device)
+        if self.state.lineage:
+            facts[LINEAGE] = self.state.lineage
+        self.run.write_json(ENVIRONMENT, facts)
         self.save_last()
         self.run.write(CONFIG, render_config(self.state.config).encode())
 
@@ -93,6 +97,7 @@ class Recorder:
                 nothing_left=state.nothing_left,
                 pretraining=progress.pretraining,
                 warnings=state.warnings,
+                origin=state.origin,
             )
         )
 
