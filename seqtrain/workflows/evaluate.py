@@ -19,6 +19,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")
 
@@ -135,7 +136,8 @@ def read_split(
         store, warnings = _read(classifier, source)
         return source, store, learned + warnings
     _check_unchanged(path, [source, *(config.pretraining.data or [])])
-    prepared = prepare(config, cache_folder=default_folder())
+    known = classifier.preprocessing if lineage(RunDirectory(path)) else None
+    prepared = prepare(config, cache_folder=default_folder(), known=known)
     if prepared.preprocessing != classifier.preprocessing:
         raise CheckpointError(
             f"{path / CONFIG}: the model was trained with other preprocessing; restore it from a "
