@@ -17,7 +17,11 @@ from seqtrain.sklearn import SequenceClassifier
 from tests.helpers.tiny import rows
 
 SMALL = {
-    **{"embedding_dim": 8, "hidden_size": 8, "dropout": 0.0, "lr": 0.02, "batch_size": 8},
+    "embedding_dim": 8,
+    "hidden_size": 8,
+    "dropout": 0.0,
+    "lr": 0.02,
+    "batch_size": 8,
     "max_epochs": 6,
 }
 TEXTS, LABELS = zip(*rows(60, seed=1), strict=True)
