@@ -11,8 +11,8 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "files", "config", "data", "recipes", "model", "inference"),
-    *("training", "runs", "export", "report", "workflows", "sklearn", "comparison", "tuning"),
-    "cli",
+    *("training", "runs", "export", "report", "workflows", "sklearn"),
+    *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
