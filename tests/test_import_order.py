@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "files", "config", "data", "recipes", "model", "inference"),
-    *("training", "runs", "export", "report", "workflows", "comparison", "cli"),
+    *("errors", "text", "signals", "processes", "files", "config", "data", "recipes", "model"),
+    *("inference", "training", "runs", "export", "report", "workflows", "comparison", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -42,6 +42,9 @@ class Optimizer:
     Args:
         model: on its device; its tables are told whether their gradients are to be sparse.
         config: the config's training section.
+
+    Attributes:
+        by_rows: the tables that learn by the rows that a batch touches.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Optimizer:
         self._model = model
         self._max_grad_norm = config.max_grad_norm
         self._embedding: nn.Embedding | None = None
-        self._by_rows: list[Tensor] = []
+        self.by_rows: list[Tensor] = []
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
         sparse = config.sparse_embedding and not on_mps
         if isinstance(model.embedding, nn.Embedding):
@@ -59,9 +62,9 @@ class Optimizer:
         for part in model.modules():
             if isinstance(part, Subwords | NgramClassifier):
                 part.sparse = sparse
-                self._by_rows += [part.weight] if sparse else []
+                self.by_rows += [part.weight] if sparse else []
         if self._embedding is not None:
-            self._by_rows.append(self._embedding.weight)
+            self.by_rows.append(self._embedding.weight)
         self._torch = _torch_optimizer(model, config)
         self._unsettled: Tensor | None = None
 
@@ -82,8 +85,16 @@ class Optimizer:
         Returns:
             The norm before scaling, a scalar.
         """
+        self.backward(loss)
+        return self.clip()
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute the gradient of a loss."""
         self._torch.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+
+    def clip(self) -> Tensor:
+        """Scale the gradient down to max_grad_norm; return its norm before, a scalar."""
         return clip_gradients(self._model.parameters(), self._max_grad_norm)
 
     def step(self, *, lr: float) -> None:
@@ -94,7 +105,7 @@ class Optimizer:
         """
         for group in self._torch.param_groups:
             group["lr"] = lr
-        for weight in self._by_rows:
+        for weight in self.by_rows:
             if weight.grad is not None:
                 self._update_rows(weight, weight.grad, lr)
                 weight.grad = None
@@ -247,7 +258,7 @@ class Optimizer:
             )
         for index in sorted(states):
             parameter = parameters[index]
-            sparse = any(parameter is weight for weight in self._by_rows)
+            sparse = any(parameter is weight for weight in self.by_rows)
             names = by_rows if sparse else dense
             if states[index].keys() != names:
                 raise ValueError(f"optimizer.{index}: expected {', '.join(sorted(names))}")
