@@ -35,6 +35,9 @@ class SharedGradient:
         group: the processes.
         shards: parts of a batch, at least; their sums are added in an order that doesn't depend on
             the number of processes, where both are powers of two. None: one part per process.
+
+    Attributes:
+        touched: rows of each table that the whole batch touches, by the id of the weight.
     """
 
     def __init__(
@@ -50,13 +53,13 @@ class SharedGradient:
         self._group = group
         self._in_order = shards is not None
         self._shards = max(shards or 1, group.size)
-        self._rows: dict[int, Tensor] = {}
+        self.touched: dict[int, Tensor] = {}
         self._sums: list[Tensor] = []
 
     def begin(self, batch: Batch) -> list[Tensor]:
         """Begin with a batch; return the rows of each part that this process computes."""
         self._sums = []
-        self._rows = touched_rows(self._model, batch) if any(self._by_rows) else {}
+        self.touched = touched_rows(self._model, batch) if any(self._by_rows) else {}
         parts = rows_of_parts(batch.lengths, self._shards)
         rank, size = self._group.rank, self._group.size
         return parts[rank * self._shards // size : (rank + 1) * self._shards // size]
@@ -105,7 +108,9 @@ class SharedGradient:
 
     def _size(self, i: int) -> int:
         weight = self._weights[i]
-        return len(self._rows[id(weight)]) * weight.shape[1] if self._by_rows[i] else weight.numel()
+        return (
+            len(self.touched[id(weight)]) * weight.shape[1] if self._by_rows[i] else weight.numel()
+        )
 
     def _piece(self, i: int, *, empty: bool) -> Tensor:
         """Return a weight's gradient laid out flat, zeros where it has none."""
@@ -116,7 +121,7 @@ class SharedGradient:
         if not gradient.is_sparse:
             return gradient.flatten()
         gradient = gradient.coalesce()
-        rows = self._rows[id(weight)]
+        rows = self.touched[id(weight)]
         flat = weight.new_zeros(len(rows), weight.shape[1])
         flat[torch.searchsorted(rows, gradient.indices()[0])] = gradient.values()
         return flat.flatten()
@@ -125,7 +130,7 @@ class SharedGradient:
         weight = self._weights[i]
         if not self._by_rows[i]:
             return flat.view_as(weight)
-        rows = self._rows[id(weight)]
+        rows = self.touched[id(weight)]
         return torch.sparse_coo_tensor(
             rows[None],
             flat.view(len(rows), -1),

@@ -133,8 +133,7 @@ class Trainer:
             RunError: the loss or a gradient isn't finite; nothing was updated.
         """
         objective, optimizer = self.objective, self.optimizer
-        optimizer.prepare(batch.packed.data, lr=lr)
-        loss, norm, correct, count, each = self._gradient(batch)
+        loss, norm, correct, count, each = self._gradient(batch, lr)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             what = "gradient" if math.isfinite(loss) else "loss"
             raise self._not_finite(what, objective.suspects(batch, each))
@@ -142,11 +141,12 @@ class Trainer:
         self.progress.add_batch(loss, correct, count, int(batch.lengths.sum()))
         return loss
 
-    def _gradient(self, batch: Batch) -> Learned:
+    def _gradient(self, batch: Batch, lr: float) -> Learned:
         """Compute the gradient of a batch's mean loss, clipped."""
         if self._shared is not None:
-            return self._gradient_of_parts(batch, self._shared)
-        losses, correct = self._losses(batch)
+            return self._gradient_of_parts(batch, self._shared, lr)
+        with self.optimizer.reading(lr=lr):
+            losses, correct = self._losses(batch)
         mean_loss = losses.mean()
         norm = self.optimizer.gradient(mean_loss)
         # One copy from the device per update: each would wait for it.
@@ -154,10 +154,12 @@ class Trainer:
         loss, norm_value, num_correct = figures.tolist()
         return Learned(loss, norm_value, int(num_correct), len(losses), losses)
 
-    def _gradient_of_parts(self, batch: Batch, shared: SharedGradient) -> Learned:
+    def _gradient_of_parts(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
         """Do the same by the parts of this process, and the sums of all processes."""
         group, known = self.objective.group, []
-        for rows in shared.begin(batch):
+        parts = shared.begin(batch)
+        self.optimizer.prepare(shared.touched, lr=lr)
+        for rows in parts:
             if not len(rows):
                 shared.add(None, None, 0)
                 continue
