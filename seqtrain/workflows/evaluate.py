@@ -18,6 +18,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")
 
@@ -142,7 +143,8 @@ def read_split(
         store, warnings = _read(classifier, named)
         return named, store, learned + warnings
     _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
-    prepared = prepare(config, cache_folder=default_folder())
+    known = classifier.preprocessing if lineage(run) else None
+    prepared = prepare(config, cache_folder=default_folder(), known=known)
     warnings = learned + prepared.reports[split].notices(split)
     return config.data.train, prepared.splits[split], warnings
 

@@ -15,6 +15,7 @@ import torch
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.inference.devices import select_device
@@ -22,7 +23,6 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import Place
 from seqtrain.runs import run_directory
-from seqtrain.runs.model_folder import Model, load_model, new_network
 from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
@@ -33,6 +33,7 @@ from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Event, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
+from seqtrain.workflows.origin import Origin, lineage, read_origin
 from seqtrain.workflows.recorder import Recorder
 from seqtrain.workflows.restart import begun_before_restart, check_config
 from seqtrain.workflows.resume_point import (
@@ -56,6 +57,7 @@ def fit(
     cache: bool = True,
     name: str | None = None,
     beside: Path | None = None,
+    init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
 ) -> Run:
     """Train a classifier and write its run directory.
@@ -69,6 +71,7 @@ def fit(
         cache: keep encoded data between runs.
         name: first part of the run's default name; None: the YAML file's, or "run".
         beside: folder of the YAML file, for the message where a data file is missing.
+        init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
 
     Raises:
@@ -85,15 +88,21 @@ def fit(
     directory = None if run_dir is None else Path(run_dir)
     begun = begun_before_restart(directory, name, place)
     if begun is not None:
-        directory, resume, force = begun.path, begun.has_checkpoint, not begun.has_checkpoint
+        directory, init_from = begun.path, None
+        resume, force = begun.has_checkpoint, not begun.has_checkpoint
+    if resume and init_from is not None:
+        raise ConfigError("--init-from: begins a run, and --resume goes on with one; give one")
     with ExitStack() as held:
         chosen, group = _join(held, place, chosen)
         choose_engine(config.model, chosen)
         if not group.is_first:
             listener = _nobody
+        origin: Origin | None = None
         point: ResumePoint | None = None
         run: RunDirectory | None = None
         with group.together():
+            if init_from is not None:
+                origin = read_origin(init_from, config)
             if resume and group.is_first:
                 run = _run_to_resume(directory, name, config, force=force)
                 held.enter_context(run.lock())
@@ -104,14 +113,17 @@ def fit(
                     _refuse_data_inside(directory, config)
             check_files(config, beside)
             check_model(config.model, SMALLEST_INPUT, num_classes=2)
-        data = _prepare(config, listener, group, cache=cache)
+        known = None if origin is None else origin.model.preprocessing
+        if resume:
+            known = _known_before(run, point, config, group)
+        data = _prepare(config, listener, group, cache=cache, known=known)
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         group.signals = held.enter_context(StopSignals(shared=place.size > 1))
         with group.together():
             if run is not None and point is not None:
                 state = run_state.resume(config, data, chosen, run, point, group)
             else:
-                state = run_state.begin(config, data, chosen, group)
+                state = run_state.begin(config, data, chosen, origin, group)
             if run is None and group.is_first:
                 _check_space(directory or run_directory.RUNS, state)
                 run = run_directory.make(directory, name or "run")
@@ -127,6 +139,19 @@ def _join(held: ExitStack, place: Place, device: torch.device) -> tuple[torch.de
 
     device = own_device(place, device)
     return device, held.enter_context(joined(place, device))
+
+
+def _known_before(
+    run: RunDirectory | None, point: ResumePoint | None, config: Config, group: Group
+) -> Preprocessing | None:
+    """Return the preprocessing that a resumed run went on from: an old model's, or None."""
+    grown = run is not None and bool(lineage(run))
+    path = group.tell(str(run.path) if run is not None and grown else None)[0]
+    if path is None:
+        return None
+    with group.together():
+        point = point or read_resume_point(RunDirectory(Path(path)), config)
+    return point.checkpoint.model.preprocessing
 
 
 def _recorder(
@@ -151,7 +176,7 @@ def _nobody(event: Event) -> None:
 
 
 def _train(recorder: Recorder, signals: StopSignals) -> Run:
-    """Pretrain where the config has an objective, train, refit where it says so, and score test.
+    """Pretrain where the config has an objective, train, calibrate, refit, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
     update, and before a batch is scored.
@@ -168,27 +193,16 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
-    if state.config.training.refit and not state.trainer.progress.refit:
-        recorder.begin_refit()
-        learn(state.trainer)
+    if not state.trainer.progress.refit:
+        calibration = recorder.calibrate(answer)
+        if state.config.training.refit:
+            recorder.begin_refit(calibration)
+            learn(state.trainer)
     scores = None
     if "test" in state.data.splits:
-        best = _best_model(recorder)
+        best = Classifier(recorder.best_model(), state.device, recorder.run.path)
         scores = best.score(state.data.splits["test"], answer, state.group)
     return recorder.finish(scores)
-
-
-def _best_model(recorder: Recorder) -> Classifier:
-    """Return the best model, which the first process reads and sends to the others."""
-    state, run = recorder.state, recorder.run
-    group, preprocessing = state.group, state.data.preprocessing
-    with group.together():
-        if group.is_first:
-            best = load_model(run.best)
-        else:
-            best = Model(new_network(state.config.model, preprocessing), preprocessing)
-    group.send_from_first(best.network.state_dict().values())
-    return Classifier(best, state.device, run.path)
 
 
 def _check_space(place: Path, state: RunState) -> None:
@@ -234,7 +248,14 @@ def _run_to_resume(
     return run
 
 
-def _prepare(config: Config, listener: Listener, group: Group, *, cache: bool) -> PreparedData:
+def _prepare(
+    config: Config,
+    listener: Listener,
+    group: Group,
+    *,
+    cache: bool,
+    known: Preprocessing | None,
+) -> PreparedData:
     """Read the data, check that its longest sequence can be trained on, and tell the listener.
 
     Of a host's processes the first reads it, and the others take it from the cache.
@@ -244,9 +265,9 @@ def _prepare(config: Config, listener: Listener, group: Group, *, cache: bool) -
     data: PreparedData | None = None
     with group.together(patiently=True):
         if group.place.local_rank == 0:
-            data = prepare(config, cache_folder=folder)
+            data = prepare(config, cache_folder=folder, known=known)
     with group.together(patiently=True):
-        data = data or prepare(config, cache_folder=folder)
+        data = data or prepare(config, cache_folder=folder, known=known)
     with group.together():
         _check_same_data(data, group)
         preprocessing = data.preprocessing

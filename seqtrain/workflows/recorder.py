@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -15,11 +16,13 @@ import torch
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
 from seqtrain.files.folder import write_folder
+from seqtrain.inference.calibration import Calibration
+from seqtrain.inference.logits import calibrate
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.model_folder import model_files
+from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
@@ -27,6 +30,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
+from seqtrain.workflows.origin import LINEAGE
 from seqtrain.workflows.resume_point import is_best, stays
 from seqtrain.workflows.run_state import RunState
 
@@ -67,8 +71,10 @@ class Recorder:
             return
         self.run.clear(force=force)
         state = self.state
-        place = state.group.place
-        self.run.write_json(ENVIRONMENT, environment(state.data, state.device, place))
+        facts = environment(state.data, state.device, state.group.place)
+        if state.lineage:
+            facts[LINEAGE] = state.lineage
+        self.run.write_json(ENVIRONMENT, facts)
         self.save_last()
         self.run.write(CONFIG, render_config(self.state.config).encode())
 
@@ -98,6 +104,7 @@ class Recorder:
                 nothing_left=state.nothing_left,
                 pretraining=progress.pretraining,
                 warnings=state.warnings,
+                origin=state.origin,
             )
         )
 
@@ -139,9 +146,45 @@ class Recorder:
         state.pretrainer = None
         self.save_last()
 
-    def begin_refit(self) -> None:
-        """Begin to train anew on train and validation; a checkpoint from now on stands there."""
+    def calibrate(self, before_batch: Callable[[], None]) -> Calibration:
+        """Calibrate the best model on validation, where the config says so and there is one.
+
+        Args:
+            before_batch: is called before each batch; what it raises ends the work.
+        """
+        state = self.state
+        validation = state.data.splits.get("validation")
+        if validation is None or state.config.training.calibration == "none":
+            return Calibration()
+        best = self.best_model()
+        network = best.network.to(state.device)
+        found = calibrate(network, validation, state.device, before_batch, state.group)
+        if found != best.calibration:
+            self._write(self.run.best, model_files(best.calibrated(found)))
+        return found
+
+    def best_model(self) -> Model:
+        """Return the best model, which the first process reads and sends to the others."""
+        state = self.state
+        group, preprocessing = state.group, state.data.preprocessing
+        with group.together():
+            if group.is_first:
+                best = load_model(self.run.best)
+            else:
+                best = Model(new_network(state.config.model, preprocessing), preprocessing)
+        calibration = best.calibration.model_dump() if group.is_first else None
+        calibration = group.tell(calibration)[0]
+        group.send_from_first(best.network.state_dict().values())
+        return best.calibrated(Calibration.model_validate(calibration))
+
+    def begin_refit(self, calibration: Calibration) -> None:
+        """Begin to train anew on train and validation; a checkpoint from now on stands there.
+
+        Args:
+            calibration: of the model before; no rows are left that could tell of the new one's.
+        """
         self.state.begin_refit()
+        self.state.model = self.state.model.calibrated(calibration)
         self.save_last()
 
     def finish(self, scores: Scores | None) -> Run:

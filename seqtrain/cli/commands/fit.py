@@ -23,6 +23,10 @@ def fit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")
     ] = False,
+    init_from: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Begin with the weights of a run or model folder."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
     ] = False,
@@ -72,7 +76,7 @@ def fit(
         from seqtrain.processes.launch import launch
 
         arguments = ["fit", config, *(word for o in overrides or [] for word in ("--set", o))]
-        options = {"--device": device, "--run-dir": run_dir}
+        options = {"--device": device, "--run-dir": run_dir, "--init-from": init_from}
         arguments += [word for name, o in options.items() if o for word in (name, o)]
         flags = {"--resume": resume, "--force": force, "--quiet": quiet, "--no-cache": no_cache}
         arguments += [name for name, is_set in flags.items() if is_set]
@@ -100,6 +104,7 @@ def fit(
             cache=not no_cache,
             name=Path(config).stem,
             beside=Path(config).parent,
+            init_from=init_from,
             listener=screen,
         )
     if Place.here().rank:
