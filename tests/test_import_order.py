@@ -11,7 +11,8 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "processes", "files", "config", "data", "recipes", "model"),
-    *("inference", "training", "runs", "export", "report", "workflows", "comparison", "cli"),
+    *("inference", "training", "runs", "export", "report", "workflows", "sklearn"),
+    *("comparison", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

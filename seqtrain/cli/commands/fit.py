@@ -49,7 +49,6 @@ def fit(
     ] = None,
 ) -> None:
     """Train a classifier as CONFIG says; the last line of output is its run directory."""
-    import sys
     from pathlib import Path
 
     from seqtrain.config import load_config
@@ -90,8 +89,8 @@ def fit(
             )
         )
 
+    from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.text import printable
     from seqtrain.workflows.fit import fit as run_fit
 
     with FitScreen(quiet=quiet) as screen:
@@ -107,7 +106,5 @@ def fit(
             init_from=init_from,
             listener=screen,
         )
-    if Place.here().rank:
-        return
-    # As it is for a program that reads it, safe for a terminal that shows it.
-    print(printable(str(run.path)) if sys.stdout.isatty() else run.path)
+    if Place.here().rank == 0:
+        print_path(run.path)

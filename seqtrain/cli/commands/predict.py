@@ -69,7 +69,8 @@ def predict(
     from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
 
     check_one_threshold(min_probability, precision, steps=steps)
-    check_new_file("--output", output, force=force, source=None if source == "-" else source)
+    sources = [] if source == "-" else [source]
+    check_new_file("--output", output, force=force, sources=sources, streams=True)
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
