@@ -14,12 +14,14 @@ from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
 from seqtrain.inference.metrics import Scores
 from seqtrain.inference.prefixes import score_prefixes
-from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
+from seqtrain.runs.finding import find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
 
 SPLITS = ("test", "validation", "train")
+NO_TEST = "there is no test split; these are answers to validation, which chose the best epoch"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Evaluation:
 def evaluate(
     run: RunLike = None,
     *,
-    split: str = "test",
+    split: str | None = None,
     data: str | None = None,
     steps: bool = False,
     device: str = "auto",
@@ -56,7 +58,8 @@ def evaluate(
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them.
+        split: test, validation or train, as the run's config names them; None: test, or validation
+            where there is no test.
         data: a labelled file to score on instead.
         steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -82,32 +85,48 @@ class Labelled:
         source: the file that was read.
         store: its sequences, or those of the split.
         warnings: as in `Evaluation`.
+        split: which of the run's config; None where a file was given.
     """
 
     classifier: Classifier
     source: str
     store: SequenceStore
     warnings: list[str]
+    split: str | None
 
 
 def load_labelled(
-    run: RunLike, *, split: str = "test", data: str | None = None, device: str = "auto"
+    run: RunLike, *, split: str | None = None, data: str | None = None, device: str = "auto"
 ) -> Labelled:
     """Load a run's best model and what to score it on; takes and raises what `evaluate` does."""
-    if split not in SPLITS:
+    if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
     classifier = load(path, device=device)
     if data is not None:
-        source = data
+        source, named = data, None
         store, warnings = _read(classifier, data)
     else:
-        source, store, warnings = read_split(path, classifier, split)
+        named = split or default_split(path)
+        source, store, warnings = read_split(path, classifier, named)
+        if named == "validation" and split is None:
+            warnings = [NO_TEST, *warnings]
     if not len(store):
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Labelled(classifier, source, store, warnings)
+    return Labelled(classifier, source, store, warnings, named)
+
+
+def default_split(*runs: RunLike) -> str:
+    """Return test, or validation where not every run has a test split but each has that one."""
+    configs = [run.config() for run in (find(path_of(run)) for run in runs) if run.holds(CONFIG)]
+    splits = [
+        name
+        for name in ("test", "validation")
+        if all(getattr(config.data, name) is not None for config in configs)
+    ]
+    return splits[0] if splits else "test"
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:

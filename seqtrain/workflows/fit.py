@@ -18,6 +18,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
+from seqtrain.runs.finding import find
 from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
@@ -166,7 +167,7 @@ def _run_to_resume(
     """Find the run to go on with, and refuse another config before any data is read."""
     if force:
         raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
-    run = run_directory.find(path, name)
+    run = find(path, name or "run")
     check_config_unchanged(config, run)
     return run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.cli.output.fit_screen import epoch_row
-from seqtrain.cli.output.prediction_rows import _csv_cell, _tsv_cell
+from seqtrain.cli.output.answer_columns import csv_cell, tsv_cell
 from seqtrain.training.events import EpochEvent
 from tests.helpers.tiny import CONFIG, Cli, rows, write_table
 
@@ -67,12 +67,12 @@ def test_the_output_files_ending_chooses_the_format(
 
 
 def test_tables_quote_only_what_their_format_quotes() -> None:
-    assert [_tsv_cell(label) for label in ('say "x"', "a,b", "a\tb")] == [
+    assert [tsv_cell(label) for label in ('say "x"', "a,b", "a\tb")] == [
         'say "x"',
         "a,b",
         '"a\tb"',
     ]
-    assert [_csv_cell(label) for label in ('say "x"', "a,b", "=1+1", "-1")] == [
+    assert [csv_cell(label) for label in ('say "x"', "a,b", "=1+1", "-1")] == [
         '"say ""x"""',
         '"a,b"',
         "'=1+1",

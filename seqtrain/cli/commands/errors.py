@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, RunOrNewest, Split, chosen_split
+from seqtrain.cli.options import (
+    DataFile,
+    Device,
+    RunOption,
+    RunOrNewest,
+    Split,
+    chosen_run,
+    chosen_split,
+)
 
 SHOWN = 20
 
@@ -21,6 +29,7 @@ class Format(str, Enum):
 
 def errors(
     run: RunOrNewest = None,
+    named: RunOption = None,
     split: Split = None,
     data: DataFile = None,
     top: Annotated[
@@ -45,7 +54,7 @@ def errors(
     from seqtrain.workflows.answers import answer_split
 
     name = chosen_split(split, data)
-    found = answer_split(run, split=name, data=data, device=device or "auto")
+    found = answer_split(chosen_run(run, named), split=name, data=data, device=device or "auto")
     note(f"run: {found.run}, data: {found.data}")
     for warning in found.warnings:
         warn(warning)

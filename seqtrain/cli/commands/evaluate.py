@@ -6,11 +6,20 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, RunOrNewest, Split, chosen_split
+from seqtrain.cli.options import (
+    DataFile,
+    Device,
+    RunOption,
+    RunOrNewest,
+    Split,
+    chosen_run,
+    chosen_split,
+)
 
 
 def evaluate(
     run: RunOrNewest = None,
+    named: RunOption = None,
     split: Split = None,
     data: DataFile = None,
     steps: Annotated[
@@ -29,7 +38,8 @@ def evaluate(
     from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
     name = chosen_split(split, data)
-    result = run_evaluation(run, split=name, data=data, steps=steps, device=device or "auto")
+    path = chosen_run(run, named)
+    result = run_evaluation(path, split=name, data=data, steps=steps, device=device or "auto")
     note(f"run: {result.run}, data: {result.data}")
     for warning in result.warnings:
         warn(warning)

@@ -71,7 +71,7 @@ def print_columns(console: Console, columns: Sequence[Column]) -> None:
     for cells in zip(*(column.cells for column in shown), strict=True):
         table.add_row(
             *(
-                plain(_cut(cell, width) if column.kind == "text" else cell)
+                plain(cut(cell, width) if column.kind == "text" else cell)
                 for cell, column, width in zip(cells, shown, widths, strict=True)
             )
         )
@@ -113,7 +113,7 @@ def _sum(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1) + EDGES
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     """Cut a text to a width in cells; wide letters take two."""
     shown = shorten(text, width)
     while cell_len(shown) > width:

@@ -1,0 +1,63 @@
+"""Predictions for people: a line for each, its text beside the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from seqtrain.cli.output.answer_columns import AnswerColumns
+from seqtrain.cli.output.columns import cut
+from seqtrain.workflows.answers import sequence_text
+
+if TYPE_CHECKING:
+    from seqtrain.workflows.classifier import Prediction
+
+WIDEST_LABEL, PROBABILITY = 24, len("probability")
+READ = 2000
+"""Characters of a sequence that a line is made of at most."""
+
+
+def answer_heading(columns: AnswerColumns, width: int) -> str:
+    """Return the line above the answers."""
+    pair = [_padded("label", _label_width(columns)), "probability"]
+    return _line([*pair * columns.ranks], "sequence", width)
+
+
+def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> str:
+    """Return an answer as a line: its labels, and what of the input there is room for.
+
+    Args:
+        prediction: with its example.
+        columns: of which `ranks`, `keep` and `file` count.
+        width: of the terminal, in cells; figures are never cut.
+    """
+    example = prediction.example
+    assert example is not None, "workflows.predict tells what was classified"
+    wide = _label_width(columns)
+    pairs: list[str] = []
+    for label, probability in list(prediction.probabilities.items())[: columns.ranks]:
+        pairs += [_padded(label, wide), f"{probability:>{PROBABILITY}.2%}"]
+    if prediction.problem is not None:
+        return _line([_padded("-", wide), " " * PROBABILITY], prediction.problem, width)
+    texts = [example.file or "", *map(str, (example.kept or {}).values())]
+    sequence = example.sequence
+    texts.append(sequence[:READ] if isinstance(sequence, str) else sequence_text(sequence)[:READ])
+    return _line(pairs, "  ".join(text for text in texts if text), width)
+
+
+def _label_width(columns: AnswerColumns) -> int:
+    return min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
+
+
+def _padded(text: str, width: int) -> str:
+    shown = cut(text, width)
+    return shown + " " * (width - cell_len(shown))
+
+
+def _line(pairs: Sequence[str], text: str, width: int) -> str:
+    """Join an answer and its text, cut to the room that is left."""
+    answer = "  ".join(pairs)
+    room = width - cell_len(answer) - 2
+    return answer if room < len("sequence") else f"{answer}  {cut(' '.join(text.split()), room)}"
