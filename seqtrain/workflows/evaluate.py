@@ -36,6 +36,7 @@ class Evaluation:
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
             `score_prefixes` returns it.
         parts: scores of each part of the model alone, by name; empty where it has but one.
+        split: which of the run's config; None where a file was given.
     """
 
     run: Path
@@ -44,6 +45,7 @@ class Evaluation:
     warnings: list[str]
     by_share: list[dict[str, float]] | None = None
     parts: dict[str, Scores] = field(default_factory=dict)
+    split: str | None = None
 
 
 def evaluate(
@@ -73,7 +75,8 @@ def evaluate(
     classifier, store = loaded.classifier, loaded.store
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     scores, parts = classifier.score(store), classifier.score_parts(store)
-    return Evaluation(classifier.path, loaded.source, scores, loaded.warnings, by_share, parts)
+    source, told, split = loaded.source, loaded.warnings, loaded.split
+    return Evaluation(classifier.path, source, scores, told, by_share, parts, split)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def errors(
 
     name = chosen_split(split, data)
     found = answer_split(chosen_run(run, named), split=name, data=data, device=device or "auto")
-    note(f"run: {found.run}, data: {found.data}")
+    note(f"run: {found.run}, data: {found.data}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)
     mistakes = found.errors()

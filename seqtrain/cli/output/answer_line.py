@@ -14,15 +14,15 @@ from seqtrain.workflows.answers import sequence_text
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction
 
-WIDEST_LABEL, PROBABILITY = 24, len("probability")
+NARROW_LABEL, WIDEST_LABEL, PROBABILITY, GAP = 6, 24, len("probability"), 2
 READ = 2000
 """Characters of a sequence that a line is made of at most."""
 
 
 def answer_heading(columns: AnswerColumns, width: int) -> str:
     """Return the line above the answers."""
-    pair = [_padded("label", _label_width(columns)), "probability"]
-    return _line([*pair * columns.ranks], "sequence", width)
+    ranks, wide = _room(columns, width)
+    return _line([_padded("label", wide), "probability"] * ranks, "sequence", width)
 
 
 def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> str:
@@ -35,9 +35,9 @@ def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> s
     """
     example = prediction.example
     assert example is not None, "workflows.predict tells what was classified"
-    wide = _label_width(columns)
+    ranks, wide = _room(columns, width)
     pairs: list[str] = []
-    for label, probability in list(prediction.probabilities.items())[: columns.ranks]:
+    for label, probability in list(prediction.probabilities.items())[:ranks]:
         pairs += [_padded(label, wide), f"{probability:>{PROBABILITY}.2%}"]
     if prediction.problem is not None:
         return _line([_padded("-", wide), " " * PROBABILITY], prediction.problem, width)
@@ -47,8 +47,11 @@ def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> s
     return _line(pairs, "  ".join(text for text in texts if text), width)
 
 
-def _label_width(columns: AnswerColumns) -> int:
-    return min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
+def _room(columns: AnswerColumns, width: int) -> tuple[int, int]:
+    """Return how many labels a line has room for, and the width of each."""
+    ranks = max(1, min(columns.ranks, (width + GAP) // (NARROW_LABEL + PROBABILITY + 2 * GAP)))
+    widest = min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
+    return ranks, max(NARROW_LABEL, min(widest, (width + GAP) // ranks - PROBABILITY - 2 * GAP))
 
 
 def _padded(text: str, width: int) -> str:
@@ -58,6 +61,6 @@ def _padded(text: str, width: int) -> str:
 
 def _line(pairs: Sequence[str], text: str, width: int) -> str:
     """Join an answer and its text, cut to the room that is left."""
-    answer = "  ".join(pairs)
-    room = width - cell_len(answer) - 2
+    answer = (" " * GAP).join(pairs)
+    room = width - cell_len(answer) - GAP
     return answer if room < len("sequence") else f"{answer}  {cut(' '.join(text.split()), room)}"
