@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, TextIO
 
 import typer
@@ -97,13 +99,19 @@ def run(arguments: list[str] | None = None) -> None:
         sys.exit(_exit_code(arguments or ["--help"]))
 
 
+@cache
+def _program() -> Callable[..., object]:
+    """Make what runs the commands, once; Typer itself would make it anew for every run."""
+    return typer.main.get_command(app)
+
+
 def _exit_code(arguments: list[str]) -> int:
     """Run a verb; whatever ends it becomes lines on stderr and a code."""
     if sys.stdout is None:
         _complain("standard output is closed; nothing can be answered")
         return RUN_FAULT
     try:
-        code = app(arguments, prog_name="seqtrain", standalone_mode=False)
+        code = _program()(arguments, prog_name="seqtrain", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer's answer to SIGINT
             _complain("interrupted")

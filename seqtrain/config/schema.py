@@ -200,6 +200,8 @@ class TrainingConfig(Section):
     off at most this share; null: neither."""
     refit: bool = False
     """Train anew on train and validation together, for as many epochs as were best."""
+    calibration: Literal["temperature", "none"] = "temperature"
+    """temperature: in the end, divide the logits by the number that suits validation best; none."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
     checkpoint_every: Interval | None = None

@@ -57,12 +57,16 @@ class PreparedData:
     unlabelled: SequenceStore | None = None
 
 
-def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
+def prepare(
+    config: Config, *, cache_folder: Path | None, known: Preprocessing | None = None
+) -> PreparedData:
     """Read, split, fit and encode the data of a config.
 
     Args:
         config: data paths are relative to the current directory.
         cache_folder: where encoded data is kept between runs; None: nowhere.
+        known: an older preprocessing, which is kept and grows by the tokens and labels of train;
+            then nothing is taken from the cache.
 
     Raises:
         DataError: a file is missing, has rows that can't be used (all named by line), or was
@@ -71,11 +75,12 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     digested = {path: _digest_of(config.data, path) for _, path in data_files(config)}
     digests = {path: found.digest for path, found in digested.items()}
     _refuse_same_file(config.data, digests)
+    cache_folder = cache_folder if known is None else None
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
         return _from_entry(config, *found, digests)
-    data = _read(config, digests)
+    data = _read(config, digests, known)
     for found_before in digested.values():
         found_before.check_unchanged()
     _check_rows(data, config.data)
@@ -221,15 +226,16 @@ def _from_entry(
     )
 
 
-def _read(config: Config, digests: dict[str, str]) -> PreparedData:
+def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) -> PreparedData:
     """Read and encode all splits."""
     data = config.data
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
     merges, held_out = _train_bpe(config, reading) if bpe else (None, None)
+    merges = merges if known is None else known.bpe_model
     subwords = config.model.subwords
     sizes = None if subwords is None else (subwords[0], subwords[1])
-    fitting = Fitting(data, reading, merges, sizes)
+    fitting = Fitting(data, reading, merges, sizes, known)
     read = read_encoded(fitting.read, data.train, reading)
     parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
@@ -238,7 +244,8 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
         parts[key], reports[key] = _read_unlabelled(fitting, data, file)
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
-    preprocessing = replace(fitted.preprocessing, ngrams=_fit_ngrams(config, splits["train"]))
+    ngrams = _fit_ngrams(config, splits["train"]) if known is None else known.ngrams
+    preprocessing = replace(fitted.preprocessing, ngrams=ngrams)
     unlabelled = None
     if config.pretraining.objective is not None:
         stores = [splits["train"], *(splits.pop(key) for key, _ in more)]

@@ -15,6 +15,12 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.calibration import (
+    LEVELS,
+    Calibration,
+    coverage_points,
+    fit_temperature,
+)
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.model.classifier import SequenceClassifier
@@ -52,8 +58,8 @@ def classify(
         noise: of the update; None: evaluation.
 
     Shape:
-        Returns: (B, C) of each part of the model, row by row of the batch; `joint` makes one
-        answer of them.
+        Returns: (B, C) of each part of the model, row by row of the batch; `model.answer`
+        makes one answer of them.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
     parts, states = model.carry_parts(
@@ -78,7 +84,7 @@ def predict_logits(
     batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
-    answer: Answer = joint,
+    answer: Answer | None = None,
 ) -> Tensor:
     """Return the logits of every sequence, those of like length computed together.
 
@@ -90,7 +96,7 @@ def predict_logits(
         carried: where groups begin, and then where they ended (initial_state carried); None: all
             begin anew.
         before_batch: is called before each batch; what it raises ends the work.
-        answer: makes one answer of the model's parts.
+        answer: makes one answer of the model's parts; None: the model's own, calibrated.
 
     Raises:
         RunError: memory ran out.
@@ -124,7 +130,7 @@ def logits_of_batches(
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
-    answer: Answer = joint,
+    answer: Answer | None = None,
 ) -> Tensor:
     """Return the logits of every sequence, batched as a plan says.
 
@@ -146,9 +152,10 @@ def logits_of_batches(
     Shape:
         Returns: (B, C) float32, on the CPU.
     """
+    join = answer or model.answer
 
     def compute(batch: Batch) -> Tensor:
-        return answer(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
+        return join(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
 
     was_training = model.training
     model.eval()
@@ -161,6 +168,31 @@ def logits_of_batches(
     finally:
         model.train(was_training)
     return logits
+
+
+def calibrate(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Calibration:
+    """Fit a model's temperature on sequences that it hasn't learned, and tell what comes of it.
+
+    Args:
+        model: on the device; its own temperature plays no part.
+        store: labelled sequences.
+        device: where to compute.
+        before_batch: as for `predict_logits`.
+
+    Raises:
+        RunError: memory ran out.
+    """
+    logits = predict_logits(model, store, device, before_batch=before_batch, answer=joint)
+    labels = torch.tensor(store.labels, device="cpu")
+    temperature = fit_temperature(logits, labels)
+    best = (logits / temperature).double().softmax(dim=1).max(dim=1)
+    points = coverage_points(best.values, best.indices == labels, LEVELS)
+    return Calibration(temperature=temperature, coverage=points)
 
 
 def score_store(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,6 +16,17 @@ from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable
 from seqtrain.model.randomness import PackedNoise, Site
 from seqtrain.model.subwords import Subwords
+
+
+class TokenEmbedding(nn.Embedding):
+    """A vector for each token.
+
+    Attributes:
+        before_read: is called with the rows that a batch is about to read, ascending, each once;
+            None: nobody asks.
+    """
+
+    before_read: Callable[[Tensor], None] | None = None
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
@@ -64,8 +77,9 @@ def embed(
     if vocabulary is not None:
         return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
     dropped = noise is not None and rate > 0
-    distinct = engine.reads_distinct or dropped or subwords is not None
-    if not (isinstance(embedding, nn.Embedding) and distinct):
+    announced = isinstance(embedding, TokenEmbedding) and embedding.before_read is not None
+    distinct = engine.reads_distinct or dropped or announced or subwords is not None
+    if not (isinstance(embedding, TokenEmbedding) and distinct):
         vectors = embedding(packed.data)
         if noise is not None:
             vectors = noise.drop(vectors, rate, Site.EMBEDDING)
@@ -74,6 +88,8 @@ def embed(
     unknown = 0 if grams is None else len(grams.offsets) - 1
     ids, index = distinct_ids(packed.data, known + unknown)
     rows = ids if subwords is None else subwords.rows(ids)
+    if embedding.before_read is not None:
+        embedding.before_read(rows if subwords is None else torch.unique(rows))
     # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
     table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
     if subwords is not None:

@@ -21,7 +21,7 @@ from seqtrain.data.spellings import Grams, Spellings
 from seqtrain.data.subwords import WordGrams, word_grams
 from seqtrain.data.vocabulary import PAD, SPECIAL
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.encoder import embed
+from seqtrain.model.encoder import TokenEmbedding, embed
 from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable
 from seqtrain.model.randomness import PackedNoise, Site
 from seqtrain.model.standardization import SeriesStandardization
@@ -82,10 +82,10 @@ class Inputs:
         self.rate = config.embedding_dropout
         self.series = fitted.series
         channels = input_size if self.series is None else self.series.width
-        self.embedding: nn.Embedding | nn.Linear | nn.Identity
+        self.embedding: TokenEmbedding | nn.Linear | nn.Identity
         self.width = config.embedding_dim
         if not features:
-            self.embedding = nn.Embedding(input_size, self.width, padding_idx=PAD)
+            self.embedding = TokenEmbedding(input_size, self.width, padding_idx=PAD)
         elif config.convolutions is None:
             self.embedding = nn.Linear(channels, self.width)
         else:
@@ -142,7 +142,7 @@ class Inputs:
         """Return the vector of each id, for many batches without gradients; None: there is none."""
         if self.subwords is not None or self.convolutions is not None:
             return None
-        return self.embedding.weight if isinstance(self.embedding, nn.Embedding) else None
+        return self.embedding.weight if isinstance(self.embedding, TokenEmbedding) else None
 
     def _embed(
         self,

@@ -21,18 +21,19 @@ ALIKE = 1e-6
 """Factors of a geometric series nearer than this count as equal."""
 
 
-def new_state(weight: Tensor, names: tuple[str, ...]) -> dict[str, Tensor]:
-    """Return the state of rows that were never touched: moments of zeros.
+def new_state(weight: Tensor, names: tuple[str, ...], *, idle: bool = True) -> dict[str, Tensor]:
+    """Return the state of a weight that was never updated: moments of zeros.
 
     Args:
         weight: the embedding's, (V, E).
         names: of the moments.
+        idle: whether its rows may lie idle.
     """
-    return {
-        "step": torch.zeros((), dtype=torch.float32, device="cpu"),
-        "up_to_date": torch.zeros(len(weight), dtype=torch.int64, device=weight.device),
-        **{name: torch.zeros_like(weight) for name in names},
-    }
+    state = {name: torch.zeros_like(weight) for name in names}
+    state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
+    if idle:
+        state["up_to_date"] = torch.zeros(len(weight), dtype=torch.int64, device=weight.device)
+    return state
 
 
 def rows_of(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
@@ -42,8 +43,9 @@ def rows_of(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor) -> dict[s
 
 
 def native_serves(weight: Tensor) -> bool:
-    """Whether `native.adam_rows` and `native.adam_idle` can take a weight."""
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and not native.why_not()
+    """Whether the native Adam can take a weight."""
+    mine = weight.device.type == "cpu" and weight.dtype == torch.float32
+    return mine and weight.is_contiguous() and not native.why_not()
 
 
 @torch.no_grad()
@@ -58,7 +60,7 @@ def torch_adam_rows(
     eps: float,
     weight_decay: float,
 ) -> None:
-    """Do what `native.adam_rows` does with torch's operations."""
+    """Take a step of AdamW on some rows, as `native.adam` does, with torch's operations."""
     step = int(state["step"])
     mean = state["exp_avg"][rows].lerp_(gradient, 1 - betas[0])
     square = state["exp_avg_sq"][rows].mul_(betas[1])
@@ -81,7 +83,7 @@ def torch_adam_idle(
     eps: float,
     weight_decay: float,
 ) -> None:
-    """Do what `native.adam_idle` does with torch's operations; why, stands in rows.h."""
+    """Do what `native.adam_idle` does with torch's operations; why, stands in update.h."""
     step = int(state["step"])
     idle = (step - state["up_to_date"][rows]).double().unsqueeze(1)
     ratio, kept = betas[0] / betas[1] ** 0.5, 1 - lr * weight_decay

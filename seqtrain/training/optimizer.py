@@ -1,15 +1,16 @@
 """The optimizer: torch's, but that a table learns by the rows that a batch touches.
 
 A vocabulary has far more vectors than a batch has distinct tokens, and a dense update of all can
-cost more than the model. Nobody else knows that an embedding's vectors lie idle: ids that are about
-to be read are announced (`prepare`), and `settle` makes up for all idle updates. The weights of
-n-grams and subwords stay where they are while they lie idle, as with torch.optim.SparseAdam.
+cost more than the model. Nobody else knows that an embedding's vectors lie idle: `reading` brings
+those up to date that are about to be read, and `settle` makes up for all idle updates. The weights
+of n-grams and subwords stay where they are while they lie idle, as with torch.optim.SparseAdam.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,16 +19,16 @@ from torch import Tensor, nn
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.encoder import distinct_ids
+from seqtrain.model.encoder import TokenEmbedding
 from seqtrain.model.engines import native
 from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.subwords import Subwords
 from seqtrain.training import embedding_rows
 from seqtrain.training.embedding_rows import new_state, rows_of
+from seqtrain.training.native_adam import MOMENTS, NativeAdam
 from seqtrain.training.state import check_tensor
 
 SGD_MOMENTUM = 0.9
-ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 NEVER_DECAYING = ("initial_state", "ngrams.weight")
 UNSETTLED = "unsettled.weight"
 """Name of the embedding's weight as it stood, beside a saved model whose weights are settled."""
@@ -49,11 +50,11 @@ class Optimizer:
     ) -> None:
         self._model = model
         self._max_grad_norm = config.max_grad_norm
-        self._embedding: nn.Embedding | None = None
+        self._embedding: TokenEmbedding | None = None
         self._by_rows: list[Tensor] = []
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
         sparse = config.sparse_embedding and not on_mps
-        if isinstance(model.embedding, nn.Embedding):
+        if isinstance(model.embedding, TokenEmbedding):
             model.embedding.sparse = sparse
             self._embedding = model.embedding if sparse else None
         for part in model.modules():
@@ -63,28 +64,40 @@ class Optimizer:
         if self._embedding is not None:
             self._by_rows.append(self._embedding.weight)
         self._torch = _torch_optimizer(model, config)
+        self._native: NativeAdam | None = None
+        if not self._is_sgd and all(embedding_rows.native_serves(p) for p in self._weights):
+            self._native = NativeAdam(self._torch, self._by_rows)
         self._unsettled: Tensor | None = None
 
-    def prepare(self, ids: Tensor, *, lr: float) -> None:
-        """Bring the vectors of tokens up to date, before they are read.
+    @contextmanager
+    def reading(self, *, lr: float) -> Iterator[None]:
+        """While entered, the vectors of tokens are brought up to date before they are read.
 
         Args:
-            ids: the tokens, repeated ones too, (N,); or feature vectors, which need nothing.
             lr: learning rate of the update to come.
         """
-        if self._embedding is not None and self._state:
-            rows, _ = distinct_ids(ids, self._embedding.num_embeddings)
-            self._make_up(self._embedding.weight, self._state, rows, lr)
+        embedding = self._embedding
+        if embedding is None or not self._state:
+            yield
+            return
+        embedding.before_read = partial(self._make_up, embedding.weight, self._state, lr=lr)
+        try:
+            yield
+        finally:
+            embedding.before_read = None
 
     def gradient(self, loss: Tensor) -> Tensor:
-        """Compute the gradient of a loss, and scale it down to max_grad_norm.
+        """Compute the gradient of a loss, to be scaled down to max_grad_norm.
 
         Returns:
             The norm before scaling, a scalar.
         """
-        self._torch.zero_grad(set_to_none=True)
+        for weight in self._weights:
+            weight.grad = None
         torch.autograd.backward(loss)
-        return clip_gradients(self._model.parameters(), self._max_grad_norm)
+        if self._native is not None:
+            return self._native.clip(self._max_grad_norm)
+        return clip_gradients(self._weights, self._max_grad_norm)
 
     def step(self, *, lr: float) -> None:
         """Update the weights by their gradients: of a table the touched rows alone.
@@ -94,6 +107,9 @@ class Optimizer:
         """
         for group in self._torch.param_groups:
             group["lr"] = lr
+        if self._native is not None:
+            self._native.step(lr=lr)
+            return
         for weight in self._by_rows:
             if weight.grad is not None:
                 self._update_rows(weight, weight.grad, lr)
@@ -109,7 +125,7 @@ class Optimizer:
         if self._embedding is not None and self._state:
             weight = self._embedding.weight
             rows = torch.arange(len(weight), device=weight.device)
-            self._make_up(weight, self._state, rows, lr)
+            self._make_up(weight, self._state, rows, lr=lr)
 
     @contextmanager
     def settled(self, *, lr: float) -> Iterator[None]:
@@ -130,7 +146,7 @@ class Optimizer:
             yield
             return
         rows = rows_of(weight, state, idle)
-        self._make_up(rows["weight"], rows, torch.arange(len(idle), device=idle.device), lr)
+        self._make_up(rows["weight"], rows, torch.arange(len(idle), device=idle.device), lr=lr)
         self._unsettled = weight.clone()
         weight[idle] = rows["weight"]
         try:
@@ -173,12 +189,19 @@ class Optimizer:
         for state in self._torch.state.values():
             if "up_to_date" in state:  # torch makes every state but `step` float, as the weight is
                 state["up_to_date"] = state["up_to_date"].long()
+        if self._native is not None:
+            self._native.forget()
         if UNSETTLED in tensors:
             if self._embedding is None:
                 raise ValueError(f"{UNSETTLED}: this run updates all vectors at once")
             weight = self._embedding.weight.detach()
             check_tensor(UNSETTLED, tensors[UNSETTLED], weight.shape, weight.dtype)
             weight.copy_(tensors[UNSETTLED])
+
+    @property
+    def _weights(self) -> list[nn.Parameter]:
+        """All weights, in the order of the optimizer's numbers."""
+        return [weight for group in self._torch.param_groups for weight in group["params"]]
 
     @property
     def _state(self) -> dict[str, Tensor]:
@@ -193,25 +216,23 @@ class Optimizer:
         rows, values = gradient.indices()[0], gradient.values()
         group, state = self._group(weight), self._torch.state[weight]
         if not state:
-            state |= new_state(weight, ("momentum_buffer",) if self._is_sgd else ADAM_MOMENTS)
+            state |= new_state(weight, ("momentum_buffer",) if self._is_sgd else MOMENTS)
         state["step"] += 1
         if group["weight_decay"] and not isinstance(self._torch, torch.optim.AdamW):
             values = values.add(weight.detach()[rows], alpha=group["weight_decay"])
-        update, _ = self._rules(weight)
+        update = embedding_rows.sgd_rows if self._is_sgd else embedding_rows.torch_adam_rows
         update(weight, state, rows, values, **self._settings(weight, lr))
 
-    def _make_up(self, weight: Tensor, state: dict[str, Tensor], rows: Tensor, lr: float) -> None:
+    def _make_up(
+        self, weight: Tensor, state: dict[str, Tensor], rows: Tensor, *, lr: float
+    ) -> None:
         """Make up for the idle updates of some rows."""
-        _, make_up = self._rules(weight)
-        make_up(weight, state, rows, **self._settings(self._embedding_weight, lr))
-
-    def _rules(self, weight: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
-        """Return what updates touched rows, and what makes up for the idle updates of rows."""
+        make_up: Callable[..., None] = embedding_rows.torch_adam_idle
         if self._is_sgd:
-            return embedding_rows.sgd_rows, embedding_rows.sgd_idle
-        if embedding_rows.native_serves(weight):
-            return native.adam_rows, native.adam_idle
-        return embedding_rows.torch_adam_rows, embedding_rows.torch_adam_idle
+            make_up = embedding_rows.sgd_idle
+        elif self._native is not None:
+            make_up = native.adam_idle
+        make_up(weight, state, rows, **self._settings(self._embedding_weight, lr))
 
     @property
     def _is_sgd(self) -> bool:
@@ -237,9 +258,9 @@ class Optimizer:
 
     def _check_states(self, states: dict[int, dict[str, Tensor]], *, some: bool) -> None:
         """Every weight's moments and none more, each of its shape and type, and finite."""
-        dense = {"momentum_buffer"} if self._is_sgd else {*ADAM_MOMENTS, "step"}
+        dense = {"momentum_buffer"} if self._is_sgd else {*MOMENTS, "step"}
         by_rows = dense | {"step", "up_to_date"}
-        parameters = [p for group in self._torch.param_groups for p in group["params"]]
+        parameters = self._weights
         numbers = set(range(len(parameters)))
         if not (states.keys() == numbers or (some and states.keys() < numbers)):
             raise ValueError(

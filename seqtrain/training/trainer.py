@@ -109,9 +109,11 @@ class Trainer:
         # Its rows are sorted by length: their numbers go along.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
         noise = Noise.of(objective.config.seed, self.progress.updates, examples)
-        optimizer.prepare(batch.packed.data, lr=lr)
         lowered = objective.settings.precision == "bfloat16"
-        with torch.autocast(objective.device.type, torch.bfloat16, enabled=lowered):
+        with (
+            optimizer.reading(lr=lr),
+            torch.autocast(objective.device.type, torch.bfloat16, enabled=lowered),
+        ):
             losses, correct = objective.losses(batch, noise)
         mean_loss = losses.mean()
         norm = optimizer.gradient(mean_loss)

@@ -20,7 +20,8 @@ from seqtrain.data.examples import BadRow, Example, Sequence
 from seqtrain.data.given import given_sequence
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import DataError
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.inference.calibration import CoveragePoint
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import predict_logits, score_parts, score_store
@@ -68,6 +69,7 @@ class Classifier:
         self.path = path
         self.network = model.network.to(device)
         self.preprocessing: Preprocessing = model.preprocessing
+        self.calibration = model.calibration
         self.device = device
         self.for_prediction = model.preprocessing.for_prediction()
 
@@ -75,6 +77,34 @@ class Classifier:
     def labels(self) -> tuple[str, ...]:
         """The labels, in the order of the class indices."""
         return self.preprocessing.labels
+
+    def threshold(self, precision: float) -> CoveragePoint:
+        """Return the probability from which on answers were right so often on validation.
+
+        Args:
+            precision: share of the answers above it that are right, in [0, 1].
+
+        Returns:
+            The lowest such threshold, and what share of validation lay above it.
+
+        Raises:
+            ConfigError: there is none, or no validation split told of it.
+        """
+        points = self.calibration.coverage
+        if not points:
+            raise ConfigError(
+                f"--precision: {self.path} knows no threshold (it had no validation split, or "
+                "training.calibration was none); give --min-probability"
+            )
+        found = self.calibration.threshold(precision)
+        if found is None:
+            best = max(points, key=lambda point: point.accuracy)
+            raise ConfigError(
+                f"--precision: found {precision:g}; the best part of validation, "
+                f"{best.coverage:.1%} of it from probability {best.min_probability:.4f} on, has "
+                f"{best.accuracy:.4f}; expected that or less"
+            )
+        return found
 
     def predict(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None

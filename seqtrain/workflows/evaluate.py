@@ -19,6 +19,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")
 NO_TEST = "there is no test split; these are answers to validation, which chose the best epoch"
@@ -164,7 +165,8 @@ def read_split(
         store, warnings = _read(classifier, named)
         return named, store, learned + warnings
     _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
-    prepared = prepare(config, cache_folder=default_folder())
+    known = classifier.preprocessing if lineage(run) else None
+    prepared = prepare(config, cache_folder=default_folder(), known=known)
     warnings = learned + prepared.reports[split].notices(split)
     return config.data.train, prepared.splits[split], warnings
 

@@ -13,6 +13,7 @@ from typing import Any
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import ConfigError
 from seqtrain.inference.devices import select_device
@@ -30,6 +31,7 @@ from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
 from seqtrain.workflows.events import DataEvent, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
+from seqtrain.workflows.origin import lineage, read_origin
 from seqtrain.workflows.recorder import Recorder
 from seqtrain.workflows.resume_point import check_config_unchanged, read_resume_point
 from seqtrain.workflows.run_state import RunState
@@ -48,6 +50,7 @@ def fit(
     cache: bool = True,
     name: str | None = None,
     beside: Path | None = None,
+    init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
 ) -> Run:
     """Train a classifier and write its run directory.
@@ -61,6 +64,7 @@ def fit(
         cache: keep encoded data between runs.
         name: first part of the run's default name; None: the YAML file's, or "run".
         beside: folder of the YAML file, for the message where a data file is missing.
+        init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
 
     Raises:
@@ -74,25 +78,30 @@ def fit(
     chosen = select_device(config.training.device)
     choose_engine(config.model, chosen)
     directory = None if run_dir is None else Path(run_dir)
+    if resume and init_from is not None:
+        raise ConfigError("--init-from: begins a run, and --resume goes on with one; give one")
+    origin = None if init_from is None else read_origin(init_from, config)
+    known = None if origin is None else origin.model.preprocessing
     with ExitStack() as held:
         run = _run_to_resume(directory, name, config, force=force) if resume else None
         if run is not None:
             held.enter_context(run.lock())
             point = read_resume_point(run, config)
+            known = point.checkpoint.model.preprocessing if lineage(run) else None
         else:
             check_free(directory, force=force)
             if directory is not None:
                 _refuse_data_inside(directory, config)
         check_files(config, beside)
         check_model(config.model, SMALLEST_INPUT, num_classes=2)
-        data = _prepare(config, listener, cache=cache)
+        data = _prepare(config, listener, cache=cache, known=known)
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         signals = held.enter_context(StopSignals())
         if run is not None:
             recorder = Recorder(run, run_state.resume(config, data, chosen, run, point), listener)
             recorder.go_on()
         else:
-            state = run_state.begin(config, data, chosen)
+            state = run_state.begin(config, data, chosen, origin)
             _check_space(directory or run_directory.RUNS, state)
             run = run_directory.make(directory, name or "run")
             held.enter_context(run.lock())
@@ -102,7 +111,7 @@ def fit(
 
 
 def _train(recorder: Recorder, signals: StopSignals) -> Run:
-    """Pretrain where the config has an objective, train, refit where it says so, and score test.
+    """Pretrain where the config has an objective, train, calibrate, refit, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
     update, and before a batch is scored.
@@ -119,9 +128,11 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
-    if state.config.training.refit and not state.trainer.progress.refit:
-        recorder.begin_refit()
-        learn(state.trainer)
+    if not state.trainer.progress.refit:
+        calibration = recorder.calibrate(answer)
+        if state.config.training.refit:
+            recorder.begin_refit(calibration)
+            learn(state.trainer)
     scores = None
     if "test" in state.data.splits:
         best = Classifier(load_model(recorder.run.best), state.device, recorder.run.path)
@@ -172,10 +183,12 @@ def _run_to_resume(
     return run
 
 
-def _prepare(config: Config, listener: Listener, *, cache: bool) -> PreparedData:
+def _prepare(
+    config: Config, listener: Listener, *, cache: bool, known: Preprocessing | None
+) -> PreparedData:
     """Read the data, check that its longest sequence can be trained on, and tell the listener."""
     began = time.perf_counter()
-    data = prepare(config, cache_folder=default_folder() if cache else None)
+    data = prepare(config, cache_folder=default_folder() if cache else None, known=known)
     preprocessing = data.preprocessing
     check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
     check_longest(config, data.splits["train"])

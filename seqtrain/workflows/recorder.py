@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -15,11 +16,13 @@ import torch
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
 from seqtrain.files.folder import write_folder
+from seqtrain.inference.calibration import Calibration
+from seqtrain.inference.logits import calibrate
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.model_folder import model_files
+from seqtrain.runs.model_folder import load_model, model_files
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
@@ -27,6 +30,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
+from seqtrain.workflows.origin import LINEAGE
 from seqtrain.workflows.resume_point import is_best, stays
 from seqtrain.workflows.run_state import RunState
 
@@ -62,7 +66,10 @@ class Recorder:
             force: whether an earlier run in its place may be replaced.
         """
         self.run.clear(force=force)
-        self.run.write_json(ENVIRONMENT, environment(self.state.data, self.state.device))
+        facts = environment(self.state.data, self.state.device)
+        if self.state.lineage:
+            facts[LINEAGE] = self.state.lineage
+        self.run.write_json(ENVIRONMENT, facts)
         self.save_last()
         self.run.write(CONFIG, render_config(self.state.config).encode())
 
@@ -90,6 +97,7 @@ class Recorder:
                 nothing_left=state.nothing_left,
                 pretraining=progress.pretraining,
                 warnings=state.warnings,
+                origin=state.origin,
             )
         )
 
@@ -129,9 +137,30 @@ class Recorder:
         state.pretrainer = None
         self.save_last()
 
-    def begin_refit(self) -> None:
-        """Begin to train anew on train and validation; a checkpoint from now on stands there."""
+    def calibrate(self, before_batch: Callable[[], None]) -> Calibration:
+        """Calibrate the best model on validation, where the config says so and there is one.
+
+        Args:
+            before_batch: is called before each batch; what it raises ends the work.
+        """
+        state = self.state
+        validation = state.data.splits.get("validation")
+        if validation is None or state.config.training.calibration == "none":
+            return Calibration()
+        best = load_model(self.run.best)
+        found = calibrate(best.network.to(state.device), validation, state.device, before_batch)
+        if found != best.calibration:
+            self._write(self.run.best, model_files(best.calibrated(found)))
+        return found
+
+    def begin_refit(self, calibration: Calibration) -> None:
+        """Begin to train anew on train and validation; a checkpoint from now on stands there.
+
+        Args:
+            calibration: of the model before; no rows are left that could tell of the new one's.
+        """
         self.state.begin_refit()
+        self.state.model = self.state.model.calibrated(calibration)
         self.save_last()
 
     def finish(self, scores: Scores | None) -> Run:

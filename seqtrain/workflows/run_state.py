@@ -19,6 +19,7 @@ from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.objectives import Classification, Refit, TokenPrediction
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment
+from seqtrain.workflows.origin import Origin, take_weights
 from seqtrain.workflows.resume_point import (
     ResumePoint,
     check_data_unchanged,
@@ -41,6 +42,8 @@ class RunState:
         metrics_length: bytes of metrics.jsonl that belong to it.
         last_is_whole: whether the folder last/ holds a sound checkpoint (or there is none yet).
         warnings: what a user should know about going on, a line each.
+        lineage: the models that it goes back to, as environment.json has them.
+        origin: what was kept of the nearest of them; None where there is none, or it was said.
     """
 
     config: Config
@@ -52,6 +55,8 @@ class RunState:
     metrics_length: int = 0
     last_is_whole: bool = True
     warnings: list[str] = field(default_factory=list)
+    lineage: list[dict[str, str]] = field(default_factory=list)
+    origin: str | None = None
 
     @property
     def learner(self) -> Trainer:
@@ -85,18 +90,25 @@ class RunState:
         return None
 
 
-def begin(config: Config, data: PreparedData, device: torch.device) -> RunState:
-    """Draw the initial weights of a run, from its seed.
+def begin(
+    config: Config, data: PreparedData, device: torch.device, origin: Origin | None = None
+) -> RunState:
+    """Draw the initial weights of a run, from its seed; or take those of an old model.
 
     Args:
         config: resolved.
-        data: prepared.
+        data: prepared; its preprocessing grew from the old model's, if there is one.
         device: where to compute.
+        origin: the old model, or None.
     """
     network = new_network(config.model, data.preprocessing)
     network.initialize(config.seed)
     model = Model(network, data.preprocessing)
-    return _state(config, data, device, model, pretraining=data.unlabelled is not None)
+    kept = None if origin is None else take_weights(origin.model, model)
+    state = _state(config, data, device, model, pretraining=data.unlabelled is not None)
+    if origin is not None:
+        state.lineage, state.origin = origin.lineage, kept
+    return state
 
 
 def resume(

@@ -46,7 +46,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def stopped(project: Path) -> Path:
     """A run that was stopped within its second epoch, and one beside it that never was."""
     fit(project, "whole")
-    prepare = signals_within("clip_gradients", STOPPED_AT, (1, signal.SIGTERM))
+    prepare = signals_within("gradient", STOPPED_AT, (1, signal.SIGTERM))
     with started(project, *fit_arguments(project, "stopped"), prepare=prepare) as running:
         assert running.end() == 143, running.err
     assert saved_step(project / "stopped") == STOPPED_AT

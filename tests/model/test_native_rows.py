@@ -1,4 +1,4 @@
-"""Distinct ids are torch.unique's; Adam on touched rows is AdamW's; idle steps are made up for."""
+"""Distinct ids are torch.unique's; Adam and norms are torch's; idle updates are made up for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.model.engines.native import adam_idle, adam_rows, distinct, why_not
+from seqtrain.model.engines.native import (
+    Gradients,
+    adam,
+    adam_idle,
+    describe_weight,
+    distinct,
+    gradient_norm,
+    why_not,
+)
+from seqtrain.model.engines.native.library import Weight
 
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -38,37 +47,87 @@ def make_state(size: int, *, step: int) -> dict[str, torch.Tensor]:
     }
 
 
-@needs_library
-def test_adam_on_all_rows_is_adamw() -> None:
-    weight = torch.randn(9, 37)
-    expected = weight.clone().requires_grad_()
-    keys = {"lr": 0.1, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.2}
-    adamw = torch.optim.AdamW([expected], **keys)
-    state = {"exp_avg": torch.zeros(9, 37), "exp_avg_sq": torch.zeros(9, 37)}
-    state |= {"up_to_date": torch.zeros(9, dtype=torch.int64)}
-    for step in range(1, 6):
-        expected.grad = torch.randn(9, 37)
-        adamw.step()
-        state["step"] = torch.tensor(float(step))
-        adam_rows(weight, state, torch.arange(9), expected.grad, **keys)
-    torch.testing.assert_close(weight, expected.detach(), rtol=1e-5, atol=1e-5)
-    assert state["up_to_date"].tolist() == [5] * 9
+def sparse(rows: list[int], gradient: torch.Tensor) -> torch.Tensor:
+    return torch.sparse_coo_tensor(
+        torch.tensor([rows]), gradient, (9, gradient.shape[1]), check_invariants=False
+    )
+
+
+def described_anew(weight: torch.Tensor, **keys: float) -> tuple[Weight, dict[str, torch.Tensor]]:
+    state = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
+    state["step"] = torch.tensor(0.0)
+    return describe_weight(weight, state, **keys), state
+
+
+SHAPES = [(9, 37), (5,), (1,), (300, 301), (2, 3, 4), (1, 40_000), (0, 4)]
+"""Some end within a vector, and together they are so many numbers that threads share them."""
 
 
 @needs_library
-@pytest.mark.parametrize("idle", [True, False])
-def test_adam_leaves_other_rows_alone(idle: bool) -> None:
-    weight, state = torch.randn(9, 4), make_state(4, step=5)
-    before = [tensor.clone() for tensor in (weight, *state.values())]
-    touched = torch.tensor([1, 8])
-    if idle:
-        adam_idle(weight, state, touched, lr=0.1)
-    else:
-        adam_rows(weight, state, touched, torch.randn(2, 4), lr=0.1)
-    for tensor, old in zip((weight, *state.values()), before, strict=True):
-        if tensor.ndim:
-            assert (tensor != old).view(9, -1).all(1).nonzero().flatten().tolist() == [1, 8]
-    assert state["up_to_date"][touched].tolist() == [5, 5]
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["AdamW", "Adam"])
+def test_an_update_of_many_weights_is_torchs(kind: str, threads: int) -> None:
+    torch.manual_seed(0)
+    weights = [torch.randn(shape) for shape in SHAPES]
+    expected = [weight.clone().requires_grad_() for weight in weights]
+    keys = {"lr": 0.1, "betas": (0.8, 0.95), "eps": 1e-3}
+    theirs = getattr(torch.optim, kind)(expected, weight_decay=0.2, **keys)
+    decay = {"decay" if kind == "AdamW" else "l2": 0.2}
+    described = [described_anew(weight, **decay) for weight in weights]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for _ in range(4):
+            gradients = [torch.randn_like(weight) for weight in weights]
+            found = Gradients([(d, g) for (d, _), g in zip(described, gradients, strict=True)])
+            for weight, gradient in zip(expected, gradients, strict=True):
+                weight.grad = gradient.clone()
+            norm = float(torch.nn.utils.clip_grad_norm_(expected, 7.0))
+            theirs.step()
+            assert gradient_norm(found) == pytest.approx(norm, rel=1e-5)
+            adam(found, **keys, scale=7.0 / (norm + 1e-6))
+    finally:
+        torch.set_num_threads(before)
+    for ours, weight, (_, state) in zip(weights, expected, described, strict=True):
+        torch.testing.assert_close(ours, weight.detach(), rtol=1e-4, atol=1e-5)
+        for name, tensor in theirs.state[weight].items():
+            torch.testing.assert_close(state[name], tensor, rtol=1e-4, atol=1e-6, msg=name)
+
+
+@needs_library
+def test_an_update_has_the_same_bits_with_any_number_of_threads() -> None:
+    torch.manual_seed(0)
+    start, gradients = (([torch.randn(shape) for shape in SHAPES]) for _ in range(2))
+    before, results = torch.get_num_threads(), []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        weights = [weight.clone() for weight in start]
+        described = [described_anew(weight) for weight in weights]
+        found = Gradients([(d, g) for (d, _), g in zip(described, gradients, strict=True)])
+        results.append((gradient_norm(found), weights))
+        adam(found, lr=0.1)
+    torch.set_num_threads(before)
+    for norm, weights in results[1:]:
+        assert norm == results[0][0]
+        assert all(map(torch.equal, weights, results[0][1]))
+
+
+@needs_library
+def test_adam_on_some_rows_leaves_the_others_alone() -> None:
+    for idle in (True, False):
+        weight, state = torch.randn(9, 4), make_state(4, step=5)
+        before = [tensor.clone() for tensor in (weight, *state.values())]
+        if idle:
+            adam_idle(weight, state, torch.tensor([1, 8]), lr=0.1)
+        else:
+            described = describe_weight(weight, state)
+            adam(Gradients([(described, sparse([1, 8], torch.randn(2, 4)))]), lr=0.1)
+            assert int(state["step"]) == 6
+        for tensor, old in zip((weight, *state.values()), before, strict=True):
+            if tensor.ndim:
+                changed = (tensor != old).view(9, -1).all(1).nonzero().flatten()
+                assert changed.tolist() == [1, 8]
+        assert state["up_to_date"][[1, 8]].tolist() == [5 if idle else 6] * 2
 
 
 @needs_library
@@ -92,25 +151,27 @@ def test_idle_steps_are_those_of_dense_adamw_without_gradient() -> None:
 
 
 @needs_library
-@pytest.mark.parametrize(
-    ("rows", "gradient", "says"),
-    [
-        ([1, 9], (2, 4), "0 to 8"),
-        ([-1, 2], (2, 4), "0 to 8"),
-        ([1, 1], (2, 4), "ascend"),
-        ([1, 2], (2, 5), "gradient"),
-        ([1, 2], (3, 4), "gradient"),
-    ],
-)
-def test_adam_refuses_rows_that_do_not_fit(
-    rows: list[int], gradient: tuple[int, int], says: str
-) -> None:
-    with pytest.raises(ValueError, match=says):
-        adam_rows(
-            *(torch.zeros(9, 4), make_state(4, step=4), torch.tensor(rows)),
-            torch.zeros(gradient),
-            lr=0.1,
-        )
+@pytest.mark.parametrize("rows", [[1, 9], [-1, 2], [1, 1], [2, 1]])
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_updated(rows: list[int]) -> None:
+    weight, state = torch.zeros(9, 4), make_state(4, step=4)
+    with pytest.raises(ValueError, match="0 to 8"):
+        adam_idle(weight, state, torch.tensor(rows), lr=0.1)
+    found = Gradients([(describe_weight(weight, state), sparse(rows, torch.ones(2, 4)))])
+    assert gradient_norm(found) is None
+    with pytest.raises(ValueError, match="must ascend"):
+        adam(found, lr=0.1)
+    assert bool((weight == 0).all())
+    assert state["step"] == 4
+
+
+@needs_library
+def test_gradients_that_do_not_fit_are_refused() -> None:
+    described = describe_weight(torch.zeros(9, 4), make_state(4, step=4))
+    for gradient in (torch.ones(9, 5), torch.ones(8, 4), sparse([1, 2], torch.ones(2, 5))):
+        with pytest.raises(ValueError, match="gradient"):
+            Gradients([(described, gradient)])
+    with pytest.raises(TypeError):
+        Gradients([(described, torch.ones(9, 4).double())])
 
 
 @needs_library

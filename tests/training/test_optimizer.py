@@ -205,21 +205,68 @@ def test_sparse_updates_learn_what_dense_ones_do(
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_native_and_torch_update_rows_alike() -> None:
     rows, gradient = torch.tensor([1, 4, 7]), torch.randn(3, 5)
-    keys = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
+    keys = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8}
     results = []
-    for by_rows, idle in (
-        (native.adam_rows, native.adam_idle),
-        (embedding_rows.torch_adam_rows, embedding_rows.torch_adam_idle),
-    ):
+    for idle in (native.adam_idle, embedding_rows.torch_adam_idle):
         weight, mean, square = (torch.full((9, 5), value) for value in (1.0, 0.1, 0.2))
         state = {"exp_avg": mean, "exp_avg_sq": square, "up_to_date": torch.arange(9) % 3}
-        for step in (3, 4):
-            state["step"] = torch.tensor(float(step))
-            idle(weight, state, rows, **keys)
-            by_rows(weight, state, rows, gradient, **keys)
+        for step in (2.0, 3.0):
+            state["step"] = torch.tensor(step)
+            idle(weight, state, rows, **keys, weight_decay=0.01)
+            if idle is native.adam_idle:
+                sparse = torch.sparse_coo_tensor(
+                    rows[None], gradient, (9, 5), check_invariants=False
+                )
+                described = native.describe_weight(weight, state, decay=0.01)
+                native.adam(native.Gradients([(described, sparse)]), **keys)
+            else:
+                state["step"] += 1
+                embedding_rows.torch_adam_rows(
+                    weight, state, rows, gradient, **keys, weight_decay=0.01
+                )
         results.append(torch.stack((weight, mean, square)))
         assert state["up_to_date"][rows].tolist() == [4, 4, 4]
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("optimizer", ["adamw", "adam"])
+def test_one_native_call_updates_as_torch_does_part_by_part(
+    optimizer: str, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dense and sparse weights, clipped, over epochs; the state of the one fits the other."""
+    trainers = []
+    for serves in (True, False):
+        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight, serves=serves: serves)
+        keys = {"optimizer": optimizer, "weight_decay": 0.1, "max_grad_norm": 0.2, "max_epochs": 3}
+        trainers.append(make_trainer(training=keys, batching={"batch_size": 4}))
+        assert (trainers[-1].optimizer._native is not None) == serves
+    ours, theirs = (list(trainer.events()) for trainer in trainers)
+    losses = [[e.loss for e in events if isinstance(e, UpdateEvent)] for events in (ours, theirs)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    tensors = [trainer.optimizer.tensors() for trainer in trainers]
+    assert tensors[0].keys() == tensors[1].keys()
+    for name, tensor in tensors[0].items():
+        torch.testing.assert_close(tensor, tensors[1][name], rtol=1e-3, atol=1e-5, msg=name)
+    trainers[1].optimizer.load(tensors[0], some=False, begun=True)
+
+
+def test_the_rows_of_a_token_that_stands_twice_in_a_gradient_are_summed(
+    make_trainer: MakeTrainer,
+) -> None:
+    """Several parts of a long sequence read the same rows, so a gradient may name a row twice."""
+    weights = []
+    for bptt in (2, 9):
+        trainer = make_trainer(training={"bptt": bptt, "max_epochs": 2, "max_grad_norm": None})
+        optimizer = trainer.optimizer
+        embedding = trainer.objective.model.embedding
+        rows = torch.tensor([3, 5, 3] if bptt == 2 else [3, 5])
+        values = torch.tensor([1.0, 2.0, 3.0] if bptt == 2 else [4.0, 2.0])
+        table = torch.nn.functional.embedding(rows, embedding.weight, sparse=True)
+        optimizer.gradient((table.sum(1) * values).sum())
+        optimizer.step(lr=0.1)
+        weights.append(embedding.weight.detach().clone())
+    torch.testing.assert_close(*weights)
 
 
 @pytest.mark.parametrize("max_norm", [0.3, 1e9, None])

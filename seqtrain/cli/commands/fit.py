@@ -23,6 +23,10 @@ def fit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")
     ] = False,
+    init_from: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Begin with the weights of a run or model folder."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
     ] = False,
@@ -65,6 +69,7 @@ def fit(
             cache=not no_cache,
             name=Path(config).stem,
             beside=Path(config).parent,
+            init_from=init_from,
             listener=screen,
         )
     # As it is for a program that reads it, safe for a terminal that shows it.

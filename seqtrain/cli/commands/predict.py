@@ -6,11 +6,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import Enum
 from functools import partial
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from seqtrain.cli.options import Device, RunOption, RunOrNewest, Sequences, chosen_run
+
+if TYPE_CHECKING:
+    from seqtrain.workflows.classifier import Classifier
 
 OpenFile = Callable[[], AbstractContextManager[TextIO]]
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
@@ -92,6 +95,19 @@ Steps = Annotated[
         "--steps", help="Answer after every step: jsonl, or coloured lines on a terminal."
     ),
 ]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(metavar="P", min=0, max=1, help="Leave less probable labels empty."),
+]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="The same, with the P from which on so many answers were right on validation.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing --output file.")]
 
 
@@ -105,6 +121,8 @@ def predict(
     keep: Keep = None,
     top_k: TopK = None,
     probabilities: Probabilities = False,
+    min_probability: MinProbability = None,
+    precision: Precision = None,
     empty: EmptyOption = None,
     bad_rows: BadRowsOption = BadRows.error,
     steps: Steps = False,
@@ -123,7 +141,8 @@ def predict(
     chosen = format.value if format else None
     columns = [name for names in keep or [] for name in names.split(",")]
     rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
-    _check_together(rows, probabilities, top_k, steps=steps)
+    thresholds = {"precision": precision, "min_probability": min_probability}
+    _check_together(rows, thresholds, probabilities, top_k, steps=steps)
     if steps:
         check_format(chosen, output)
     written = "jsonl" if steps else answer_format(chosen, output)
@@ -143,7 +162,9 @@ def predict(
     if steps:
         unknown = _answer_steps(source, given, open_file, chosen, output, top_k)
     else:
-        unknown = _answer(source, given | rows, open_file, written, top_k, probabilities)
+        shown: dict[str, Any] = {"top_k": top_k, "each_class": probabilities}
+        shown["threshold"] = _threshold(classifier, min_probability, precision)
+        unknown = _answer(source, given | rows, open_file, written, shown)
     for line in report.notices("input"):
         warn(line)
     if unknown:
@@ -155,20 +176,39 @@ def _answer(
     given: dict[str, Any],
     open_file: OpenFile,
     written: str,
-    top_k: int | None,
-    probabilities: bool,
+    shown: dict[str, Any],
 ) -> int:
     """Write an answer per row; return how many rows had no known token."""
     from seqtrain.cli.output.answer_columns import AnswerColumns
+    from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_rows import write_predictions
     from seqtrain.workflows.predict import predict as run_prediction
 
     fitted = given["classifier"].preprocessing
     whole = fitted.reading.whole_files
-    columns = AnswerColumns(fitted.labels, top_k, probabilities, given["keep"], whole)
-    ranks = None if probabilities else top_k if written == "jsonl" else top_k or 1
-    predictions = run_prediction(source, ranks=ranks, **given)
-    return write_predictions(predictions, open_file, columns, format=written)
+    columns = AnswerColumns(fitted.labels, keep=given["keep"], whole_files=whole, **shown)
+    every = columns.each_class or (written == "jsonl" and not columns.top_k)
+    predictions = run_prediction(source, ranks=None if every else columns.ranks, **given)
+    unknown, undecided = write_predictions(predictions, open_file, columns, format=written)
+    if columns.threshold is not None:
+        note(f"{undecided:,} of {given['report'].rows:,} rows stay without a label")
+    return unknown
+
+
+def _threshold(
+    classifier: Classifier, min_probability: float | None, precision: float | None
+) -> float | None:
+    """Return the probability from which on labels are written; say it where it is looked up."""
+    from seqtrain.cli.output.console import note
+
+    if precision is None:
+        return min_probability
+    kept = classifier.threshold(precision)
+    note(
+        f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
+        f"validation, {kept.accuracy:.2%} of them right"
+    )
+    return kept.min_probability
 
 
 def _answer_steps(
@@ -192,7 +232,12 @@ def _answer_steps(
 
 
 def _check_together(
-    rows: dict[str, Any], probabilities: bool, top_k: int | None, *, steps: bool
+    rows: dict[str, Any],
+    thresholds: dict[str, float | None],
+    probabilities: bool,
+    top_k: int | None,
+    *,
+    steps: bool,
 ) -> None:
     """Refuse options that don't go together.
 
@@ -203,7 +248,11 @@ def _check_together(
 
     if probabilities and top_k:
         raise ConfigError("--top-k: --probabilities writes every class; give one of them")
-    asked = rows | {"probabilities": probabilities, "bad_rows": rows["bad_rows"] != "error"}
+    given = {name: value is not None for name, value in thresholds.items()}
+    if all(given.values()):
+        raise ConfigError("--precision: chooses --min-probability; give one of them")
+    asked = rows | given | {"probabilities": probabilities}
+    asked["bad_rows"] = rows["bad_rows"] != "error"
     beside = [name.replace("_", "-") for name, value in asked.items() if value]
     if steps and beside:
-        raise ConfigError(f"--{beside[0]}: --steps writes all of each step; leave one of them out")
+        raise ConfigError(f"--{beside[0]}: --steps writes every answer; give one of them")

@@ -31,6 +31,8 @@ class AnswerColumns:
         each_class: the probability of each class in the order of the labels, too.
         keep: columns of the input.
         whole_files: whether each file is a row.
+        threshold: probability from which on a label is written; below it the label is empty. The
+            best guess stands beside it in every row, as `guess`. None: every label is written.
         file: whether rows name their file, as those of a folder do.
     """
 
@@ -39,6 +41,7 @@ class AnswerColumns:
     each_class: bool = False
     keep: Sequence[str] = ()
     whole_files: bool = False
+    threshold: float | None = None
     file: bool = False
 
     @property
@@ -54,6 +57,7 @@ class AnswerColumns:
         """Return the header of a table."""
         suffixes = [f"_{rank + 1}" if self.top_k else "" for rank in range(self.ranks)]
         names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
+        names += [] if self.threshold is None else ["guess"]
         names += [f"probability_{label}" for label in self.labels] if self.each_class else []
         places = [*(["file"] if self.file else []), *(["line"] if self._tells_lines else [])]
         return [*places, *self._kept_names({*places, *names}), *names]
@@ -62,9 +66,11 @@ class AnswerColumns:
         """Return a row of a table; where there is no answer, its cells are empty."""
         cells = [_text(value) for value in self._places(prediction).values()]
         ranked = list(islice(prediction.probabilities.items(), self.ranks))
-        for label, probability in ranked:
-            cells += [label, f"{probability:.6f}"]
+        decided = not self.is_undecided(prediction)
+        for rank, (label, probability) in enumerate(ranked):
+            cells += [label if rank or decided else "", f"{probability:.6f}"]
         cells += [""] * (2 * (self.ranks - len(ranked)))
+        cells += [] if self.threshold is None else [prediction.label]
         if self.each_class:
             found = prediction.probabilities
             cells += [f"{found[name]:.6f}" if name in found else "" for name in self.labels]
@@ -76,15 +82,21 @@ class AnswerColumns:
         if prediction.problem is not None:
             nothing: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
             return row | nothing | {"problem": prediction.problem}
+        guess = {} if self.threshold is None else {"guess": prediction.label}
         found = prediction.probabilities
         told = list(found.items())[: self.top_k]
         if self.each_class:
             told = [(label, found[label]) for label in self.labels]
         return row | {
-            "label": prediction.label,
+            "label": "" if self.is_undecided(prediction) else prediction.label,
+            **guess,
             "probability": round(prediction.probability, 6),
             "probabilities": {label: round(p, 6) for label, p in told},
         }
+
+    def is_undecided(self, prediction: Prediction) -> bool:
+        """Whether an answer is less probable than the threshold; a row without one isn't."""
+        return self.threshold is not None and prediction.probability < self.threshold
 
     @property
     def _tells_lines(self) -> bool:
@@ -97,7 +109,7 @@ class AnswerColumns:
         row: dict[str, Any] = {"file": example.file} if self.file else {}
         row |= {"line": example.line} if self._tells_lines else {}
         kept = example.kept or {}
-        taken = {*row, "index", "label", "probability", "probabilities", "problem"}
+        taken = {*row, "index", "label", "guess", "probability", "probabilities", "problem"}
         names = self._kept_names(taken)
         return row | {new: kept.get(old) for old, new in zip(self.keep, names, strict=True)}
 

@@ -38,7 +38,8 @@ def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> s
     ranks, wide = _room(columns, width)
     pairs: list[str] = []
     for label, probability in list(prediction.probabilities.items())[:ranks]:
-        pairs += [_padded(label, wide), f"{probability:>{PROBABILITY}.2%}"]
+        doubt = "?" if not pairs and columns.is_undecided(prediction) else ""
+        pairs += [_padded(doubt + label, wide), f"{probability:>{PROBABILITY}.2%}"]
     if prediction.problem is not None:
         return _line([_padded("-", wide), " " * PROBABILITY], prediction.problem, width)
     texts = [example.file or "", *map(str, (example.kept or {}).values())]

@@ -40,6 +40,8 @@ def show_scores(
     if parts:
         print_columns(console, _parts(scores, parts))
     print_scores(console, scores, name)
+    print_columns(console, _probabilities(scores))
+    print_columns(console, _most_confident(scores))
     if by_share is not None:
         print_columns(console, _shares(by_share))
 
@@ -162,6 +164,25 @@ def _lengths(scores: Scores) -> list[Column]:
 
 def _span(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _probabilities(scores: Scores) -> list[Column]:
+    """How far probabilities are from what comes true."""
+    return [
+        Column("calibration error", [f"{scores.ece:.2%}"]),
+        Column("Brier score", [f"{scores.brier:.4f}"]),
+        Column("log loss", [f"{scores.loss:.4f}"]),
+    ]
+
+
+def _most_confident(scores: Scores) -> list[Column]:
+    """What the answers above a probability are worth."""
+    rows = scores.risk_coverage
+    return [
+        Column("most confident", [f"{row['coverage']:.0%}" for row in rows]),
+        Column("probability from", [f"{row['min_probability']:.4f}" for row in rows]),
+        Column("accuracy", [f"{row['accuracy']:.2%}" for row in rows]),
+    ]
 
 
 def _shares(by_share: list[dict[str, float]]) -> list[Column]:

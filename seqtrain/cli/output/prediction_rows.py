@@ -120,7 +120,7 @@ def write_predictions(
     columns: AnswerColumns,
     *,
     format: str,
-) -> int:
+) -> tuple[int, int]:
     """Write one row per prediction, as they come.
 
     Args:
@@ -131,18 +131,19 @@ def write_predictions(
         format: tsv, csv, jsonl, or lines for people.
 
     Returns:
-        How many rows had no known token.
+        How many rows had no known token, and how many stayed below the columns' threshold.
     """
     first = list(islice(predictions, 1))
-    unknown = 0
+    unknown = undecided = 0
     columns = columns.beside(first[0].example if first else None)
     with open_file() as file:
         write = WRITERS[format](file, columns)
         for index, prediction in enumerate(chain(first, predictions)):
             write(index, prediction)
             unknown += prediction.unknown == 1.0
+            undecided += columns.is_undecided(prediction)
         file.flush()
-    return unknown
+    return unknown, undecided
 
 
 def _jsonl_writer(file: TextIO, columns: AnswerColumns) -> Write:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, read_examples
@@ -27,7 +27,6 @@ def row(text: object, label: object = "a") -> str:
     return json.dumps({"text": text, "label": label}) + "\n"
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(TEXT, TEXT.filter(str.strip)), min_size=1),
     ascii_only=st.booleans(),

@@ -102,13 +102,13 @@ void backward(const LayerCall* call) {
     clear_sums(plan.shape, worker);
     if (member.number == 0) share_blocks(*call, plan, member.of);
     pack_backward(*call, plan, member);
-    wait_for_all();
+    wait_for_all(member);
     for (Index number = 0; number < plan.blocks.count; ++number)
       if (plan.owner[number] == member.number) go_back<Cell>(*call, plan, worker, number);
     finish_waiting(*call, plan, worker);
-    wait_for_all();
+    wait_for_all(member);
     if (call->index) finish_vectors<Cell>(*call, plan, worker, member);
-    wait_for_all();
+    wait_for_all(member);
     add_threads(*call, plan, member);
   });
   arena.give_back();

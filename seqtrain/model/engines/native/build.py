@@ -66,11 +66,10 @@ def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
     """
     problem = "no C++ compiler was found"
     older = {name: flags for name, flags in PATHS.items() if name != "bfloat16"}
-    ways = [(("-fopenmp",), PATHS), (("-fopenmp",), older), ((), older)]
-    for compiler, (threads, paths) in product(_compilers(), ways):
+    for compiler, paths in product(_compilers(), (PATHS, older)):
         with tempfile.TemporaryDirectory() as folder:
             built = Path(folder, LIBRARY)
-            error = _compile([*compiler, *FLAGS, *threads, *extra], paths, Path(folder), built)
+            error = _compile([*compiler, *FLAGS, *extra], paths, Path(folder), built)
             if not error:
                 return _put(built, target)
             problem = f"{compiler[0]}: {error}"

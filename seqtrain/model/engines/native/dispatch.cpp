@@ -46,6 +46,11 @@ static const Kernels* kernels_for(const LayerCall* call) {
   return call->bfloat16 ? rounding : kernels;
 }
 
+Threads seqtrain_threads = {};
+
+// Says what runs several threads; without, one computes.
+EXPORT void seqtrain_use_threads(const Threads* threads) { seqtrain_threads = *threads; }
+
 // Chooses the path; returns its name, null where the processor lacks the wanted one.
 EXPORT const char* seqtrain_choose(const char* wanted) {
   const Kernels* found = find(wanted);
@@ -85,6 +90,10 @@ EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size
   return kernels->distinct(ids, count, size, place, unique, inverse);
 }
 
-EXPORT void seqtrain_adam_rows(const AdamRows* call) { kernels->adam_rows(call); }
+EXPORT double seqtrain_gradient_norm(const Update* update) {
+  return kernels->gradient_norm(update);
+}
 
-EXPORT void seqtrain_adam_idle(const AdamRows* call) { kernels->adam_idle(call); }
+EXPORT int64_t seqtrain_adam(const Update* update) { return kernels->adam(update); }
+
+EXPORT int64_t seqtrain_adam_idle(const Update* update) { return kernels->adam_idle(update); }

@@ -172,7 +172,7 @@ void project(const LayerCall* call) {
   Index next_chunk = 0;
   as_team(call->threads, [&](Member member) {
     pack_input(*call, plan, member);
-    wait_for_all();
+    wait_for_all(member);
     project_table(*call, plan, member, &next_chunk);
   });
   arena.give_back();
@@ -187,9 +187,9 @@ void forward(const LayerCall* call) {
   as_team(call->threads, [&](Member member) {
     pack_recurrence(*call, plan, member);
     if (!call->projected) pack_input(*call, plan, member);
-    wait_for_all();
+    wait_for_all(member);
     if (call->index && !call->projected) project_table(*call, plan, member, &next_chunk);
-    wait_for_all();
+    wait_for_all(member);
     // Blocks are taken longest first: who is free takes the next.
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)
       run_block<Cell>(*call, plan, member, number);

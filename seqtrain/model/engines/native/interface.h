@@ -57,17 +57,35 @@ struct LayerCall {
   float* d_c0;  // (B, H); null where d_h0 is
 };
 
-// Adam on some rows of a matrix, each named once.
-struct AdamRows {
-  int64_t threads, touched, row_size;
-  const int64_t* rows;            // (touched)
+// A weight that Adam updates: all of it, or the rows of a table that a batch touched.
+struct Weight {
+  int64_t rows, row_size;         // rows of row_size numbers; a vector is one row
+  int64_t touched;                // how many rows have a gradient
+  const int64_t* which;           // (touched) ascending; null: all
   const float* gradient;          // (touched, row_size); unused by adam_idle
-  float *weight, *mean, *square;  // (any, row_size)
-  int64_t* up_to_date;            // (any) the step that each row has made last
-  int64_t step;                   // adam_rows: the one to make; adam_idle: the one made last
-  double lr, beta1, beta2, eps, weight_decay;
-  double correction1, root_correction2;  // 1 - beta1^step, sqrt(1 - beta2^step)
+  float *weight, *mean, *square;  // (rows, row_size)
+  float* step;                    // updates made; adam counts it up
+  int64_t* up_to_date;            // (rows) the update that each row has made last; null: no row idles
+  double decay, l2;               // decoupled weight decay; L2 term of the gradient
 };
+
+// An update of many weights.
+struct Update {
+  int64_t threads, count;
+  const Weight* weights;  // (count)
+  double lr, beta1, beta2, eps;
+  double scale;  // of all gradients
+};
+
+// Functions of the OpenMP library that torch computes with, by the names that GCC calls them by.
+struct Threads {
+  void (*parallel)(void (*run)(void*), void* data, unsigned threads, unsigned flags);
+  void (*barrier)();
+  int (*number)();
+  int (*of)();
+};
+
+extern "C" __attribute__((visibility("hidden"))) Threads seqtrain_threads;
 
 // The kernels of one vector path.
 struct Kernels {
@@ -80,6 +98,7 @@ struct Kernels {
   void (*backward)(const LayerCall* call);
   int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
                       int64_t* unique, int64_t* inverse);
-  void (*adam_rows)(const AdamRows* call);
-  void (*adam_idle)(const AdamRows* call);
+  double (*gradient_norm)(const Update* update);
+  int64_t (*adam)(const Update* update);
+  int64_t (*adam_idle)(const Update* update);
 };

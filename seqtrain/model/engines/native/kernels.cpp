@@ -4,6 +4,7 @@
 #include "backward.h"
 #include "forward.h"
 #include "rows.h"
+#include "update.h"
 
 namespace {
 
@@ -43,5 +44,5 @@ void backward(const LayerCall* call) {
 
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
-    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,   project,
-    forward,             backward, distinct,      adam_rows, adam_idle};
+    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,       project,
+    forward,             backward, distinct,      gradient_norm, adam,    adam_idle};

@@ -47,17 +47,35 @@ class LayerCall(ctypes.Structure):
     )
 
 
-class AdamRows(ctypes.Structure):
-    """`struct AdamRows` of interface.h, field by field."""
+class Weight(ctypes.Structure):
+    """`struct Weight` of interface.h, field by field."""
 
     _fields_ = (
-        *((name, _NUMBER) for name in ("threads", "touched", "row_size")),
-        *((name, _POINTER) for name in ("rows", "gradient", "weight", "mean", "square")),
-        ("up_to_date", _POINTER),
-        ("step", _NUMBER),
-        *((name, _REAL) for name in ("lr", "beta1", "beta2", "eps", "weight_decay")),
-        *((name, _REAL) for name in ("correction1", "root_correction2")),
+        *((name, _NUMBER) for name in ("rows", "row_size", "touched")),
+        *((name, _POINTER) for name in ("which", "gradient", "weight", "mean", "square")),
+        *((name, _POINTER) for name in ("step", "up_to_date")),
+        *((name, _REAL) for name in ("decay", "l2")),
     )
+
+
+class Update(ctypes.Structure):
+    """`struct Update` of interface.h, field by field."""
+
+    _fields_ = (
+        *((name, _NUMBER) for name in ("threads", "count")),
+        ("weights", ctypes.POINTER(Weight)),
+        *((name, _REAL) for name in ("lr", "beta1", "beta2", "eps", "scale")),
+    )
+
+
+class Threads(ctypes.Structure):
+    """`struct Threads` of interface.h, field by field."""
+
+    _fields_ = tuple((name, _POINTER) for name in ("parallel", "barrier", "number", "of"))
+
+
+OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
+"""Functions of `Threads`, as the OpenMP libraries of GCC, LLVM and Intel name them."""
 
 
 class Library:
@@ -98,8 +116,23 @@ class Library:
         self.distinct = _declare(
             library.seqtrain_distinct, _NUMBER, _POINTER, _NUMBER, _NUMBER, *pointers
         )
-        self.adam_rows = _declare(library.seqtrain_adam_rows, None, ctypes.POINTER(AdamRows))
-        self.adam_idle = _declare(library.seqtrain_adam_idle, None, ctypes.POINTER(AdamRows))
+        update = ctypes.POINTER(Update)
+        self.gradient_norm = _declare(library.seqtrain_gradient_norm, _REAL, update)
+        self.adam = _declare(library.seqtrain_adam, _NUMBER, update)
+        self.adam_idle = _declare(library.seqtrain_adam_idle, _NUMBER, update)
+        threads = torchs_threads()
+        if threads is not None:
+            _declare(library.seqtrain_use_threads, None, ctypes.POINTER(Threads))(threads)
+
+
+def torchs_threads() -> Threads | None:
+    """Return the functions of the OpenMP library that torch has loaded; None where it has none."""
+    process = ctypes.CDLL(None)
+    try:
+        functions = [getattr(process, name) for name in OPENMP]
+    except AttributeError:
+        return None
+    return Threads(*(ctypes.cast(function, _POINTER).value for function in functions))
 
 
 def _declare(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:

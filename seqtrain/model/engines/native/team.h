@@ -1,12 +1,9 @@
-// The threads of a pass: torch's own, where both use the same OpenMP library.
+// The threads of a pass: torch's own. Python hands over the functions of the OpenMP library that
+// torch has loaded (seqtrain_threads), so that a process never has the threads of two.
 //
 // A pass is one parallel region; its stages meet at barriers.
 
 #pragma once
-
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
 
 #include "plan.h"
 
@@ -43,23 +40,23 @@ class WithoutDenormals {
 };
 
 template <class F>
-void as_team(Index threads, F run) {
-#if defined(_OPENMP)
-#pragma omp parallel num_threads(threads)
-  {
-    WithoutDenormals quick;
-    run(Member{omp_get_thread_num(), omp_get_num_threads()});
-  }
-#else
+void run_member(void* run) {
   WithoutDenormals quick;
-  run(Member{0, 1});
-#endif
+  (*(F*)run)(Member{seqtrain_threads.number(), seqtrain_threads.of()});
 }
 
-INLINE void wait_for_all() {
-#if defined(_OPENMP)
-#pragma omp barrier
-#endif
+template <class F>
+void as_team(Index threads, F run) {
+  if (threads > 1 && seqtrain_threads.parallel) {
+    seqtrain_threads.parallel(run_member<F>, &run, (unsigned)threads, 0);
+  } else {
+    WithoutDenormals quick;
+    run(Member{0, 1});
+  }
+}
+
+INLINE void wait_for_all(Member member) {
+  if (member.of > 1) seqtrain_threads.barrier();
 }
 
 // The next number not yet taken by any thread.

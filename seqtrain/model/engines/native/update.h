@@ -1,0 +1,179 @@
+// Adam: the norm of all gradients, and an update of all weights in one pass; of a table the touched
+// rows alone, which make up for the updates that they lay idle in.
+
+#pragma once
+
+#include "team.h"
+
+namespace {
+
+constexpr Index SHARE = 1 << 14;  // numbers below which a thread isn't worth waking
+constexpr Index PARTS = 64;       // a norm is a sum of so many sums, whatever the number of threads
+
+Index numbers_of(const Update& update) {
+  Index sum = 0;
+  for (Index i = 0; i < update.count; ++i)
+    sum += update.weights[i].touched * update.weights[i].row_size;
+  return sum;
+}
+
+Index threads_for(const Update& update) {
+  return larger(1, smaller(update.threads, numbers_of(update) / SHARE));
+}
+
+// Calls f(weight, begin, end) for the touched rows that belong to a member's share of all numbers.
+template <class F>
+INLINE void for_share(const Update& update, Index numbers, Member member, F f) {
+  Index begin = member.begin(numbers), end = member.end(numbers), before = 0;
+  for (Index i = 0; i < update.count; ++i) {
+    const Weight& weight = update.weights[i];
+    Index size = weight.row_size, all = weight.touched * size;
+    Index from = smaller(all, larger(0, begin - before)), to = smaller(all, larger(0, end - before));
+    if (from < to) f(weight, (from + size - 1) / size, (to + size - 1) / size);
+    before += all;
+  }
+}
+
+INLINE Index row_at(const Weight& weight, Index i) { return weight.which ? weight.which[i] : i; }
+
+double sum_of_squares(const float* from, Index count) {
+  Vec sums[4] = {};
+  for (Index k = 0; k < count; k += 4 * LANES) {
+    UNROLL for (int v = 0; v < 4; ++v) {
+      if (k + v * LANES >= count) break;
+      Vec x = load_part(from + k + v * LANES, count - k - v * LANES);
+      sums[v] += x * x;
+    }
+  }
+  Vec sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  double total = 0;
+  for (int lane = 0; lane < LANES; ++lane) total += sum[lane];
+  return total;
+}
+
+// Whether the touched rows ascend, each once, and are rows of the weight.
+bool rows_ascend(const Weight& weight) {
+  if (!weight.which || !weight.touched) return true;
+  for (Index i = 1; i < weight.touched; ++i)
+    if (weight.which[i - 1] >= weight.which[i]) return false;
+  return weight.which[0] >= 0 && weight.which[weight.touched - 1] < weight.rows;
+}
+
+bool all_rows_ascend(const Update& update) {
+  for (Index i = 0; i < update.count; ++i)
+    if (!rows_ascend(update.weights[i])) return false;
+  return true;
+}
+
+// The norm of all gradients together; -1 where rows don't ascend.
+double gradient_norm(const Update* update) {
+  if (!all_rows_ascend(*update)) return -1;
+  double parts[PARTS] = {};
+  Index numbers = numbers_of(*update);
+  as_team(threads_for(*update), [&](Member member) {
+    for (Index part = member.number; part < PARTS; part += member.of)
+      for_share(*update, numbers, {part, PARTS}, [&](const Weight& weight, Index begin, Index end) {
+        for (Index i = begin; i < end; ++i)
+          parts[part] += sum_of_squares(weight.gradient + i * weight.row_size, weight.row_size);
+      });
+  });
+  double sum = 0;
+  for (double part : parts) sum += part;
+  return __builtin_sqrt(sum);
+}
+
+// What an update does to a row, and what idle updates do. The pointers are a function's own
+// arguments, so that the compiler knows them apart and takes a vector at a time.
+struct AdamRule {
+  float rate, root, eps, kept, b1, b2, scale, l2;
+};
+
+NOINLINE void adam_row(AdamRule rule, Index size, const float* __restrict gradient,
+                       float* __restrict weight, float* __restrict mean, float* __restrict square) {
+  for (Index k = 0; k < size; ++k) {
+    float g = gradient[k] * rule.scale + rule.l2 * weight[k];
+    mean[k] += (1 - rule.b1) * (g - mean[k]);
+    square[k] = rule.b2 * square[k] + (1 - rule.b2) * g * g;
+    float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
+    weight[k] = rule.kept * weight[k] - move;
+  }
+}
+
+NOINLINE void idle_row(AdamRule rule, Index size, float* __restrict weight,
+                       float* __restrict mean, float* __restrict square) {
+  for (Index k = 0; k < size; ++k) {
+    float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
+    weight[k] = rule.kept * weight[k] - move;
+    mean[k] *= rule.b1;
+    square[k] *= rule.b2;
+  }
+}
+
+// 1 - beta^step, exact for small steps too.
+double correction(double beta, double step) { return 1 - __builtin_pow(beta, step); }
+
+// torch's AdamW (decay) and Adam (l2) on the touched rows. Returns -1 where rows don't ascend, having
+// done nothing.
+int64_t adam(const Update* update) {
+  if (!all_rows_ascend(*update)) return -1;
+  for (Index i = 0; i < update->count; ++i) *update->weights[i].step += 1;
+  Index numbers = numbers_of(*update);
+  as_team(threads_for(*update), [&](Member member) {
+    for_share(*update, numbers, member, [&](const Weight& weight, Index begin, Index end) {
+      double step = *weight.step;
+      AdamRule rule{};
+      rule.rate = update->lr / correction(update->beta1, step);
+      rule.root = 1 / __builtin_sqrt(correction(update->beta2, step));
+      rule.eps = update->eps, rule.kept = 1 - update->lr * weight.decay;
+      rule.b1 = update->beta1, rule.b2 = update->beta2;
+      rule.scale = update->scale, rule.l2 = weight.l2;
+      for (Index i = begin; i < end; ++i) {
+        Index row = row_at(weight, i), at = row * weight.row_size;
+        if (weight.up_to_date) weight.up_to_date[row] = (int64_t)step;
+        adam_row(rule, weight.row_size, weight.gradient + i * weight.row_size, weight.weight + at,
+                 weight.mean + at, weight.square + at);
+      }
+    });
+  });
+  return 0;
+}
+
+// What dense AdamW would have done to these rows in the updates since they were last up to date,
+// when they had no gradient: moments fade by their factors. Each update keeps the fraction
+// kept = 1 - lr * decay of the weight (below 0 where lr * decay is above 1) and then moves it by
+// m / sqrt(v), which fades by ratio = beta1 / sqrt(beta2) per update; so that after `idle` updates
+// w = kept^idle w - (sum over i = 1 … idle of kept^(idle - i) ratio^i) move. Taken as constant
+// meanwhile: lr, the corrections, and eps beside sqrt(v).
+void idle_rows(const Update& update, const Weight& weight, Index begin, Index end) {
+  const double log_b1 = __builtin_log(update.beta1), log_b2 = __builtin_log(update.beta2);
+  const double log_ratio = log_b1 - log_b2 / 2, ratio = __builtin_exp(log_ratio);
+  const double step = *weight.step, kept = 1 - update.lr * weight.decay;
+  const double correction1 = correction(update.beta1, step);
+  const bool alike = __builtin_fabs(kept - ratio) < 1e-6;
+  AdamRule rule{};
+  rule.root = 1 / __builtin_sqrt(correction(update.beta2, step)), rule.eps = update.eps;
+  for (Index i = begin; i < end; ++i) {
+    Index row = row_at(weight, i), at = row * weight.row_size;
+    double idle = step - weight.up_to_date[row];
+    if (idle <= 0) continue;
+    weight.up_to_date[row] = (int64_t)step;
+    double fading = __builtin_exp(idle * log_ratio), keeping = __builtin_pow(kept, idle);
+    double series = alike ? idle * fading : ratio * (keeping - fading) / (kept - ratio);
+    rule.rate = series * update.lr / correction1, rule.kept = keeping;
+    rule.b1 = __builtin_exp(idle * log_b1), rule.b2 = __builtin_exp(idle * log_b2);
+    idle_row(rule, weight.row_size, weight.weight + at, weight.mean + at, weight.square + at);
+  }
+}
+
+int64_t adam_idle(const Update* update) {
+  if (!all_rows_ascend(*update)) return -1;
+  Index numbers = numbers_of(*update);
+  as_team(threads_for(*update), [&](Member member) {
+    for_share(*update, numbers, member, [&](const Weight& weight, Index begin, Index end) {
+      idle_rows(*update, weight, begin, end);
+    });
+  });
+  return 0;
+}
+
+}  // namespace
