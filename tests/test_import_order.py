@@ -11,7 +11,7 @@ import pytest
 
 ROOMS = (
     *("errors", "text", "signals", "files", "config", "data", "recipes", "model", "inference"),
-    *("training", "runs", "export", "report", "workflows", "comparison", "cli"),
+    *("training", "runs", "export", "report", "workflows", "sklearn", "comparison", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

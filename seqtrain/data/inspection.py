@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config.schema import Config, DataConfig
+from seqtrain.data.digests import check_unchanged
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.preparation import PreparedData, prepare, read_options
 from seqtrain.data.readers import read_examples
@@ -78,13 +79,15 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         cache_folder: where encoded data is kept between runs; None: nowhere.
 
     Raises:
-        DataError: a file is missing, or hasn't the rows that training needs.
+        DataError: a file is missing, was changed while it was read, or hasn't the rows that
+            training needs.
     """
     lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
     data = prepare(lenient, cache_folder=cache_folder)
     rows = _Rows(config.data, data)
     for name in data.splits:
         rows.read(name)
+    check_unchanged(data.digests)
     summaries = summarize(data)
     train = rows.labels["train"]
     return Inspection(

@@ -17,10 +17,10 @@ import os
 import re
 import sys
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import onnxruntime
@@ -43,6 +43,10 @@ SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that are 
 HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
 MULTIPLIER, LOW_HALF = -7046029254386353131, 0xFFFF_FFFF  # of the keys of n-grams of ids
 BUCKETS, MOST_GRAMS = 2**15, 1024  # of the n-grams of an unknown word's characters
+BAD_ROW = (
+    OSError, EOFError, LookupError, TypeError, ValueError, OverflowError, RecursionError,
+    csv.Error, zlib.error,
+)  # fmt: skip
 ALPHABET = {byte: chr(byte) for byte in SHOWN} | {b: chr(256 + n) for n, b in enumerate(HIDDEN)}
 
 
@@ -205,7 +209,7 @@ def buckets(word: str, shortest: int, longest: int) -> list[int]:
     for size in range(shortest, longest + 1):
         grams += [marked[start : start + size] for start in range(len(marked) - size + 1)]
     encoded = [gram.encode("utf-8", "surrogatepass") for gram in grams[:MOST_GRAMS]]
-    return [crc32(gram) % BUCKETS for gram in encoded]
+    return [zlib.crc32(gram) % BUCKETS for gram in encoded]
 
 
 class Rows:
@@ -440,10 +444,10 @@ def main() -> int:
             blanks += sum(steps is None for _, steps in chunk)
         output.write(head)
         output.flush()
-    except BrokenPipeError:
+    except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         return 141
-    except (OSError, EOFError, LookupError, TypeError, ValueError, csv.Error) as error:
+    except BAD_ROW as error:
         output.flush()
         place = f"{rows.file or rows.path}:{rows.line}" if rows.line else rows.path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error

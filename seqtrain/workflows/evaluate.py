@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.digests import digest
+from seqtrain.data.digests import Digested, digest
 from seqtrain.data.encoding import read_encoded
 from seqtrain.data.preparation import prepare
 from seqtrain.data.store import SequenceStore
@@ -87,6 +88,7 @@ class Labelled:
     Attributes:
         classifier: a run's best model.
         source: the file that was read.
+        digested: as it was then.
         store: its sequences, or those of the split.
         warnings: as in `Evaluation`.
         split: which of the run's config; None where a file was given.
@@ -94,6 +96,7 @@ class Labelled:
 
     classifier: Classifier
     source: str
+    digested: Digested
     store: SequenceStore
     warnings: list[str]
     split: str | None
@@ -107,19 +110,21 @@ def load_labelled(
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
     classifier = load(path, device=device)
+    named = split or ("test" if data is not None else default_split(path))
+    source = data if data is not None else _config_and_source(path, named)[1]
+    digested = Digested.read(source)
     if data is not None:
-        source, named = data, None
         store, warnings = _read(classifier, data)
     else:
-        named = split or default_split(path)
-        source, store, warnings = read_split(path, classifier, named)
+        _, store, warnings = read_split(path, classifier, named)
         if named == "validation" and split is None:
             warnings = [NO_TEST, *warnings]
+    digested.check_unchanged()
     if not len(store):
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Labelled(classifier, source, store, warnings, named)
+    return Labelled(classifier, source, digested, store, warnings, named if data is None else None)
 
 
 def default_split(*runs: RunLike) -> str:
@@ -145,6 +150,26 @@ def read_split(
     path: Path, classifier: Classifier, split: str
 ) -> tuple[str, SequenceStore, list[str]]:
     """Return a split of the run's config: its source, its sequences, and warnings."""
+    config, source = _config_and_source(path, split)
+    refit = split == "validation" and config.training.refit
+    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
+    held_out = isinstance(config.data.validation, float)
+    if not (held_out and split in ("train", "validation")):
+        store, warnings = _read(classifier, source)
+        return source, store, learned + warnings
+    _check_unchanged(path, [source, *(config.pretraining.data or [])])
+    known = classifier.preprocessing if lineage(RunDirectory(path)) else None
+    prepared = prepare(config, cache_folder=default_folder(), known=known)
+    if prepared.preprocessing != classifier.preprocessing:
+        raise CheckpointError(
+            f"{path / CONFIG}: the model was trained with other preprocessing; restore it from a "
+            "copy, or give a labelled file with --data"
+        )
+    return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
+
+
+def _config_and_source(path: Path, split: str) -> tuple[Config, str]:
+    """Return a run's config, and the file that holds a split."""
     run = RunDirectory(path)
     if not run.holds(CONFIG):
         raise CheckpointError(
@@ -158,17 +183,7 @@ def read_split(
             f"--split: {path} has no {split} split; it has {', '.join(given)}; "
             "or give a labelled file with --data"
         )
-    refit = split == "validation" and config.training.refit
-    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
-    held_out = isinstance(config.data.validation, float)
-    if not (held_out and split in ("train", "validation")):
-        store, warnings = _read(classifier, named)
-        return named, store, learned + warnings
-    _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
-    known = classifier.preprocessing if lineage(run) else None
-    prepared = prepare(config, cache_folder=default_folder(), known=known)
-    warnings = learned + prepared.reports[split].notices(split)
-    return config.data.train, prepared.splits[split], warnings
+    return config, named if isinstance(named, str) else config.data.train
 
 
 def _check_unchanged(path: Path, files: list[str]) -> None:

@@ -35,7 +35,6 @@ def fit(
     ] = False,
 ) -> None:
     """Train a classifier as CONFIG says; the last line of output is its run directory."""
-    import sys
     from pathlib import Path
 
     from seqtrain.config import load_config
@@ -55,8 +54,8 @@ def fit(
         if not quiet:
             note(f"going on with the newest run of {Path(config).stem}: {place}")
 
+    from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.text import printable
     from seqtrain.workflows.fit import fit as run_fit
 
     with FitScreen(quiet=quiet) as screen:
@@ -72,5 +71,4 @@ def fit(
             init_from=init_from,
             listener=screen,
         )
-    # As it is for a program that reads it, safe for a terminal that shows it.
-    print(printable(str(run.path)) if sys.stdout.isatty() else run.path)
+    print_path(run.path)

@@ -137,7 +137,8 @@ def predict(
     from seqtrain.cli.output.prediction_rows import answer_format, open_output
     from seqtrain.cli.output.step_rows import check_format
 
-    check_new_file("--output", output, force=force, source=None if source == "-" else source)
+    sources = [] if source == "-" else [source]
+    check_new_file("--output", output, force=force, sources=sources, streams=True)
     chosen = format.value if format else None
     columns = [name for names in keep or [] for name in names.split(",")]
     rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
