@@ -80,12 +80,12 @@ def chosen_run(run: str | None, named: str | None = None, *, option: str = "--ru
         CheckpointError: there is none.
         ConfigError: both were given.
     """
-    if run and named:
+    if run is not None and named is not None:
         from seqtrain.errors import ConfigError
 
         raise ConfigError(f"{option}: {run} is named already; give one of them")
-    if run or named:
-        return run or named or ""
+    if run is not None or named is not None:
+        return run if run is not None else str(named)
     from seqtrain.cli.output.console import note
     from seqtrain.runs.finding import newest_trained
 

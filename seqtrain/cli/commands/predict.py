@@ -156,7 +156,8 @@ def predict(
     path = chosen_run(run, named)
     classifier, report = load(path, device=device or "auto"), EncodingReport()
     reading = input_format.value if input_format else None
-    for line in ([] if run or named else [f"run: {path}"]) + how_read(source, classifier, reading):
+    newest = [f"run: {path}"] if run is None and named is None else []
+    for line in newest + how_read(source, classifier, reading):
         note(line)
     given = {"classifier": classifier, "report": report, "input_format": reading}
     open_file = partial(open_output, output, line_by_line=source == "-")

@@ -90,15 +90,14 @@ def _nul(raw: bytes) -> str:
 
 def _decode(raw: bytes, number: int, problems: RowProblems) -> str | None:
     """Decode one line; never replaces a byte. None where it is noted as a bad row."""
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        at = error.start
-        problem = f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8"
-    else:
-        if b"\0" not in raw:
-            return text
+    if b"\0" in raw:
         problem = _nul(raw)
+    else:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            at = error.start
+            problem = f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8"
     if not problems.keeps_places or number == 1:  # the first line may be a header
         problems.fail(number, problem)
     problems.add(number, problem)
