@@ -30,7 +30,10 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
         return RunDirectory(path)
     if name is None:
         return RunDirectory(newest_trained()[0])
-    return RunDirectory(_newest_first(name)[0])
+    runs = newest_first(name)
+    if not runs:
+        raise _no_run(name)
+    return RunDirectory(runs[0])
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
@@ -39,7 +42,9 @@ def newest_trained() -> tuple[Path, list[Path]]:
     Raises:
         CheckpointError: there is no run, or none has a model.
     """
-    runs = _newest_first(None)
+    runs = newest_first(None)
+    if not runs:
+        raise _no_run(None)
     for place, run in enumerate(runs):
         try:
             model_folder(run)
@@ -52,14 +57,11 @@ def newest_trained() -> tuple[Path, list[Path]]:
     )
 
 
-def _newest_first(name: str | None) -> list[Path]:
-    """Return the runs under runs/ by when their config was written; at least one.
+def newest_first(name: str | None) -> list[Path]:
+    """Return the runs under runs/ by when their config was written.
 
     Args:
         name: of the config, where a run's name must be exactly what `make` makes of it.
-
-    Raises:
-        CheckpointError: there is none.
     """
     pattern = None if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
@@ -74,15 +76,15 @@ def _newest_first(name: str | None) -> list[Path]:
             runs.append((os.lstat(RUNS / run / CONFIG).st_mtime_ns, run))
         except OSError:
             continue  # no run, or none that may be read
-    if not runs:
-        of, elsewhere = "", ""
-        if name is not None:
-            of, elsewhere = f" of {name}", "; name one that stands elsewhere with --run-dir"
-        raise CheckpointError(
-            f"no run{of} under {os.path.abspath(RUNS)}"
-            + (elsewhere or "; name one, or train one with: seqtrain fit CONFIG")
-        )
     return [RUNS / run for _, run in sorted(runs, reverse=True)]
+
+
+def _no_run(name: str | None) -> CheckpointError:
+    """Say that there is no run, and what to do."""
+    of, then = "", "name one, or train one with: seqtrain fit CONFIG"
+    if name is not None:
+        of, then = f" of {name}", "name one that stands elsewhere with --run-dir"
+    return CheckpointError(f"no run{of} under {os.path.abspath(RUNS)}; {then}")
 
 
 def model_folder(path: Path) -> Path:
