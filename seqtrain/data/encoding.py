@@ -49,7 +49,8 @@ class EncodingReport:
 
     Attributes:
         rows: rows kept.
-        held_out: rows among these, and among those counted below, that now are validation's.
+        held_out: rows among these, and among those counted below, that now are validation's
+            or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
         unanswered: rows that keep their places without an answer (prediction).
         unanswered_rows: why, of the first of them, as `FILE:LINE: …` lines.
