@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Annotated, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from seqtrain.cli.options import Device, Sequences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seqtrain.workflows.classifier import Classifier
 
 
 class Format(str, Enum):
@@ -53,14 +59,25 @@ def predict(
             help="The same, with the P from which on so many answers were right on validation.",
         ),
     ] = None,
+    output_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Answer each file that INPUT names in a file there."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="K/N", help="With --output-dir: every N-th file, from K on."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing --output file.")
     ] = False,
     device: Device = None,
 ) -> None:
     """Classify each row of INPUT: a .txt file or standard input holds one sequence per line."""
+    from pathlib import Path
+
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import (
+        check_many,
         check_one_threshold,
         format_of,
         open_output,
@@ -69,6 +86,8 @@ def predict(
     from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
 
     check_one_threshold(min_probability, precision, steps=steps)
+    if output_dir is not None or shard is not None:
+        check_many(output, output_dir, steps=steps)
     sources = [] if source == "-" else [source]
     check_new_file("--output", output, force=force, sources=sources, streams=True)
     chosen = format.value if format else None
@@ -79,6 +98,7 @@ def predict(
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
+    from seqtrain.workflows.input_files import answer_paths, matching, shard_of
     from seqtrain.workflows.predict import predict as run_prediction
     from seqtrain.workflows.steps import predict_steps
 
@@ -86,14 +106,18 @@ def predict(
     if run is None:
         note(f"run: {classifier.path}")
     report, undecided = EncodingReport(), 0
-    threshold = min_probability
-    if precision is not None:
-        kept = classifier.threshold(precision)
-        threshold = kept.min_probability
-        note(
-            f"labels from probability {threshold:.4f} on: {kept.coverage:.1%} of validation, "
-            f"{kept.accuracy:.2%} of them right"
+    threshold = _threshold(classifier, min_probability, precision)
+    if output_dir is not None:
+        _answer_files(
+            classifier,
+            shard_of(matching(source), shard),
+            answer_paths(matching(source), Path(output_dir), written),
+            format=written,
+            top_k=top_k,
+            threshold=threshold,
+            force=force,
         )
+        return
 
     def open_file() -> AbstractContextManager[TextIO]:
         return open_output(output, line_by_line=source == "-")
@@ -126,3 +150,56 @@ def predict(
         warn(line)
     if unknown:
         warn(f"{unknown} of {report.rows} sequences hold no token that the model knows")
+
+
+def _threshold(
+    classifier: Classifier, min_probability: float | None, precision: float | None
+) -> float | None:
+    """Return the least probability of a label that is written; None: all are."""
+    if precision is None:
+        return min_probability
+    from seqtrain.cli.output.console import note
+
+    kept = classifier.threshold(precision)
+    note(
+        f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
+        f"validation, {kept.accuracy:.2%} of them right"
+    )
+    return kept.min_probability
+
+
+def _answer_files(
+    classifier: Classifier,
+    files: list[str],
+    paths: dict[str, Path],
+    *,
+    format: str,
+    top_k: int | None,
+    threshold: float | None,
+    force: bool,
+) -> None:
+    """Answer each file in a file of its own, whole or not at all, but those answered before."""
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.prediction_rows import open_output, write_predictions
+    from seqtrain.data.encoding import EncodingReport
+    from seqtrain.workflows.input_files import whole_or_nothing
+    from seqtrain.workflows.predict import predict as run_prediction
+
+    left = [file for file in files if force or not paths[file].exists()]
+    for file in left:
+        report = EncodingReport()
+        ranks = top_k if format == "jsonl" else top_k or 1
+        rows = run_prediction(file, classifier=classifier, report=report, ranks=ranks)
+        with whole_or_nothing(paths[file]) as unfinished:
+            write_predictions(
+                rows,
+                partial(open_output, unfinished, line_by_line=False),
+                labels=classifier.labels,
+                format=format,
+                top_k=top_k,
+                threshold=threshold,
+            )
+        for line in report.notices(file):
+            warn(line)
+    done = len(files) - len(left)
+    note(f"{len(left):,} files answered, {done:,} were answered before")

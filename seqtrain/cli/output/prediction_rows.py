@@ -62,6 +62,20 @@ def check_one_threshold(
         raise ConfigError(f"{name}: --steps writes every answer; give one of them")
 
 
+def check_many(output: str | None, output_dir: str | None, *, steps: bool) -> None:
+    """Refuse options that don't go with files for many inputs.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if output_dir is None:
+        raise ConfigError("--shard: parts the files of --output-dir; give that too")
+    if output is not None:
+        raise ConfigError("--output: --output-dir says where answers go; give one of them")
+    if steps:
+        raise ConfigError("--steps: --output-dir has a row per sequence; give one of them")
+
+
 class _WholeRows(io.FileIO):
     """A new file of whole rows: of what the disk can't hold all of, nothing stays.
 
