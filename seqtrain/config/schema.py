@@ -17,6 +17,10 @@ PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=65536)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 HeldOut = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Fold = Annotated[
+    dict[Literal["fold", "of"], PositiveInt],
+    _wanted("{fold: I, of: N}", min_length=2, max_length=2),
+]
 Positive = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]
 Path = Annotated[str, _wanted("a file path", pattern=NO_NUL)]
 Column = (
@@ -68,8 +72,9 @@ class DataConfig(Section):
 
     train: Path
     """File of labelled sequences to learn from (for format txt also a folder)."""
-    validation: Path | HeldOut | None = None
-    """File, or a fraction of train held out by a seeded, stratified split; null: none."""
+    validation: Path | HeldOut | Fold | None = None
+    """File, or a fraction of train held out by a seeded, stratified split, or {fold: I, of: N}: one
+    of N such parts of train; null: none."""
     test: Path | None = None
     """File scored once at the end, at the best epoch; null: none."""
     format: Format = "auto"
@@ -108,6 +113,11 @@ class DataConfig(Section):
     """features: by train's mean and deviation, by each series' own, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether the validation split is a part of train."""
+        return self.validation is not None and not isinstance(self.validation, str)
 
 
 class BatchingConfig(Section):

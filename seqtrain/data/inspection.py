@@ -138,7 +138,7 @@ class _Rows:
 
     def read(self, split: str) -> None:
         """Look at all rows of a split."""
-        held_out = isinstance(self.config.validation, float)
+        held_out = self.config.holds_out
         from_train = held_out and split in ("train", "validation")
         path = str(self.config.train if from_train else getattr(self.config, split))
         own = set(self.data.splits[split].lines.tolist()) if from_train else None

@@ -21,7 +21,7 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.splits import equal_rows, stratified_split
+from seqtrain.data.splits import equal_rows, stratified_fold, stratified_split
 from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
@@ -174,7 +174,7 @@ def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:
 
 def _cache_key(config: Config, digests: dict[str, str]) -> str:
     """All that the encoded data depends on; the paths too, for messages name them."""
-    seed = config.seed if isinstance(config.data.validation, float) else None
+    seed = config.seed if config.data.holds_out else None
     versions = [unicodedata.unidata_version]
     if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
         versions.append(bpe_version())
@@ -299,11 +299,13 @@ def _parts(
     config: Config, read: SequenceStore, report: EncodingReport, held_out: Ints | None
 ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
     """Part what was read of the train file as data.validation says; equal rows stay together."""
-    fraction = config.data.validation
-    if not isinstance(fraction, float):
+    if not config.data.holds_out:
         return {"train": read}, {"train": report}
-    if held_out is None:
-        _, held_out = stratified_split(read.labels, fraction, config.seed, equal_rows(read))
+    if read.groups is not None:
+        alone = np.arange(len(read)) + len(read)
+        held_out = _held_out(config, read.labels, np.where(read.groups < 0, alone, read.groups))
+    elif held_out is None:
+        held_out = _held_out(config, read.labels, equal_rows(read))
     rows = np.delete(np.arange(len(read)), held_out)
     parts = {"train": read.selection(rows), "validation": read.selection(held_out)}
     reports = {
@@ -311,6 +313,16 @@ def _parts(
         "validation": EncodingReport(rows=len(held_out)),
     }
     return parts, reports
+
+
+def _held_out(config: Config, labels: Ints, alike: Ints) -> Ints:
+    """Return the rows of train that data.validation holds out; those that are alike together."""
+    part = config.data.validation
+    if isinstance(part, dict):
+        return stratified_fold(labels, part["fold"], part["of"], config.seed, alike)[1]
+    if isinstance(part, float):
+        return stratified_split(labels, part, config.seed, alike)[1]
+    return np.zeros(0, dtype=np.int64)
 
 
 def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, Ints]:
@@ -329,9 +341,7 @@ def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, Ints]:
     numbers: dict[str | None, int] = {}
     rows = [(numbers.setdefault(label, len(numbers)), hash(text)) for label, text in kept()]
     labels, texts = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    held_out = np.zeros(0, dtype=np.int64)
-    if isinstance(data.validation, float):
-        _, held_out = stratified_split(labels, data.validation, config.seed, texts)
+    held_out = _held_out(config, labels, texts)
     chosen = np.ones(len(rows), dtype=bool)
     chosen[held_out] = False
     train = (text for (_, text), keep in zip(kept(), chosen, strict=True) if keep)
@@ -344,6 +354,8 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
     for name, store in prepared.splits.items():
         if len(store) == 0:
             value = getattr(data, name)
+            if isinstance(value, dict):
+                raise DataError(f"data.{name}: part {value['fold']} holds no row; take fewer parts")
             hint = (
                 f"{value:g} of train's rows is none, for each class keeps one in train, and equal "
                 "sequences stay together; hold out more, or see whether data.label is right"

@@ -46,6 +46,30 @@ def stratified_split(
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
+def stratified_fold(
+    labels: Ints, fold: int, folds: int, seed: int, alike: Ints | None = None
+) -> tuple[Ints, Ints]:
+    """Hold out one of several parts, which share out the rows of every class evenly.
+
+    Args:
+        labels: class of each row, (B,).
+        fold: which part, from 1.
+        folds: how many there are.
+        seed: decides which rows are in which part.
+        alike: as for `stratified_split`.
+
+    Returns:
+        Rows of train and rows held out, each ascending.
+    """
+    generator = np.random.default_rng(seed)
+    sets = np.arange(len(labels)) if alike is None else alike
+    first = np.sort(np.unique(sets, return_index=True)[1])
+    order = generator.permutation(len(first))
+    by_label = first[order[np.argsort(labels[first[order]], kind="stable")]]
+    held_out = np.isin(sets, sets[by_label[fold - 1 :: folds]])
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
 def _up_to(wanted: int, sizes: Ints) -> Ints:
     """Choose sets in their order that hold as many rows as wanted together, or nearly so."""
     chosen, total = [], 0

@@ -22,6 +22,7 @@ from seqtrain.files.strict_json import to_json
 from seqtrain.runs.place import (
     BEST,
     CONFIG,
+    ENSEMBLE,
     ENVIRONMENT,
     FILES,
     FOLDERS,
@@ -275,10 +276,11 @@ def _runs(name: str | None) -> list[tuple[int, str]]:
     for run in names:
         if pattern is not None and not re.fullmatch(pattern, run):
             continue
-        try:
-            runs.append((os.lstat(RUNS / run / CONFIG).st_mtime_ns, run))
-        except OSError:
-            continue  # no run, or none that may be read
+        for entry in (CONFIG,) if name is not None else (CONFIG, ENSEMBLE):
+            try:
+                runs.append((os.lstat(RUNS / run / entry).st_mtime_ns, run))
+            except OSError:
+                continue  # no run, or none that may be read
     return runs
 
 
@@ -298,6 +300,8 @@ def model_folder(path: Path) -> Path:
         if folder == path and os.path.islink(folder):
             return Path(os.path.realpath(folder))  # the user named it; in a run it is refused
         return folder
+    if os.path.lexists(path / ENSEMBLE):
+        raise CheckpointError(f"{path}: holds several runs; name one of them")
     raise CheckpointError(
         f"{path}: no model in it (no {BEST}/model.json and no model.json); "
         "expected a run directory or a model folder"
