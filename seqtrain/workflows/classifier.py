@@ -27,6 +27,7 @@ from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import predict_logits, score_parts, score_store
 from seqtrain.inference.metrics import Scores
+from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.ensemble import members
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
@@ -167,18 +168,22 @@ class Classifier:
             yield from self._predictions(logits, unknown_shares(store), ranks)
 
     def score(
-        self, store: SequenceStore, before_batch: Callable[[], None] = lambda: None
+        self,
+        store: SequenceStore,
+        before_batch: Callable[[], None] = lambda: None,
+        group: Group = ALONE,
     ) -> Scores:
         """Score encoded, labelled sequences.
 
         Args:
             store: the sequences.
             before_batch: is called before each batch; what it raises ends the work.
+            group: processes that share the work.
 
         Raises:
-            RunError: memory ran out.
+            RunError: memory ran out, or a process is lost.
         """
-        return score_store(self.network, store, self.labels, self.device, before_batch)
+        return score_store(self.network, store, self.labels, self.device, before_batch, group)
 
     def score_parts(self, store: SequenceStore) -> dict[str, Scores]:
         """Score each part of the model alone, by name; nothing where it has but one.
