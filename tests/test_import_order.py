@@ -12,7 +12,7 @@ import pytest
 ROOMS = (
     *("errors", "text", "signals", "processes", "files", "config", "data", "recipes", "model"),
     *("inference", "training", "runs", "export", "report", "workflows", "sklearn"),
-    *("comparison", "cli"),
+    *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

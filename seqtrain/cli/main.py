@@ -28,6 +28,7 @@ from seqtrain.cli.commands import (
     reconstruct,
     report,
     runs,
+    tune,
 )
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
@@ -49,6 +50,7 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("data")(data.data)
 app.command("fit")(fit.fit)
+app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 app.command("errors")(errors.errors)
 app.command("predict")(predict.predict)

@@ -56,6 +56,12 @@ Augmentation = Annotated[
     dict[Literal["shift", "slice"], _Amount],
     _wanted("{shift: deviations, slice: share}", min_length=1, max_length=2),
 ]
+_Between = Annotated[
+    dict[Literal["low", "high"], int | Annotated[float, Field(allow_inf_nan=False)]],
+    _wanted("{low: number, high: number}", min_length=2),
+]
+_Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
+TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
 
 
@@ -75,8 +81,9 @@ class DataConfig(Section):
     validation: Path | HeldOut | Fold | None = None
     """File, or a fraction of train held out by a seeded, stratified split, or {fold: I, of: N}: one
     of N such parts of train; null: none."""
-    test: Path | None = None
-    """File scored once at the end, at the best epoch; null: none."""
+    test: Path | HeldOut | None = None
+    """File, or a fraction of train held out, scored once at the end, at the best epoch; null:
+    none."""
     format: Format = "auto"
     """File format; auto goes by the file name, also under .gz."""
     header: Literal["auto"] | bool = "auto"
@@ -113,11 +120,6 @@ class DataConfig(Section):
     """features: by train's mean and deviation, by each series' own, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether the validation split is a part of train."""
-        return self.validation is not None and not isinstance(self.validation, str)
 
 
 class BatchingConfig(Section):
@@ -242,6 +244,14 @@ class PretrainingConfig(Section):
     """Fraction of units dropped from embedded steps and from the states that predict."""
 
 
+class TuneConfig(Section):
+    """What `seqtrain tune` tries; fit leaves it alone."""
+
+    space: TunedKeys | None = None
+    """Values to try by `section.key`: a list, or {low: number, high: number}; null: not this key.
+    Other keys as for the kind of data."""
+
+
 class Config(Section):
     """One whole run of training."""
 
@@ -252,3 +262,4 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
     pretraining: PretrainingConfig = PretrainingConfig()
+    tune: TuneConfig = TuneConfig()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from seqtrain.data.store import Ints, SequenceStore
+
+Part: TypeAlias = float | Mapping[Any, int]
+"""A fraction; or {fold: I, of: N}."""
 
 
 def stratified_split(
@@ -68,6 +73,35 @@ def stratified_fold(
     by_label = first[order[np.argsort(labels[first[order]], kind="stable")]]
     held_out = np.isin(sets, sets[by_label[fold - 1 :: folds]])
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def hold_out(
+    labels: Ints, fractions: Mapping[str, Part], seed: int, alike: Ints | None = None
+) -> dict[str, Ints]:
+    """Hold out several parts, stratified; a later one changes no earlier one.
+
+    Args:
+        labels: class of each row, (B,).
+        fractions: of all rows, by the name of the part, less than 1 together; or which of how
+            many equal parts of what the others leave.
+        seed: decides which rows.
+        alike: as for `stratified_split`.
+
+    Returns:
+        The rows of each part, ascending.
+    """
+    rest, parts = np.arange(len(labels)), {}
+    for name, fraction in fractions.items():
+        sets = None if alike is None else alike[rest]
+        if isinstance(fraction, float):
+            share = fraction * len(labels) / max(1, len(rest))
+            kept, chosen = stratified_split(labels[rest], min(share, 1.0), seed, sets)
+        else:
+            kept, chosen = stratified_fold(
+                labels[rest], fraction["fold"], fraction["of"], seed, sets
+            )
+        parts[name], rest = rest[chosen], rest[kept]
+    return parts
 
 
 def _up_to(wanted: int, sizes: Ints) -> Ints:

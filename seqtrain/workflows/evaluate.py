@@ -14,7 +14,7 @@ from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.digests import Digested, digest
 from seqtrain.data.encoding import read_encoded
-from seqtrain.data.preparation import prepare
+from seqtrain.data.preparation import held_out_fractions, prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
@@ -175,8 +175,8 @@ def read_split(
     config, source = _config_and_source(path, split)
     refit = split == "validation" and config.training.refit
     learned = ["the model was trained on these rows too (training.refit)"] if refit else []
-    held_out = config.data.holds_out
-    if not (held_out and split in ("train", "validation")):
+    held_out = held_out_fractions(config.data)
+    if not (split in held_out or (held_out and split == "train")):
         store, warnings = _read(classifier, source)
         return source, store, learned + warnings
     _check_unchanged(path, [source, *(config.pretraining.data or [])])

@@ -59,6 +59,7 @@ def fit(
     beside: Path | None = None,
     init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
+    finish: bool = True,
 ) -> Run:
     """Train a classifier and write its run directory.
 
@@ -73,6 +74,7 @@ def fit(
         beside: folder of the YAML file, for the message where a data file is missing.
         init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
+        finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -128,7 +130,8 @@ def fit(
                 _check_space(directory or run_directory.RUNS, state)
                 run = run_directory.make(directory, name or "run")
                 held.enter_context(run.lock())
-        return _train(_recorder(run, state, listener, resume=resume, force=force), group.signals)
+        recorder = _recorder(run, state, listener, resume=resume, force=force)
+        return _train(recorder, group.signals, finish=finish)
 
 
 def _join(held: ExitStack, place: Place, device: torch.device) -> tuple[torch.device, Group]:
@@ -175,7 +178,7 @@ def _nobody(event: Event) -> None:
     """Listen to a process that isn't the first."""
 
 
-def _train(recorder: Recorder, signals: StopSignals) -> Run:
+def _train(recorder: Recorder, signals: StopSignals, *, finish: bool) -> Run:
     """Pretrain where the config has an objective, train, calibrate, refit, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
@@ -193,6 +196,8 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
+    if not finish:
+        return recorder.finish(None)
     if not state.trainer.progress.refit:
         calibration = recorder.calibrate(answer)
         if state.config.training.refit:

@@ -85,6 +85,13 @@ def test_model_folder_scores_a_file_but_names_no_split(
     assert "--data" in ended.err
 
 
+def test_a_held_out_test_part_is_found_again(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=0.25")
+    scores = json.loads(cli("eval", "r", "--json").out)
+    assert sum(map(sum, scores["confusion_matrix"])) == 10
+    assert scores["loss"] == pytest.approx(json.loads(Path("r/test.json").read_text())["loss"])
+
+
 def test_split_that_the_config_lacks(project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=null")
     ended = cli("eval", "r")

@@ -104,6 +104,18 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
     assert (refused.code, "hold out different rows" in refused.err) == (2, True)
 
 
+def test_a_test_split_held_out_is_the_same_in_every_fold(project: Path) -> None:
+    tests, held_out = [], []
+    for number in (1, 2, 3):
+        fold = f"data.validation={{fold: {number}, of: 3}}"
+        config = load_config("c.yaml", [fold, "data.test=0.25"])
+        splits = prepare(config, cache_folder=None).splits
+        tests.append(splits["test"].lines.tolist())
+        held_out += splits["validation"].lines.tolist()
+    assert tests[0] == tests[1] == tests[2]
+    assert sorted(held_out + tests[0]) == list(range(2, 42))
+
+
 def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
     shutil.copytree("many", project / "parts")
     shutil.rmtree(project / "parts/seed-5")
