@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Sequence_
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import tee
 from pathlib import Path
@@ -29,8 +30,8 @@ from seqtrain.inference.logits import predict_logits, score_parts, score_store
 from seqtrain.inference.metrics import Scores
 from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.ensemble import members
+from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.workflows.events import RunLike, path_of
 
 
@@ -43,12 +44,20 @@ class Prediction:
         probability: of it, in [0, 1].
         probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
+        example: what was classified: its sequence, line, file and kept columns. Where it has a
+            problem there is no answer: the label is empty, the probability not a number.
     """
 
     label: str
     probability: float
     probabilities: dict[str, float]
     unknown: float
+    example: Example | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no answer; None where there is one."""
+        return None if self.example is None else self.example.problem
 
 
 class Classifier:
@@ -134,24 +143,27 @@ class Classifier:
             if len(names) != len(examples):
                 raise DataError(f"groups: found {len(names)}; expected one for each sequence")
             examples = [replace(e, group=name) for e, name in zip(examples, names, strict=True)]
-        return list(self.predict_examples(examples, "sequences"))
+        return list(self.predict_examples([examples], "sequences"))
 
     def predict_examples(
         self,
-        examples: Iterable[Example],
+        bursts: Iterable[Iterable[Example]],
         source: str,
         report: EncodingReport | None = None,
         ranks: int | None = None,
+        rules: Preprocessing | None = None,
     ) -> Iterator[Prediction]:
         """Classify examples as they come, chunk by chunk; each chunk is batched by length.
 
         States that are carried in groups pass from chunk to chunk; one is kept for every group.
 
         Args:
-            examples: unlabelled, or with labels that are ignored.
+            bursts: examples that come together, unlabelled or with labels that are ignored.
             source: name for messages, such as the file's.
             report: counts up the rows, and those cut or empty.
             ranks: how many labels, the most probable ones, have their probability told; None: all.
+            rules: the model's preprocessing where it says otherwise what happens to rows that
+                can't be used.
 
         Yields:
             One prediction an example, in their order.
@@ -161,11 +173,16 @@ class Classifier:
             RunError: memory ran out.
         """
         carried = CarriedStates()
-        for _, store in encoded_chunks(
-            self.for_prediction, examples, source, report, rows=CHUNK_ROWS
+        for chunk, store in encoded_chunks(
+            rules or self.for_prediction, bursts, source, report, rows=CHUNK_ROWS
         ):
             logits = predict_logits(self.network, store, self.device, carried=carried)
-            yield from self._predictions(logits, unknown_shares(store), ranks)
+            answers = self._predictions(logits, unknown_shares(store), ranks)
+            for example, answer in zip(chunk, answers, strict=True):
+                if example.problem is None:
+                    yield Prediction(*answer, example)
+                else:
+                    yield Prediction("", math.nan, {}, 0.0, example)
 
     def score(
         self,
@@ -195,7 +212,8 @@ class Classifier:
 
     def _predictions(
         self, logits: Tensor, unknown: list[float], ranks: int | None
-    ) -> Iterator[Prediction]:
+    ) -> Iterator[tuple[str, float, dict[str, float], float]]:
+        """Return the most probable labels of each row, and the share that is unknown of it."""
         probabilities = torch.softmax(logits.double(), dim=1)
         if ranks == 1:
             values, order = probabilities.max(dim=1, keepdim=True)
@@ -204,7 +222,7 @@ class Classifier:
             values, order = ranked.values[:, :ranks], ranked.indices[:, :ranks]
         labels = np.array(self.labels, dtype=object)[order.numpy()].tolist()
         for names, row, share in zip(labels, values.tolist(), unknown, strict=True):
-            yield Prediction(names[0], row[0], dict(zip(names, row, strict=True)), share)
+            yield names[0], row[0], dict(zip(names, row, strict=True)), share
 
     def _given(self, sequence: Any, number: int) -> Sequence:
         """Accept what the kind expects; say what was found otherwise."""
@@ -243,26 +261,42 @@ class Ensemble(Classifier):
 
     def predict_examples(
         self,
-        examples: Iterable[Example],
+        bursts: Iterable[Iterable[Example]],
         source: str,
         report: EncodingReport | None = None,
         ranks: int | None = None,
+        rules: Preprocessing | None = None,
     ) -> Iterator[Prediction]:
         """Classify examples as they come; as `Classifier.predict_examples`."""
-        copies = tee(examples, len(self.members))
-        reports = [report, *[None] * (len(self.members) - 1)]
-        answers = [
-            member.predict_examples(copy, source, each)
-            for member, copy, each in zip(self.members, copies, reports, strict=True)
-        ]
-        for each in zip(*answers, strict=True):
-            mean = {
-                label: sum(answer.probabilities[label] for answer in each) / len(each)
-                for label in self.labels
-            }
-            ranked = dict(sorted(mean.items(), key=lambda item: -item[1])[:ranks])
-            label = next(iter(ranked))
-            yield Prediction(label, ranked[label], ranked, each[0].unknown)
+        changed = rules or self.for_prediction
+        for burst in bursts:
+            copies = tee(burst, len(self.members))
+            reports = [report, *[None] * (len(self.members) - 1)]
+            answers = [
+                member.predict_examples(
+                    [copy],
+                    source,
+                    each,
+                    rules=replace(
+                        member.for_prediction, lengths=changed.lengths, reading=changed.reading
+                    ),
+                )
+                for member, copy, each in zip(self.members, copies, reports, strict=True)
+            ]
+            yield from (self._mean(each, ranks) for each in zip(*answers, strict=True))
+
+    def _mean(self, answers: Sequence_[Prediction], ranks: int | None) -> Prediction:
+        """Return the answer of all to one example."""
+        first = answers[0]
+        if first.problem is not None:
+            return first
+        mean = {
+            label: sum(answer.probabilities[label] for answer in answers) / len(answers)
+            for label in self.labels
+        }
+        ranked = dict(sorted(mean.items(), key=lambda item: -item[1])[:ranks])
+        label = next(iter(ranked))
+        return Prediction(label, ranked[label], ranked, first.unknown, first.example)
 
 
 @cache
