@@ -1,4 +1,4 @@
-"""The device of these tests: a GPU, or what SEQTRAIN_TEST_DEVICE names: mps; cpu to try the tests."""
+"""The device of these tests: a GPU, or what SEQTRAIN_TEST_DEVICE names (cpu: to try the tests)."""
 
 from __future__ import annotations
 
