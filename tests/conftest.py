@@ -7,22 +7,36 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from tests.helpers.examples import ALL, SOME
 
 settings.register_profile(
     "same",
     derandomize=True,
     database=None,
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=SOME,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("fresh", parent=settings.get_profile("same"), derandomize=False)
+settings.register_profile(
+    "fresh", parent=settings.get_profile("same"), derandomize=False, max_examples=ALL
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The default suite draws the same examples every time; the slow one searches anew."""
-    slow = config.getoption("markexpr") == "slow"
-    settings.load_profile("fresh" if slow else "same")
+    """The default suite draws the same few examples every time; the slow one searches anew."""
+    settings.load_profile("fresh" if _is_slow(config) else "same")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """The slow suite also has each test that draws examples."""
+    if _is_slow(item.config) and is_hypothesis_test(getattr(item, "obj", None)):
+        item.add_marker(pytest.mark.slow)
+
+
+def _is_slow(config: pytest.Config) -> bool:
+    return config.getoption("markexpr") == "slow"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,12 +10,10 @@ import torch
 
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import read_examples
-from seqtrain.errors import DataError
 from seqtrain.inference.logits import predict_logits
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.report import AnsweredExample
-from seqtrain.text import display_name
 from seqtrain.workflows.evaluate import Labelled, load_labelled
 from seqtrain.workflows.events import RunLike
 
@@ -31,6 +29,7 @@ class Answers:
         scores: the metrics.
         warnings: rows cut, left out, or with labels that the model doesn't know.
         by_share: as in `Evaluation`, where asked for.
+        split: which of the run's config; None where a file was given.
     """
 
     run: Path
@@ -39,6 +38,7 @@ class Answers:
     scores: Scores
     warnings: list[str]
     by_share: list[dict[str, float]] | None = None
+    split: str | None = None
 
     def errors(self) -> list[AnsweredExample]:
         """Return the wrong answers, the most confident first."""
@@ -49,7 +49,7 @@ class Answers:
 def answer_split(
     run: RunLike = None,
     *,
-    split: str = "test",
+    split: str | None = None,
     data: str | None = None,
     steps: bool = False,
     device: str = "auto",
@@ -58,7 +58,8 @@ def answer_split(
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them.
+        split: test, validation or train, as the run's config names them; None: test, or validation
+            where there is no test.
         data: a labelled file to answer instead.
         steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -74,7 +75,9 @@ def answer_split(
     scores = score(logits, labels, lengths, classifier.labels)
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     rows = _rows(found, logits)
-    return Answers(classifier.path, found.source, rows, scores, found.warnings, by_share)
+    return Answers(
+        classifier.path, found.source, rows, scores, found.warnings, by_share, found.split
+    )
 
 
 def _rows(found: Labelled, logits: torch.Tensor) -> list[AnsweredExample]:
@@ -115,11 +118,7 @@ def _examples_at(found: Labelled) -> list[Example]:
         place = example.line if example.file is None else number
         if place in wanted:
             examples[place] = example
-    if len(examples) < len(wanted):
-        raise DataError(
-            f"{display_name(found.source)}: was changed while it was read; "
-            "start again once nothing writes to it"
-        )
+    found.digested.check_unchanged()
     return [examples[place] for place in wanted]
 
 

@@ -3,12 +3,13 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config import Config, config_from_mapping, parse_config, render_config
 from seqtrain.config.expectation import KNOWN_KEYS
 from seqtrain.errors import ConfigError
+from tests.helpers.examples import examples
 
 WHOLE = render_config(
     parse_config(
@@ -73,7 +74,7 @@ def check(problems: tuple[str, ...]) -> None:
 
 
 @given(st.lists(EDIT, min_size=1, max_size=4), st.lists(OPTION, max_size=2))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_mutated_text(edits: list[tuple[int, int, str]], options: list[str]) -> None:
     text = WHOLE
     for position, length, piece in edits:
@@ -85,7 +86,7 @@ def test_mutated_text(edits: list[tuple[int, int, str]], options: list[str]) -> 
 
 
 @given(st.text(max_size=40) | st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_text(text: str) -> None:
     try:
         assert isinstance(parse_config(text, "cfg.yaml"), Config)
@@ -103,7 +104,7 @@ KEY = st.sampled_from([str(path[-1]) for path in KNOWN_KEYS]) | LEAF
 
 
 @given(st.dictionaries(KEY, VALUE | st.dictionaries(KEY, VALUE, max_size=4), max_size=4))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_mapping(mapping: dict[str, object]) -> None:
     try:
         lines = [repr(config_from_mapping(mapping).seed)]
@@ -114,7 +115,7 @@ def test_any_mapping(mapping: dict[str, object]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_place_of_a_wrong_value_is_exact(data: st.DataObject) -> None:
     lines = WHOLE.splitlines()
     number = data.draw(st.sampled_from([n for n, line in enumerate(lines) if line[-1] != ":"]))

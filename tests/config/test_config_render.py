@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config import Config, config_schema, parse_config, render_config
 from seqtrain.config.expectation import KNOWN_KEYS
+from tests.helpers.examples import examples
 
 TRICKY = [
     "no",
@@ -61,7 +62,7 @@ def configs(draw: st.DrawFn) -> Config:
 
 
 @given(configs(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_rendered_text_reads_back_to_the_same_configuration(config: Config, marked: bool) -> None:
     text = render_config(config, defaulted=marked)
     assert parse_config(text) == config
@@ -89,7 +90,7 @@ def test_plain_where_possible_and_defaults_marked() -> None:
     assert "  train: ../data/a-1.tsv" in lines
     assert '  sequence: [0, "no"]' in lines
     assert "  lr: 1e-05" in lines
-    assert {line.index("#") for line in lines if "#" in line} == {26}
+    assert {line.index("#") for line in lines if "#" in line} == {28}
     marked = {line.split(":")[0].strip() for line in lines if line.endswith("  # default")}
     assert {"seed", "rnn", "validation", "max_epochs", "batch_size"} <= marked
     assert not marked & {"train", "sequence", "label", "training"}

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seqtrain.config import parse_config
 from seqtrain.config.scalars import AmbiguousScalar, resolve_scalar
 from seqtrain.errors import ConfigError
+from tests.helpers.examples import examples
 
 DATA = "data: {train: a.csv, sequence: s, label: l}\n"
 
@@ -81,7 +82,7 @@ SCALARS = st.from_regex(r"[-+0-9_.:eExXoOabTZ~a-z]{0,12}", fullmatch=True)
 @given(SCALARS | st.sampled_from(AMBIGUOUS))
 @example(".inf")
 @example("0_1")
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_what_other_yaml_tools_read_as_no_text_is_the_same_here_or_refused(text: str) -> None:
     try:
         ours = resolve_scalar(text)

@@ -5,11 +5,12 @@ import re
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.tokenizers import make_tokenizer, train_bpe
 from seqtrain.errors import ConfigError
+from tests.helpers.examples import examples
 
 
 def split(name: str, text: str, *, lowercase: bool = False) -> list[str]:
@@ -61,7 +62,7 @@ def tokens_of_the_whole_text(name: str, text: str) -> list[str]:
     st.sampled_from(["word", "whitespace", "char", "byte"]),
     st.booleans(),
 )
-@settings(max_examples=500)
+@examples(500)
 def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) -> None:
     expected = tokens_of_the_whole_text(name, text.lower() if lowercase else text)
     assert split(name, text, lowercase=lowercase) == expected

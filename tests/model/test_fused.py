@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
@@ -13,6 +13,7 @@ from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
 from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.fused.matmul import long_product, outer_product, product
 from seqtrain.model.engines.interface import DistinctInputs
+from tests.helpers.examples import examples
 
 run_fused = FusedEngine("").run
 every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
@@ -117,7 +118,7 @@ def assert_same_as_torch(case: Case, *, distinct: bool, need_outputs: bool) -> N
 
 
 @pytest.mark.parametrize("dtype", LIMITS)
-@settings(deadline=None, max_examples=120)
+@examples(120)
 @given(
     cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),

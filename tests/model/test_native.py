@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import CELLS, as_one_tensor
 from seqtrain.model.engines.native import run_stack
+from tests.helpers.examples import examples
 from tests.helpers.native_cases import Case, assert_close, every_cell, needs_library
 
 CELL = st.sampled_from(sorted(CELLS))
@@ -29,9 +30,7 @@ def assert_same_as_torch(case: Case) -> None:
         assert_close(ours, theirs, 1e-4)
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(100)
 @given(
     cell=CELL,
     lengths=LENGTHS,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.native import project, why_not
 from seqtrain.model.engines.native.library import load_library
+from tests.helpers.examples import examples
 from tests.helpers.native_cases import Case, needs_library
 
 needs_bfloat16 = pytest.mark.skipif(
@@ -69,9 +70,7 @@ def limits(case: Case, expected: list[Tensor]) -> Tensor:
 
 
 @needs_bfloat16
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(60)
 @given(
     cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=20),

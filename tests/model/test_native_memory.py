@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -23,11 +23,10 @@ from seqtrain.model.cells import CELLS, cell_of
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import project, run_stack
 from seqtrain.model.engines.native.build import compile_library
+from tests.helpers.examples import examples
 from tests.helpers.native_cases import Case
 
-FUZZ = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FUZZ = examples(40)
 
 CASES = st.fixed_dictionaries(
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -12,6 +12,7 @@ from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import Projected, project, run_stack
+from tests.helpers.examples import examples
 from tests.helpers.native_cases import Case, needs_library
 
 
@@ -20,9 +21,7 @@ def projected(case: Case, table: Projected) -> DistinctInputs:
     return DistinctInputs(table, case.index, case.batch_sizes)
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(30)
 @given(
     cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=20),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -39,7 +39,6 @@ def padded_pooling(pooling: StepPooling, states: Tensor, valid: Tensor) -> Tenso
     return (weights[..., None] * states).sum(1)
 
 
-@settings(deadline=None)
 @given(LENGTHS, st.sampled_from(["mean", "max", "attention"]), st.sampled_from([1.0, 300.0]))
 def test_it_equals_masked_padded_pooling_with_its_gradient(
     lengths: list[int], how: str, scale: float
@@ -87,7 +86,6 @@ def test_the_last_valid_state_joins_both_directions_of_the_top_layer() -> None:
     assert last_valid_state(h_n, bidirectional=False).tolist() == [[3.0]]
 
 
-@settings(deadline=None)
 @given(LENGTHS.flatmap(st.permutations), st.booleans())
 def test_the_last_valid_state_is_the_same_in_three_ways(
     lengths: list[int], bidirectional: bool
@@ -131,7 +129,6 @@ def test_directions_are_joined() -> None:
     assert join_directions(states, "mean").tolist() == [[3.0, 5.0]]
 
 
-@settings(deadline=None)
 @given(LENGTHS, st.permutations(["mean", "max", "attention"]), st.integers(1, 3))
 def test_a_list_joins_its_poolings(lengths: list[int], hows: list[str], number: int) -> None:
     states = torch.randn(len(lengths), lengths[0], 3)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
@@ -159,7 +159,6 @@ def test_under_bfloat16_every_parameter_still_gets_its_gradient(
     assert all(gradient.abs().sum() > 0 for gradient in found.values())
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 25))
 def test_segments_hold_every_step_once_in_order_and_end_with_the_ends(
     lengths: list[int], steps: int

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -38,7 +38,6 @@ def dense(weight: Tensor, state: dict[str, Tensor], idle: int, **keys: Any) -> T
     return parameter.detach()
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 40),
     st.floats(1e-6, 1000.0),

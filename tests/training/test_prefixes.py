@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -18,6 +18,7 @@ from seqtrain.inference import prefixes
 from seqtrain.inference.logits import predict_logits
 from seqtrain.inference.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import SequenceClassifier
+from tests.helpers.examples import examples
 
 CPU = torch.device("cpu")
 ARCHITECTURES = [
@@ -130,7 +131,7 @@ def test_scores_after_shares(both: bool, make_config: MakeConfig, make_store: Ma
     assert by_share[0]["agreement"] < 1
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.data())
 def test_prefixes_of_a_store(data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))

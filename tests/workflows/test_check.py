@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.batch import collate
@@ -18,9 +18,10 @@ from seqtrain.workflows.check import (
     first_rows,
     sample,
 )
+from tests.helpers.examples import examples
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(1, 30_000), min_size=1, max_size=400))
 def test_a_sample_holds_both_extremes_within_its_limits(lengths: list[int]) -> None:
     drawn = sample(np.array(lengths))
@@ -31,7 +32,7 @@ def test_a_sample_holds_both_extremes_within_its_limits(lengths: list[int]) -> N
     assert len(drawn) == 1 or found.min() == min(lengths)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(1, 30_000), min_size=1, max_size=400))
 def test_the_first_rows_are_as_many_as_the_limits_allow(lengths: list[int]) -> None:
     drawn = first_rows(np.array(lengths))

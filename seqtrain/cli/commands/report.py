@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, Split, chosen_split
+from seqtrain.cli.options import DataFile, Device, Split, chosen_run, chosen_split
 
 
 def report(
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
-    ],
     runs: Annotated[
         list[str] | None,
         typer.Argument(metavar="RUN...", help="Run directories; default: the newest."),
     ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
+    ] = "report.html",
     split: Split = None,
     data: DataFile = None,
     steps: Annotated[
@@ -40,14 +40,14 @@ def report(
     name = chosen_split(split, data)
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
-    check_new_file("--output", output, force=force, source=data)
+    check_new_file("--output", output, force=force, sources=[data] if data else [])
 
     from seqtrain.cli.output.console import note
     from seqtrain.files.atomic import write_atomically
     from seqtrain.report import render
     from seqtrain.workflows.run_facts import run_facts
 
-    chosen: list[str | None] = [*runs] if runs else [None]
+    chosen = runs or [chosen_run(None)]
     facts = [
         run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
         for run in chosen

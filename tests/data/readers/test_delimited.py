@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, delimited, read_examples
 from seqtrain.errors import DataError
+from tests.helpers.examples import examples
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
@@ -36,7 +37,7 @@ FIELD = st.one_of(TEXT, st.text('",\t\r\n\x0b\x0c\x85\u2028 a', max_size=12))
 LABEL = FIELD.filter(lambda label: label.strip())
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     rows=st.lists(st.tuples(FIELD, LABEL, FIELD), min_size=1, max_size=6),
     delimiter=st.sampled_from(",\t"),
@@ -73,7 +74,7 @@ def test_what_the_csv_module_writes_is_read_back(
         assert seen(list(read_examples(str(path), options))) == expected
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(
     rows=st.lists(
         st.tuples(*[st.text("\"',\x0b\x0c\x85\u2028 ab", max_size=8)] * 2).filter(

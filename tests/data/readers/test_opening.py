@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers import ReadOptions, files, lines, read_examples
 from seqtrain.errors import DataError
+from tests.helpers.examples import examples
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
@@ -222,7 +223,7 @@ def test_stop_at_first_comes_after_the_rows_before_it(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 1
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     content=st.one_of(
         st.binary(max_size=40),
