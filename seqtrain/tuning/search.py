@@ -226,6 +226,6 @@ class Search:
 
     def _how_to_go_on(self) -> str:
         return (
-            f"stopped after {len(self.trials)} trials, kept; go on with: seqtrain tune CONFIG --resume "
-            f"--run-dir {quote(str(self.directory))}"
+            f"stopped after {len(self.trials)} trials, kept; go on with: seqtrain tune CONFIG "
+            f"--resume --run-dir {quote(str(self.directory))}"
         )
