@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.program import started
 
 PATIENCE = 300
 POLLS = 100
@@ -44,24 +44,20 @@ def test_a_signal_ends_all_processes_without_a_word_of_theirs(
     project: Path, number: int, at_work: int, code: int, line: str | None
 ) -> None:
     """As from a terminal, while torch is loaded, and while processes are started."""
-    program = subprocess.Popen(
-        [sys.executable, "-m", "seqtrain", "compare", "c.yaml", "--seconds", "100"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    nursery, started = 0, []
-    for _ in range(PATIENCE * POLLS):
-        nursery = next(iter(children(program.pid)), 0)
-        started = [nursery, *(children(nursery) if nursery else [])]
-        if (nursery and len(started) > at_work) or program.poll() is not None:
-            break
-        time.sleep(1 / POLLS)
-    os.killpg(program.pid, number)
-    said, _ = program.communicate(timeout=PATIENCE)
-    assert nursery
-    assert said.splitlines() == ["measuring for 100 s, in turns", *([line] if line else [])]
-    assert program.returncode == code
-    assert not [pid for pid in started if under_way(pid)]
+    arguments = ("compare", "c.yaml", "--seconds", "100")
+    with started(project, *arguments, prepare=os.setsid) as program:
+        pid = program.process.pid
+        assert pid
+        pool, workers = 0, []
+        for _ in range(PATIENCE * POLLS):
+            pool = next(iter(children(pid)), 0)
+            workers = children(pool) if pool else []
+            if (pool and len(workers) >= at_work) or not program.process.is_alive():
+                break
+            time.sleep(1 / POLLS)
+        os.killpg(pid, number)
+        assert program.end() == code
+    assert pool
+    assert program.out == ""
+    assert program.err.splitlines() == ["measuring for 100 s, in turns", *([line] if line else [])]
+    assert not [pid for pid in (pool, *workers) if under_way(pid)]
