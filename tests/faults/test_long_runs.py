@@ -88,7 +88,9 @@ def test_fit_of_a_file_larger_than_its_memory(
     figure(f"fit of {size / 1e6:,.0f} MB: {peak / 2**20:.0f} MiB at most, mapped files left out")
 
 
-@pytest.mark.parametrize(("seeds", "threads"), [(1, 1), pytest.param(5, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seeds", "most_threads"), [(1, 1), pytest.param(5, 2, marks=pytest.mark.slow)]
+)
 def test_equal_runs_whatever_the_hash_seed(
     project: Path, figure: Callable[[str], None], seeds: int, most_threads: int
 ) -> None:
