@@ -31,6 +31,9 @@ class SeqtrainError(Exception):
 
     Args:
         problems: each one line that says where, what was found, and what is allowed.
+
+    Attributes:
+        told: whether another of several processes tells the user.
     """
 
     exit_code = 1
@@ -38,6 +41,7 @@ class SeqtrainError(Exception):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+        self.told = False
 
 
 class ConfigError(SeqtrainError):

@@ -28,12 +28,19 @@ GRACE = 0.5
 class StopSignals:
     """While entered, the first signal to stop is noted; a second SIGINT raises KeyboardInterrupt.
 
+    Args:
+        shared: whether several processes stop together: then a signal isn't received before all
+            know of it.
+
     Attributes:
         received: the signal's number, or None.
+        noted: of the signal that came to this process, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
         self.received: int | None = None
+        self.noted: int | None = None
+        self._shared = shared
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -48,9 +55,11 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None and number == signal.SIGINT:
+        if self.noted is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.received = self.received or number
+        self.noted = self.noted or number
+        if not self._shared:
+            self.received = self.noted
 
 
 @contextmanager

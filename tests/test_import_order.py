@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "files", "config", "data", "recipes", "model", "inference"),
-    *("training", "runs", "export", "report", "workflows", "comparison", "cli"),
+    *("errors", "text", "signals", "processes", "files", "config", "data", "recipes", "model"),
+    *("inference", "training", "runs", "export", "report", "workflows", "sklearn"),
+    *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))

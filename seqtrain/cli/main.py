@@ -28,6 +28,7 @@ from seqtrain.cli.commands import (
     reconstruct,
     report,
     runs,
+    tune,
 )
 from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
@@ -49,6 +50,7 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("data")(data.data)
 app.command("fit")(fit.fit)
+app.command("tune")(tune.tune)
 app.command("eval")(evaluate.evaluate)
 app.command("errors")(errors.errors)
 app.command("predict")(predict.predict)
@@ -118,7 +120,8 @@ def _exit_code(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except SeqtrainError as error:
         bad_input = error.exit_code == BAD_USAGE
-        _complain(*(one_line(problem) if bad_input else problem for problem in error.problems))
+        problems = () if error.told else error.problems
+        _complain(*(one_line(problem) if bad_input else problem for problem in problems))
         return error.exit_code
     except UsageError as error:
         _complain(one_line(usage_problem(error)))
@@ -180,8 +183,11 @@ def _abandon(stream: TextIO) -> None:
 
 def _complain(*problems: str) -> None:
     """Print each problem as one line on stderr, control characters escaped, if anyone reads it."""
+    alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    rank = "0" if alone else os.environ.get("RANK", "0")
+    who = "seqtrain" if rank == "0" else f"seqtrain: rank {printable(rank)}"
     try:
         for problem in problems:
-            print(f"seqtrain: {printable(problem)}", file=sys.stderr)
+            print(f"{who}: {printable(problem)}", file=sys.stderr)
     except OSError:
         _abandon(sys.stderr)

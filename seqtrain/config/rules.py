@@ -37,6 +37,13 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _kind_faults(data["kind"], format, key)
     yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
     yield from _group_faults(data, formats)
+    validation, test = data.get("validation"), data.get("test")
+    if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
+        yield (
+            "test",
+            f"found {show(test)}, which with data.validation: {validation:g} leaves nothing to "
+            f"train on; expected a number below {1 - validation:g}",
+        )
 
 
 def _no_format(path: str) -> str:
@@ -82,12 +89,13 @@ def _group_faults(data: Mapping[str, Any], formats: Mapping[str, str]) -> Iterat
                 f"found {show(group)}, but data.{key} is {format}, which has no such column; "
                 "expected null",
             )
-    if isinstance(data.get("validation"), float):
-        yield (
-            "validation",
-            f"found {show(data['validation'])}, which would part the groups of data.group; "
-            "expected a file or null",
-        )
+    for key in ("validation", "test"):
+        if isinstance(data.get(key), float):
+            yield (
+                key,
+                f"found {show(data[key])}, which would part the groups of data.group; "
+                "expected a file or null",
+            )
 
 
 def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -52,6 +52,12 @@ Augmentation = Annotated[
     dict[Literal["shift", "slice"], _Amount],
     _wanted("{shift: deviations, slice: share}", min_length=1, max_length=2),
 ]
+_Between = Annotated[
+    dict[Literal["low", "high"], int | Annotated[float, Field(allow_inf_nan=False)]],
+    _wanted("{low: number, high: number}", min_length=2),
+]
+_Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
+TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
 
 
@@ -70,8 +76,9 @@ class DataConfig(Section):
     """File of labelled sequences to learn from (for format txt also a folder)."""
     validation: Path | HeldOut | None = None
     """File, or a fraction of train held out by a seeded, stratified split; null: none."""
-    test: Path | None = None
-    """File scored once at the end, at the best epoch; null: none."""
+    test: Path | HeldOut | None = None
+    """File, or a fraction of train held out, scored once at the end, at the best epoch; null:
+    none."""
     format: Format = "auto"
     """File format; auto goes by the file name, also under .gz."""
     header: Literal["auto"] | bool = "auto"
@@ -200,8 +207,13 @@ class TrainingConfig(Section):
     off at most this share; null: neither."""
     refit: bool = False
     """Train anew on train and validation together, for as many epochs as were best."""
+    calibration: Literal["temperature", "none"] = "temperature"
+    """temperature: in the end, divide the logits by the number that suits validation best; none."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
+    shards: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Parts of each batch whose gradients are added in a fixed order: equal bits with 1, 2, 4 …
+    processes, up to as many; null: one part per process, equal to rounding."""
     checkpoint_every: Interval | None = None
     """{steps: N} or {minutes: M} between checkpoints; null: only at the end of each epoch."""
     deterministic: bool = False
@@ -227,6 +239,14 @@ class PretrainingConfig(Section):
     """Fraction of units dropped from embedded steps and from the states that predict."""
 
 
+class TuneConfig(Section):
+    """What `seqtrain tune` tries; fit leaves it alone."""
+
+    space: TunedKeys | None = None
+    """Values to try by `section.key`: a list, or {low: number, high: number}; null: not this key.
+    Other keys as for the kind of data."""
+
+
 class Config(Section):
     """One whole run of training."""
 
@@ -237,3 +257,4 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
     pretraining: PretrainingConfig = PretrainingConfig()
+    tune: TuneConfig = TuneConfig()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from seqtrain.data.readers.files import file_problem, open_file
@@ -54,10 +55,7 @@ class Digested:
         changed = list({*files} ^ {*self.versions})
         changed += [file for file in files if file not in changed and not self._is_as_before(file)]
         if changed:
-            raise DataError(
-                f"{display_name(min(changed))}: was changed while it was read; "
-                "start again once nothing writes to it"
-            )
+            raise _changed(min(changed))
 
     def _is_as_before(self, file: str) -> bool:
         """Whether a file has its content still; read again where its time can't tell."""
@@ -76,6 +74,24 @@ def digest(path: str) -> str:
         DataError: nothing readable stands there, or a pipe or device without an end.
     """
     return Digested.read(path).digest
+
+
+def check_unchanged(digests: Mapping[str, str]) -> None:
+    """Refuse files or folders, by path, whose SHA-256 is another now.
+
+    Raises:
+        DataError: names one that was changed.
+    """
+    for path, before in digests.items():
+        if digest(path) != before:
+            raise _changed(path)
+
+
+def _changed(path: str) -> DataError:
+    return DataError(
+        f"{display_name(path)}: was changed while it was read; "
+        "start again once nothing writes to it"
+    )
 
 
 def _files(folder: str) -> list[str]:

@@ -47,7 +47,8 @@ class EncodingReport:
 
     Attributes:
         rows: rows kept.
-        held_out: rows among these, and among those counted below, that now are validation's.
+        held_out: rows among these, and among those counted below, that now are validation's
+            or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
         unreadable_rows: the first of them, as `FILE:LINE: …` lines.

@@ -25,6 +25,7 @@ from seqtrain.data.vocabulary import (
     fit_vocabulary,
     provisional_index,
 )
+from seqtrain.errors import DataError
 
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
@@ -53,6 +54,7 @@ class Fitting:
         reading: how train's rows are read.
         bpe_model: the trained merges, for tokenizer bpe.
         subwords: characters of n-grams of words, at least and at most, where spelling counts.
+        known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Fitting:
         reading: ReadOptions,
         bpe_model: str | None,
         subwords: tuple[int, int] | None = None,
+        known: Preprocessing | None = None,
     ) -> None:
         self._data = data
+        self._known = known
         self._tokens = provisional_index()
         self._labels = GrowingIndex()
         self._rules = Preprocessing(
@@ -90,7 +94,9 @@ class Fitting:
         """
         train = parts["train"]
         names = list(self._labels)
-        labels = tuple(sorted(names[i] for i in np.unique(train.labels)))
+        old = () if self._known is None else self._known.labels
+        new = {names[i] for i in np.unique(train.labels)}.difference(old)
+        labels = (*old, *sorted(new))
         class_of = {label: i for i, label in enumerate(labels)}
         known = [class_of.get(name, UNKNOWN_LABEL) for name in names]
         classes = np.array([*known, UNKNOWN_LABEL])  # the last one, at -1, is of unlabelled rows
@@ -98,7 +104,7 @@ class Fitting:
         eligible = 0
         settle: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
         if fitted.kind == "features":
-            mean, std = _channel_statistics(train.values)
+            mean, std = self._scales(train)
             fitted = replace(fitted, mean=mean, std=std)
             settle = fitted.scale
         else:
@@ -109,6 +115,7 @@ class Fitting:
                 np.sum(counts, axis=0),
                 min_count=self._data.min_count,
                 max_size=self._data.max_vocab_size,
+                known=None if self._known is None else self._known.vocabulary,
             )
             fitted = replace(fitted, vocabulary=vocabulary)
             settle = final_ids.__getitem__
@@ -122,6 +129,17 @@ class Fitting:
             for name, part in parts.items()
         }
         return Fitted(fitted, settled, eligible)
+
+    def _scales(self, train: SequenceStore) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return mean and deviation of each channel: known ones, or train's."""
+        if self._known is None:
+            return _channel_statistics(train.values)
+        found, expected = train.values.shape[1], len(self._known.mean)
+        if found != expected:
+            raise DataError(
+                f"data.train: found {found} channels; the model to go on from has {expected}"
+            )
+        return self._known.mean, self._known.std
 
     def _spelled(
         self, parts: dict[str, SequenceStore], final_ids: npt.NDArray[np.int32]

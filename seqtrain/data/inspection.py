@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config.schema import Config, DataConfig
+from seqtrain.data.digests import check_unchanged
 from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.preparation import PreparedData, prepare, read_options
+from seqtrain.data.preparation import PreparedData, held_out_fractions, prepare, read_options
 from seqtrain.data.readers import read_examples
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.text import display_name
@@ -78,13 +79,15 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         cache_folder: where encoded data is kept between runs; None: nowhere.
 
     Raises:
-        DataError: a file is missing, or hasn't the rows that training needs.
+        DataError: a file is missing, was changed while it was read, or hasn't the rows that
+            training needs.
     """
     lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
     data = prepare(lenient, cache_folder=cache_folder)
     rows = _Rows(config.data, data)
     for name in data.splits:
         rows.read(name)
+    check_unchanged(data.digests)
     summaries = summarize(data)
     train = rows.labels["train"]
     return Inspection(
@@ -135,11 +138,11 @@ class _Rows:
 
     def read(self, split: str) -> None:
         """Look at all rows of a split."""
-        held_out = isinstance(self.config.validation, float)
-        from_train = held_out and split in ("train", "validation")
+        held_out = held_out_fractions(self.config)
+        from_train = split in held_out or (split == "train" and bool(held_out))
         path = str(self.config.train if from_train else getattr(self.config, split))
         own = set(self.data.splits[split].lines.tolist()) if from_train else None
-        other = set(self.data.splits["validation"].lines.tolist()) if from_train else set()
+        other = {line for name in held_out for line in self.data.splits[name].lines.tolist()}
         self.labels[split], self.lengths[split] = Counter(), []
         counts_refused = split == "train" or not from_train
         problems = RowProblems(display_name(path))

@@ -21,7 +21,7 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.splits import equal_rows, stratified_split
+from seqtrain.data.splits import equal_rows, hold_out
 from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
@@ -56,12 +56,16 @@ class PreparedData:
     unlabelled: SequenceStore | None = None
 
 
-def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
+def prepare(
+    config: Config, *, cache_folder: Path | None, known: Preprocessing | None = None
+) -> PreparedData:
     """Read, split, fit and encode the data of a config.
 
     Args:
         config: data paths are relative to the current directory.
         cache_folder: where encoded data is kept between runs; None: nowhere.
+        known: an older preprocessing, which is kept and grows by the tokens and labels of train;
+            then nothing is taken from the cache.
 
     Raises:
         DataError: a file is missing, has rows that can't be used (all named by line), or was
@@ -70,11 +74,12 @@ def prepare(config: Config, *, cache_folder: Path | None) -> PreparedData:
     digested = {path: _digest_of(config.data, path) for _, path in data_files(config)}
     digests = {path: found.digest for path, found in digested.items()}
     _refuse_same_file(config.data, digests)
+    cache_folder = cache_folder if known is None else None
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
         return _from_entry(config, *found, digests)
-    data = _read(config, digests)
+    data = _read(config, digests, known)
     for found_before in digested.values():
         found_before.check_unchanged()
     _check_rows(data, config.data)
@@ -130,6 +135,12 @@ def _is_missing(path: str) -> bool:
     return False
 
 
+def held_out_fractions(data: DataConfig) -> dict[str, float]:
+    """Return the splits that are held out of train's file, and how much of it each is."""
+    named = {"validation": data.validation, "test": data.test}
+    return {name: value for name, value in named.items() if isinstance(value, float)}
+
+
 def read_options(data: DataConfig, path: str) -> ReadOptions:
     """Return how a file of this config is read; each file's format goes by its own name."""
     return ReadOptions(
@@ -169,7 +180,7 @@ def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:
 
 def _cache_key(config: Config, digests: dict[str, str]) -> str:
     """All that the encoded data depends on; the paths too, for messages name them."""
-    seed = config.seed if isinstance(config.data.validation, float) else None
+    seed = config.seed if held_out_fractions(config.data) else None
     versions = [unicodedata.unidata_version]
     if (config.data.kind, config.data.tokenizer) == ("text", "bpe"):
         versions.append(bpe_version())
@@ -219,15 +230,16 @@ def _from_entry(
     )
 
 
-def _read(config: Config, digests: dict[str, str]) -> PreparedData:
+def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) -> PreparedData:
     """Read and encode all splits."""
     data = config.data
     reading = read_options(data, data.train)
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
     merges, held_out = _train_bpe(config, reading) if bpe else (None, None)
+    merges = merges if known is None else known.bpe_model
     subwords = config.model.subwords
     sizes = None if subwords is None else (subwords[0], subwords[1])
-    fitting = Fitting(data, reading, merges, sizes)
+    fitting = Fitting(data, reading, merges, sizes, known)
     read = read_encoded(fitting.read, data.train, reading)
     parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
@@ -236,7 +248,8 @@ def _read(config: Config, digests: dict[str, str]) -> PreparedData:
         parts[key], reports[key] = _read_unlabelled(fitting, data, file)
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
-    preprocessing = replace(fitted.preprocessing, ngrams=_fit_ngrams(config, splits["train"]))
+    ngrams = _fit_ngrams(config, splits["train"]) if known is None else known.ngrams
+    preprocessing = replace(fitted.preprocessing, ngrams=ngrams)
     unlabelled = None
     if config.pretraining.objective is not None:
         stores = [splits["train"], *(splits.pop(key) for key, _ in more)]
@@ -289,25 +302,24 @@ def _read_unlabelled(
 
 
 def _parts(
-    config: Config, read: SequenceStore, report: EncodingReport, held_out: Ints | None
+    config: Config, read: SequenceStore, report: EncodingReport, held_out: dict[str, Ints] | None
 ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-    """Part what was read of the train file as data.validation says; equal rows stay together."""
-    fraction = config.data.validation
-    if not isinstance(fraction, float):
+    """Part what was read of the train file as the config says; equal rows stay together."""
+    fractions = held_out_fractions(config.data)
+    if not fractions:
         return {"train": read}, {"train": report}
     if held_out is None:
-        _, held_out = stratified_split(read.labels, fraction, config.seed, equal_rows(read))
-    rows = np.delete(np.arange(len(read)), held_out)
-    parts = {"train": read.selection(rows), "validation": read.selection(held_out)}
-    reports = {
-        "train": replace(report, held_out=len(held_out)),
-        "validation": EncodingReport(rows=len(held_out)),
-    }
-    return parts, reports
+        held_out = hold_out(read.labels, fractions, config.seed, equal_rows(read))
+    parts = {name: read.selection(rows) for name, rows in held_out.items()}
+    reports = {name: EncodingReport(rows=len(rows)) for name, rows in held_out.items()}
+    away = np.concatenate(list(held_out.values()))
+    parts["train"] = read.selection(np.delete(np.arange(len(read)), away))
+    reports["train"] = replace(report, held_out=len(away))
+    return {name: parts[name] for name in SPLITS if name in parts}, reports
 
 
-def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, Ints]:
-    """Learn merges from the training part alone; return them, and the rows held out.
+def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, dict[str, Ints]]:
+    """Learn merges from the training part alone; return them, and the rows of each part held out.
 
     One pass for labels and which texts are equal, one for the texts.
     """
@@ -322,11 +334,10 @@ def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, Ints]:
     numbers: dict[str | None, int] = {}
     rows = [(numbers.setdefault(label, len(numbers)), hash(text)) for label, text in kept()]
     labels, texts = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    held_out = np.zeros(0, dtype=np.int64)
-    if isinstance(data.validation, float):
-        _, held_out = stratified_split(labels, data.validation, config.seed, texts)
+    held_out = hold_out(labels, held_out_fractions(data), config.seed, texts)
     chosen = np.ones(len(rows), dtype=bool)
-    chosen[held_out] = False
+    for part in held_out.values():
+        chosen[part] = False
     train = (text for (_, text), keep in zip(kept(), chosen, strict=True) if keep)
     merges = train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
     return merges, held_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -44,6 +45,29 @@ def stratified_split(
         held_out[first[sets[chosen]]] = True
     held_out = np.isin(alike, alike[held_out])
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def hold_out(
+    labels: Ints, fractions: Mapping[str, float], seed: int, alike: Ints | None = None
+) -> dict[str, Ints]:
+    """Hold out several parts, each as `stratified_split` does; a later one changes no earlier one.
+
+    Args:
+        labels: class of each row, (B,).
+        fractions: of all rows, by the name of the part; less than 1 together.
+        seed: decides which rows.
+        alike: as for `stratified_split`.
+
+    Returns:
+        The rows of each part, ascending.
+    """
+    rest, parts = np.arange(len(labels)), {}
+    for name, fraction in fractions.items():
+        share = fraction * len(labels) / max(1, len(rest))
+        sets = None if alike is None else alike[rest]
+        kept, chosen = stratified_split(labels[rest], min(share, 1.0), seed, sets)
+        parts[name], rest = rest[chosen], rest[kept]
+    return parts
 
 
 def _up_to(wanted: int, sizes: Ints) -> Ints:

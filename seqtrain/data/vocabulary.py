@@ -114,7 +114,12 @@ def provisional_index() -> GrowingIndex:
 
 
 def fit_vocabulary(
-    tokens: Sequence[str], counts: npt.NDArray[np.int64], *, min_count: int, max_size: int
+    tokens: Sequence[str],
+    counts: npt.NDArray[np.int64],
+    *,
+    min_count: int,
+    max_size: int,
+    known: Vocabulary | None = None,
 ) -> tuple[Vocabulary, npt.NDArray[np.int32], int]:
     """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
 
@@ -123,6 +128,7 @@ def fit_vocabulary(
         counts: occurrences of each in train.
         min_count: occurrences that a token needs.
         max_size: largest vocabulary, <pad> and <unk> included.
+        known: tokens that keep their ids, in train or not; others follow them.
 
     Shape:
         counts: (V,) for V provisional tokens.
@@ -132,9 +138,12 @@ def fit_vocabulary(
         distinct tokens had the occurrences for it, those beyond max_size included.
     """
     frequent = np.flatnonzero(counts >= min_count).tolist()
-    candidates = [i for i in frequent if tokens[i] not in SPECIAL]
+    before = SPECIAL if known is None else known.tokens
+    old = {token: i for i, token in enumerate(before) if i != PAD}
+    candidates = [i for i in frequent if tokens[i] not in old and tokens[i] not in SPECIAL]
     candidates.sort(key=lambda i: (-counts[i], tokens[i]))
-    kept = candidates[: max_size - len(SPECIAL)]
-    final_ids = np.full(len(tokens), UNK, dtype=np.int32)
-    final_ids[kept] = np.arange(len(SPECIAL), len(SPECIAL) + len(kept), dtype=np.int32)
-    return Vocabulary(SPECIAL + tuple(tokens[i] for i in kept)), final_ids, len(candidates)
+    kept = candidates[: max(0, max_size - len(before))]
+    final_ids = np.array([old.get(token, UNK) for token in tokens], dtype=np.int32)
+    final_ids[kept] = np.arange(len(before), len(before) + len(kept), dtype=np.int32)
+    seen = sum(1 for i in frequent if tokens[i] not in SPECIAL)
+    return Vocabulary(before + tuple(tokens[i] for i in kept)), final_ids, seen

@@ -32,7 +32,8 @@ def to_onnx(network: SequenceClassifier) -> bytes:
 
     Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and
     `lengths` (B,) int64, each from 1 to T; for subwords and n-grams those of `inputs.py` and
-    `ngrams.py`. The output is `probabilities` (B, C) float32.
+    `ngrams.py`. The output is `probabilities` (B, C) float32,
+    calibrated as the model is.
 
     Raises:
         ConfigError: the model has a part that can't be exported, or onnx isn't installed.
@@ -46,7 +47,7 @@ def to_onnx(network: SequenceClassifier) -> bytes:
     logits = [graph.linear(pooled(graph, config, found, read.lengths), "head")]
     if network.ngrams is not None:
         logits.append(ngram_logits(graph))
-    answers = graph.add("Softmax", _joint(graph, logits), axis=1)
+    answers = graph.add("Softmax", _calibrated(graph, network, _joint(graph, logits)), axis=1)
     if graph.unused:
         raise _unknown(f"the weights {listed(sorted(graph.unused))}")
     classes = network.head.out_features
@@ -59,6 +60,13 @@ def _joint(graph: Graph, logits: list[str]) -> str:
         return logits[0]
     total = graph.add("Sum", *(graph.add("LogSoftmax", part, axis=1) for part in logits))
     return graph.add("Mul", total, graph.constant(np.array([1 / len(logits)], np.float32)))
+
+
+def _calibrated(graph: Graph, network: SequenceClassifier, logits: str) -> str:
+    """Divide logits by the model's temperature."""
+    if network.temperature == 1:
+        return logits
+    return graph.add("Div", logits, graph.constant(np.array([network.temperature], np.float32)))
 
 
 def check_exportable(config: ModelConfig) -> None:

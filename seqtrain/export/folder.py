@@ -58,10 +58,11 @@ def check_target(folder: Path, *, force: bool) -> None:
             return
         if not folder.is_dir():
             raise ConfigError(f"{folder}: is a file; expected a new folder")
-        found = sorted(entry.name for entry in folder.iterdir())
+        found = {entry.name: entry for entry in sorted(folder.iterdir())}
+        odd = [name for name, entry in found.items() if entry.is_symlink() or not entry.is_file()]
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror}; choose another folder") from None
-    others = [name for name in found if name not in NAMES]
+    others = odd + [name for name in found if name not in NAMES or MANIFEST not in found]
     if others:
         raise ConfigError(
             f"{folder}: holds {quote(others[0])}, which no export wrote; choose another"

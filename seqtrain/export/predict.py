@@ -15,10 +15,10 @@ import os
 import re
 import sys
 import unicodedata
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import onnxruntime
@@ -40,6 +40,10 @@ SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that are 
 HIDDEN = [byte for byte in range(256) if byte not in SHOWN]
 MULTIPLIER, LOW_HALF = -7046029254386353131, 0xFFFF_FFFF  # of the keys of n-grams of ids
 BUCKETS, MOST_GRAMS = 2**15, 1024  # of the n-grams of an unknown word's characters
+BAD_ROW = (
+    OSError, EOFError, LookupError, TypeError, ValueError, OverflowError, RecursionError,
+    csv.Error, zlib.error,
+)  # fmt: skip
 ALPHABET = {byte: chr(byte) for byte in SHOWN} | {b: chr(256 + n) for n, b in enumerate(HIDDEN)}
 
 
@@ -202,7 +206,7 @@ def buckets(word: str, shortest: int, longest: int) -> list[int]:
     for size in range(shortest, longest + 1):
         grams += [marked[start : start + size] for start in range(len(marked) - size + 1)]
     encoded = [gram.encode("utf-8", "surrogatepass") for gram in grams[:MOST_GRAMS]]
-    return [crc32(gram) % BUCKETS for gram in encoded]
+    return [zlib.crc32(gram) % BUCKETS for gram in encoded]
 
 
 class Rows:
@@ -400,7 +404,11 @@ def main() -> None:
                 label = cell(model.labels[best], output.isatty())
                 print(f"{label}\t{answer[best]:.6f}")
             model.unknown.clear()
-    except (OSError, EOFError, LookupError, TypeError, ValueError, csv.Error) as error:
+        output.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        sys.exit(141)
+    except BAD_ROW as error:
         output.flush()
         print(f"{rows.path}:{rows.line}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -180,6 +180,10 @@ class VerifiedFolder:
             raise CheckpointError(f"{path}: no digests in it; expected a seqtrain manifest")
         return digests
 
+    def digest(self, name: str) -> str:
+        """Return the SHA-256 that a file has by the manifest."""
+        return str(self._digests.get(name))
+
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
         """Return the content of a file.
 

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from seqtrain.text import quote
 
+LARGEST = 1e18
+"""Most that a number of a foreign file is believed to be: counts and sums stay finite."""
 DEPTH_LIMIT = 100
 """Levels of lists and objects inside one another that a value may have."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -56,6 +58,14 @@ def _depth(text: str) -> int:
         brackets, closed = _PAIR.subn(b"", brackets)
         depth += closed > 0
     return depth + brackets.count(b"[") + brackets.count(b"{")
+
+
+def number_at(value: Any, *path: str) -> float | None:
+    """Return the number under keys of objects; None where none that can be computed with stands."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and -LARGEST <= value <= LARGEST else None
 
 
 def to_json(value: Any) -> bytes:

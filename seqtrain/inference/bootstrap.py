@@ -104,6 +104,8 @@ def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
 def _per_class(weights: Floats, classes: Ints, count: int) -> Floats:
     """Add up columns of (R, K) by their class, to (R, C)."""
     sums = np.zeros((len(weights), count))
-    for each in np.unique(classes):
-        sums[:, each] = weights[:, classes == each].sum(axis=1)
+    order = np.argsort(classes, kind="stable")
+    found, starts = np.unique(classes[order], return_index=True)
+    if len(found):
+        sums[:, found] = np.add.reduceat(weights[:, order], starts, axis=1)
     return sums

@@ -15,12 +15,19 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.inference.calibration import (
+    LEVELS,
+    Calibration,
+    coverage_points,
+    fit_temperature,
+)
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.model.ngrams import joint
 from seqtrain.model.randomness import Noise
+from seqtrain.processes.group import ALONE, Group
 
 Answer: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
 """From the logits of each part, (B, C), to those of one answer."""
@@ -52,8 +59,8 @@ def classify(
         noise: of the update; None: evaluation.
 
     Shape:
-        Returns: (B, C) of each part of the model, row by row of the batch; `joint` makes one
-        answer of them.
+        Returns: (B, C) of each part of the model, row by row of the batch; `model.answer`
+        makes one answer of them.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
     parts, states = model.carry_parts(
@@ -78,7 +85,8 @@ def predict_logits(
     batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
-    answer: Answer = joint,
+    answer: Answer | None = None,
+    group: Group = ALONE,
 ) -> Tensor:
     """Return the logits of every sequence, those of like length computed together.
 
@@ -90,10 +98,11 @@ def predict_logits(
         carried: where groups begin, and then where they ended (initial_state carried); None: all
             begin anew.
         before_batch: is called before each batch; what it raises ends the work.
-        answer: makes one answer of the model's parts.
+        answer: makes one answer of the model's parts; None: the model's own, calibrated.
+        group: processes that share the batches; all get all logits, and hear of signals.
 
     Raises:
-        RunError: memory ran out.
+        RunError: memory ran out, or a process is lost.
 
     Shape:
         Returns: (B, C) float32, on the CPU.
@@ -104,9 +113,20 @@ def predict_logits(
     pays = len(store.values) >= TOKENS_A_ROW * model.input_size
     vocabulary = model.project_vocabulary() if pays else None
     put_together = partial(collate, sort=batching.sort)
-    return logits_of_batches(
+    plan = plan[group.rank :: group.size]
+    logits = logits_of_batches(
         model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )
+    return logits if group.size == 1 else _gathered(logits, device, group)
+
+
+def _gathered(logits: Tensor, device: torch.device, group: Group) -> Tensor:
+    """Return what all processes computed: the rows of the others are zero, so their sum."""
+    asked = logits.new_tensor(group.asked_to_stop())
+    both = group.sum(torch.cat((logits.flatten(), asked)).to(device)).cpu()
+    flat, came = both.split_with_sizes([logits.numel(), len(asked)])
+    group.heed(came.tolist())
+    return flat.view_as(logits)
 
 
 def carried_groups(model: SequenceClassifier, store: SequenceStore) -> Ints | None:
@@ -124,14 +144,14 @@ def logits_of_batches(
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
-    answer: Answer = joint,
+    answer: Answer | None = None,
 ) -> Tensor:
     """Return the logits of every sequence, batched as a plan says.
 
     Args:
         model: on the device; switched to evaluation meanwhile.
         store: the sequences.
-        plan: rows of the store for each batch, each row once.
+        plan: rows of the store for each batch, each row once; rows in no batch get zeros.
         device: where to compute.
         vocabulary: `model.project_vocabulary()`, or None.
         collate: puts sequences together.
@@ -146,13 +166,14 @@ def logits_of_batches(
     Shape:
         Returns: (B, C) float32, on the CPU.
     """
+    join = answer or model.answer
 
     def compute(batch: Batch) -> Tensor:
-        return answer(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
+        return join(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
 
     was_training = model.training
     model.eval()
-    logits = torch.empty(len(store), model.head.out_features, dtype=torch.float32, device="cpu")
+    logits = torch.zeros(len(store), model.head.out_features, dtype=torch.float32, device="cpu")
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch
@@ -163,12 +184,42 @@ def logits_of_batches(
     return logits
 
 
+def calibrate(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    before_batch: Callable[[], None] = lambda: None,
+    group: Group = ALONE,
+) -> Calibration:
+    """Fit a model's temperature on sequences that it hasn't learned, and tell what comes of it.
+
+    Args:
+        model: on the device; its own temperature plays no part.
+        store: labelled sequences.
+        device: where to compute.
+        before_batch: as for `predict_logits`.
+        group: processes that share the work.
+
+    Raises:
+        RunError: memory ran out, or a process is lost.
+    """
+    logits = predict_logits(
+        model, store, device, before_batch=before_batch, answer=joint, group=group
+    )
+    labels = torch.tensor(store.labels, device="cpu")
+    temperature = fit_temperature(logits, labels)
+    best = (logits / temperature).double().softmax(dim=1).max(dim=1)
+    points = coverage_points(best.values, best.indices == labels, LEVELS)
+    return Calibration(temperature=temperature, coverage=points)
+
+
 def score_store(
     model: SequenceClassifier,
     store: SequenceStore,
     names: Sequence[str],
     device: torch.device,
     before_batch: Callable[[], None] = lambda: None,
+    group: Group = ALONE,
 ) -> Scores:
     """Score a model on labelled sequences.
 
@@ -178,11 +229,12 @@ def score_store(
         names: label of each class index.
         device: where to compute.
         before_batch: is called before each batch; what it raises ends the work.
+        group: processes that share the work.
 
     Raises:
-        RunError: memory ran out.
+        RunError: memory ran out, or a process is lost.
     """
-    logits = predict_logits(model, store, device, before_batch=before_batch)
+    logits = predict_logits(model, store, device, before_batch=before_batch, group=group)
     labels = torch.tensor(store.labels, device="cpu")
     lengths = torch.tensor(store.lengths, device="cpu")
     return score(logits, labels, lengths, names)

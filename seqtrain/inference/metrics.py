@@ -11,15 +11,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+
+from seqtrain.inference.calibration import coverage_points
 
 LENGTH_GROUPS = 5
+CONFIDENCE_BINS = 15
+"""Equal intervals of the answers' probability, for the expected calibration error."""
+COVERAGE_LEVELS = 10
 MATRIX_CLASSES = 200
 """Classes up to which the whole confusion matrix is kept: it grows with their square."""
 KEPT_CONFUSIONS = 100
 """Most frequent confusions that are kept, however many classes there are."""
 LOSS_CELLS = 2**22
-"""Logits whose losses are computed at once, in double precision: memory stays flat."""
+"""Logits whose probabilities are computed at once, in double precision: memory stays flat."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class Scores:
         confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
             most.
         by_length: accuracy in groups of like length, shortest first.
+        ece: expected calibration error: how far the answers' probabilities are from their accuracy,
+            mean over 15 intervals of probability, in [0, 1].
+        brier: mean over the same examples as loss of the squared distance between probabilities and
+            the label's 1 among 0s, in [0, 2].
+        risk_coverage: accuracy of the most confident 10 %, 20 % … of all answers, as
+            {coverage, min_probability, accuracy}; 1 - accuracy is the risk.
     """
 
     loss: float
@@ -50,6 +60,9 @@ class Scores:
     confusion_matrix: list[list[int]] | None
     confusions: list[dict[str, str | int]]
     by_length: list[dict[str, float | int]]
+    ece: float
+    brier: float
+    risk_coverage: list[dict[str, float]]
 
     def monitored(self, name: str) -> float:
         """Return a metric in the sense that greater is better."""
@@ -72,6 +85,7 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     Reference:
         F1 of a class that is neither true nor predicted anywhere is left out of the mean, as
         scikit-learn's `f1_score` does; labels that train lacks are one more class, of F1 0.
+        Calibration error: Guo et al. 2017, section 2.
     """
     known = labels >= 0
     predicted = logits.argmax(dim=1)
@@ -87,8 +101,10 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
     both = torch.stack([labels, predicted])[:, known]
     pairs, counts = torch.unique(both, dim=1, return_counts=True)
+    confidence, loss, brier = _probabilities(logits, labels)
+    covered = coverage_points(confidence, correct, COVERAGE_LEVELS)
     return Scores(
-        loss=_mean_loss(logits, labels, known),
+        loss=loss,
         accuracy=float(correct.double().mean()),
         macro_f1=float(f1.sum() / (int(seen.sum()) + (unknown > 0))),
         weighted_f1=float((f1 * support).sum() / len(labels)),
@@ -102,17 +118,38 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
         confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
         confusions=_most_frequent(pairs, counts, names),
         by_length=_by_length(correct.double(), lengths),
+        ece=_calibration_error(confidence, correct),
+        brier=brier,
+        risk_coverage=[point.model_dump() for point in covered],
     )
 
 
-def _mean_loss(logits: Tensor, labels: Tensor, known: Tensor) -> float:
-    """Mean cross-entropy of the known examples in double precision; 0 where there is none."""
-    places = known.nonzero().flatten()
-    total = 0.0
-    for some in torch.split(places, max(1, LOSS_CELLS // logits.shape[1])):
-        loss = functional.cross_entropy(logits[some].double(), labels[some], reduction="sum")
-        total += float(loss)
-    return total / max(1, len(places))
+def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float]:
+    """Return the probability of each answer, (B,) float64, mean cross-entropy and Brier score.
+
+    The means are over examples of known label; 0 where there is none.
+    """
+    confidence, loss, brier = [], 0.0, 0.0
+    size = max(1, LOSS_CELLS // logits.shape[1])
+    for some, true in zip(torch.split(logits, size), torch.split(labels, size), strict=True):
+        logarithms = some.double().log_softmax(dim=1)
+        probabilities = logarithms.exp()
+        confidence.append(probabilities.amax(dim=1))
+        known = true >= 0
+        of_label = logarithms[known].gather(1, true[known].unsqueeze(1))
+        loss -= float(of_label.sum())
+        squares = probabilities[known].square().sum(dim=1)
+        brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
+    number = max(1, int((labels >= 0).sum()))
+    return torch.cat(confidence), loss / number, brier / number
+
+
+def _calibration_error(confidence: Tensor, correct: Tensor) -> float:
+    """Return the mean distance between probability and accuracy over intervals of probability."""
+    interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
+    surplus = confidence - correct.double()
+    sums = surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
+    return float(sums.abs().sum() / len(confidence))
 
 
 def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:

@@ -7,6 +7,7 @@ C classes, F features.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -54,6 +55,7 @@ class SequenceClassifier(nn.Module):
     Attributes:
         input_size: as above.
         ngrams: the linear classifier on n-grams, or None.
+        temperature: divides the logits of every answer; 1 while it learns.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class SequenceClassifier(nn.Module):
         super().__init__()
         self.config = config
         self.input_size = input_size
+        self.temperature = 1.0
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
         both = config.bidirectional and config.join == "concat"
@@ -209,7 +212,7 @@ class SequenceClassifier(nn.Module):
             noise=noise,
             spellings=spellings,
         )
-        return joint(parts), state
+        return self.answer(parts), state
 
     def carry_parts(
         self,
@@ -224,7 +227,7 @@ class SequenceClassifier(nn.Module):
     ) -> tuple[list[Tensor], Tensor]:
         """Do the same, but return the logits of each part: recurrent, and on n-grams if any.
 
-        Arguments are those of `carry`; `joint` makes one answer of the parts.
+        Arguments are those of `carry`; `answer` makes one answer of the parts.
         """
         self.check_noise(noise)
         if isinstance(inputs, PackedSequence):
@@ -239,6 +242,11 @@ class SequenceClassifier(nn.Module):
         noise = None if noise is None else noise.rows(sorted_indices)
         parts, state = self._classify(packed, start, vocabulary, bptt, noise, spellings)
         return [part[unsorted_indices] for part in parts], state[:, :, unsorted_indices]
+
+    def answer(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return the logits of one answer, (B, C), of the parts' logits: calibrated."""
+        logits = joint(parts)
+        return logits if self.temperature == 1 else logits.float() / self.temperature
 
     def zero_state(self, rows: int) -> Tensor:
         """Return the state of zeros, (P, L * D, B, hidden)."""
@@ -296,7 +304,7 @@ class SequenceClassifier(nn.Module):
         parts = [self.head(torch.cat(seen, dim=1))]
         if self.ngrams is not None:
             parts.append(self.ngrams.step_logits(packed))
-        return joint(parts), last
+        return self.answer(parts), last
 
     def _classify(
         self,

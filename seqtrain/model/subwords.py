@@ -56,14 +56,14 @@ class Subwords(nn.Module):
         Shape:
             ids: (U,) int64. Returns: (U, E).
         """
-        buckets, counts = self._grams(ids, unknown)
+        buckets, counts = self.buckets(ids, unknown)
         distinct, index = torch.unique(buckets, return_inverse=True)
         table = functional.embedding(distinct, self.weight, sparse=self.sparse)
         starts = counts.cumsum(0) - counts
         share = counts.clamp(min=1).rsqrt().to(table.dtype).repeat_interleave(counts)
         return functional.embedding_bag(index, table, starts, mode="sum", per_sample_weights=share)
 
-    def _grams(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
+    def buckets(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
         """Return the buckets of words one after another, and how many each has."""
         if self._known is None or self._known.buckets.device != ids.device:
             self._known = Grams.of(self.vocabulary).to(ids.device)

@@ -11,6 +11,8 @@ from seqtrain.report.markup import Markup, element
 WIDTH, HEIGHT = 420, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 20, 14, 34
 """Margins around the plotted area."""
+SMALLEST = 1e-300
+"""Least width of an axis: below, its parts can't be told from 0."""
 COLOURS = 6
 """Classes .s0 … .s5 of the page, one colour each."""
 
@@ -161,7 +163,7 @@ def _figure(title: str, drawn: Sequence[Markup], legend: Sequence[tuple[str, int
 
 def _ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
     """Return about five round values that reach from below low to above high."""
-    if high <= low:
+    if high - low < SMALLEST:
         low, high = (
             (low - 1, high + 1)
             if whole

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from seqtrain.files.strict_json import number_at
 from seqtrain.report.charts import Series, bar_chart, line_chart, reliability_chart
 from seqtrain.report.facts import AnsweredExample, RunFacts
 from seqtrain.report.markup import Child, Markup, element
@@ -64,7 +65,8 @@ def _curve(runs: Sequence[RunFacts], title: str, *paths: tuple[str, ...]) -> Mar
     series = []
     for number, run in enumerate(runs):
         for path in paths:
-            points = [(e["epoch"], _at(e, path)) for e in run.epochs if _at(e, path) is not None]
+            found = [(e["epoch"], number_at(e, *path)) for e in run.epochs]
+            points = [(epoch, value) for epoch, value in found if value is not None]
             words = [*([run.name] if len(runs) > 1 else []), *path[:-1]]
             if points:
                 dashed = path[0] == "train"
@@ -72,13 +74,6 @@ def _curve(runs: Sequence[RunFacts], title: str, *paths: tuple[str, ...]) -> Mar
     if not series:
         return None
     return line_chart(title, series, x="epoch", percent=title == "accuracy")
-
-
-def _at(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    found: Any = values
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
 
 
 def confusions(run: RunFacts) -> Markup:
@@ -179,7 +174,7 @@ def errors(run: RunFacts) -> Markup:
 def details(run: RunFacts) -> Markup:
     """Return config and environment, folded."""
     flat = [(name, str(value)) for name, value in run.environment.items() if name != "data"]
-    digests = [(f"SHA-256 of {n}", v) for n, v in run.environment.get("data", {}).items()]
+    digests = [(f"SHA-256 of {n}", str(v)) for n, v in run.environment.get("data", {}).items()]
     return _section(
         "How it was made",
         element("details", element("summary", "Config"), element("pre", run.config)),

@@ -43,11 +43,3 @@ def read_metrics(run: RunDirectory, event: str | None = None) -> list[dict[str, 
         if event in (None, value["event"]):
             found.append(value)
     return found
-
-
-def number_at(values: Any, *path: str) -> float | None:
-    """Return the number that stands under keys of an object; None where there is none."""
-    for name in path:
-        values = values.get(name) if isinstance(values, dict) else None
-    is_number = isinstance(values, int | float) and not isinstance(values, bool)
-    return values if is_number else None

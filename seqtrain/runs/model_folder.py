@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
+from seqtrain.inference.calibration import Calibration
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.inputs import fitted
@@ -45,10 +46,17 @@ class Model:
     Attributes:
         network: the classifier.
         preprocessing: as fitted.
+        calibration: what validation told of its probabilities.
     """
 
     network: SequenceClassifier
     preprocessing: Preprocessing
+    calibration: Calibration = field(default_factory=Calibration)
+
+    def calibrated(self, calibration: Calibration) -> Model:
+        """Return the same model, whose network answers with the calibration's temperature."""
+        self.network.temperature = calibration.temperature
+        return replace(self, calibration=calibration)
 
 
 def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceClassifier:
@@ -72,6 +80,7 @@ def model_files(model: Model) -> dict[str, bytes]:
         "format_version": FORMAT_VERSION,
         "architecture": model.network.config.model_dump(),
         "preprocessing": model.preprocessing.to_json(),
+        "calibration": model.calibration.model_dump(),
     }
     files = {WEIGHTS: safetensors.torch.save(weights), DESCRIPTION: to_json(description)}
     vocabulary = model.preprocessing.vocabulary
@@ -110,6 +119,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         preprocessing = Preprocessing.from_json(values, tokens, _read_ngrams(saved, values))
         check_preprocessing(preprocessing)
         _check_parts(config, preprocessing)
+        calibration = Calibration.model_validate(description.get("calibration", {}))
         with shapes_alone():
             network = new_network(config, preprocessing)
     except (LookupError, TypeError, ValueError) as error:
@@ -119,7 +129,7 @@ def read_model(saved: VerifiedFolder) -> Model:
     check_weights(saved.place / WEIGHTS, weights, expected)
     network.load_state_dict(weights, assign=True)
     network.eval()
-    return Model(network, preprocessing)
+    return Model(network, preprocessing).calibrated(calibration)
 
 
 def _read_ngrams(saved: VerifiedFolder, values: dict[str, Any]) -> NgramVocabulary | None:

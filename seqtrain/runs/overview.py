@@ -10,7 +10,8 @@ from typing import Any
 
 from seqtrain.config.render import flow
 from seqtrain.errors import ConfigError, SeqtrainError
-from seqtrain.runs.metrics import number_at, read_metrics
+from seqtrain.files.strict_json import number_at
+from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 

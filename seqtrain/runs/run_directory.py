@@ -260,6 +260,11 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     return RunDirectory(RUNS / max(runs)[1])
 
 
+def newest_runs(name: str) -> list[Path]:
+    """Return the directories of all runs of a config's name, the newest first."""
+    return [RUNS / run for _, run in sorted(_runs(name), reverse=True)]
+
+
 def _runs(name: str | None) -> list[tuple[int, str]]:
     """Return when the config of each run under runs/ was written, and the run's name.
 

@@ -26,6 +26,7 @@ from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.ngrams import joint
 from seqtrain.model.randomness import Noise
+from seqtrain.processes.group import ALONE, Group
 from seqtrain.training.loss import class_weights, example_losses
 from seqtrain.training.state import check_tensor
 
@@ -54,6 +55,7 @@ class Objective(Protocol):
         groups: group of each of them, where states are carried on in groups; else None.
         config: the whole config; seed and batching are the trainer's.
         settings: how to train.
+        group: the processes that train together.
         pretraining: whether it comes before training.
         refit: whether it comes after training, as `Refit` does.
         key: the config's section where its learning rate stands.
@@ -66,6 +68,7 @@ class Objective(Protocol):
     groups: Ints | None
     config: Config
     settings: TrainingConfig
+    group: Group
     pretraining: bool
     refit: bool
     key: str
@@ -114,6 +117,7 @@ class Classification:
         names: label of each class index.
         config: the whole config.
         device: where to compute.
+        group: the processes that train together.
 
     Raises:
         ConfigError: class weights name a label that train lacks, or leave one out.
@@ -131,7 +135,9 @@ class Classification:
         names: Sequence[str],
         config: Config,
         device: torch.device,
+        group: Group = ALONE,
     ) -> None:
+        self.group = group
         self.model: SequenceClassifier | PretrainingModel = model
         self.classifier = model
         self.store = train
@@ -177,7 +183,7 @@ class Classification:
         if self.validation is None:
             return None, None
         scores = score_store(
-            self.classifier, self.validation, self.names, self.device, before_batch
+            self.classifier, self.validation, self.names, self.device, before_batch, self.group
         )
         return scores.loss, scores
 
@@ -219,6 +225,7 @@ class Refit(Classification):
         names: label of each class index.
         config: the whole config.
         device: where to compute.
+        group: the processes that train together.
     """
 
     refit = True
@@ -230,8 +237,9 @@ class Refit(Classification):
         names: Sequence[str],
         config: Config,
         device: torch.device,
+        group: Group = ALONE,
     ) -> None:
-        super().__init__(model, train, None, names, config, device)
+        super().__init__(model, train, None, names, config, device, group)
         self.settings = config.training.model_copy(update={"patience": None})
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
@@ -249,6 +257,7 @@ class TokenPrediction:
         config: the whole config; optimizer, schedule, clipping and batches are those of training,
             learning rate and epochs those of the section pretraining.
         device: where to compute.
+        group: the processes that train together.
     """
 
     pretraining = True
@@ -263,8 +272,10 @@ class TokenPrediction:
         validation: SequenceStore | None,
         config: Config,
         device: torch.device,
+        group: Group = ALONE,
     ) -> None:
         settings = config.pretraining
+        self.group = group
         self.model: SequenceClassifier | PretrainingModel = model
         self.predictor = model
         self.store = cut(store, settings.max_length)
@@ -291,16 +302,20 @@ class TokenPrediction:
         if self.validation is None:
             return None, None
         self.model.eval()
-        total, count = 0.0, 0
+        total, count, group = 0.0, 0, self.group
+        plan = plan_in_order_of_length(self.validation.lengths, EVALUATION_BATCHING)
         for _, losses in map_batches(
             lambda batch: self.predictor(batch.packed),
             self.validation,
-            plan_in_order_of_length(self.validation.lengths, EVALUATION_BATCHING),
+            plan[group.rank :: group.size],
             self.device,
             lower=self.lower,
             before_batch=before_batch,
         ):
             total, count = total + float(losses.sum()), count + len(losses)
+        sums = torch.tensor([total, count, *group.asked_to_stop()], dtype=torch.float64)
+        total, count, *came = group.sum(sums.to(self.device)).tolist()
+        group.heed(came)
         return total / count, None
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:

@@ -8,7 +8,7 @@ of n-grams and subwords stay where they are while they lie idle, as with torch.o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -43,6 +43,9 @@ class Optimizer:
     Args:
         model: on its device; its tables are told whether their gradients are to be sparse.
         config: the config's training section.
+
+    Attributes:
+        by_rows: the tables that learn by the rows that a batch touches.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class Optimizer:
         self._model = model
         self._max_grad_norm = config.max_grad_norm
         self._embedding: TokenEmbedding | None = None
-        self._by_rows: list[Tensor] = []
+        self.by_rows: list[Tensor] = []
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
         sparse = config.sparse_embedding and not on_mps
         if isinstance(model.embedding, TokenEmbedding):
@@ -60,13 +63,13 @@ class Optimizer:
         for part in model.modules():
             if isinstance(part, Subwords | NgramClassifier):
                 part.sparse = sparse
-                self._by_rows += [part.weight] if sparse else []
+                self.by_rows += [part.weight] if sparse else []
         if self._embedding is not None:
-            self._by_rows.append(self._embedding.weight)
+            self.by_rows.append(self._embedding.weight)
         self._torch = _torch_optimizer(model, config)
         self._native: NativeAdam | None = None
         if not self._is_sgd and all(embedding_rows.native_serves(p) for p in self._weights):
-            self._native = NativeAdam(self._torch, self._by_rows)
+            self._native = NativeAdam(self._torch, self.by_rows)
         self._unsettled: Tensor | None = None
 
     @contextmanager
@@ -86,15 +89,34 @@ class Optimizer:
         finally:
             embedding.before_read = None
 
+    def prepare(self, touched: Mapping[int, Tensor], *, lr: float) -> None:
+        """Bring rows of the embedding up to date at once, before parts of a batch read them.
+
+        Args:
+            touched: rows of each table, by the id of its weight.
+            lr: learning rate of the update to come.
+        """
+        if self._embedding is not None and self._state:
+            weight = self._embedding.weight
+            self._make_up(weight, self._state, touched[id(weight)], lr=lr)
+
     def gradient(self, loss: Tensor) -> Tensor:
         """Compute the gradient of a loss, to be scaled down to max_grad_norm.
 
         Returns:
             The norm before scaling, a scalar.
         """
+        self.backward(loss)
+        return self.clip()
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute the gradient of a loss."""
         for weight in self._weights:
             weight.grad = None
         torch.autograd.backward(loss)
+
+    def clip(self) -> Tensor:
+        """Return the norm of the gradient, to be scaled down to max_grad_norm; a scalar."""
         if self._native is not None:
             return self._native.clip(self._max_grad_norm)
         return clip_gradients(self._weights, self._max_grad_norm)
@@ -110,7 +132,7 @@ class Optimizer:
         if self._native is not None:
             self._native.step(lr=lr)
             return
-        for weight in self._by_rows:
+        for weight in self.by_rows:
             if weight.grad is not None:
                 self._update_rows(weight, weight.grad, lr)
                 weight.grad = None
@@ -268,7 +290,7 @@ class Optimizer:
             )
         for index in sorted(states):
             parameter = parameters[index]
-            sparse = any(parameter is weight for weight in self._by_rows)
+            sparse = any(parameter is weight for weight in self.by_rows)
             names = by_rows if sparse else dense
             if states[index].keys() != names:
                 raise ValueError(f"optimizer.{index}: expected {', '.join(sorted(names))}")

@@ -5,11 +5,12 @@ It touches no file and prints nothing.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,9 +25,11 @@ from seqtrain.model.randomness import Noise
 from seqtrain.text import listed
 from seqtrain.training.budget import budget
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.objectives import Objective
+from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.optimizer import Optimizer
+from seqtrain.training.parts import part_of
 from seqtrain.training.schedule import lr_at
+from seqtrain.training.shared_gradient import SharedGradient
 from seqtrain.training.state import (
     Progress,
     check_names,
@@ -34,6 +37,25 @@ from seqtrain.training.state import (
 )
 
 SHOWN_LINES = 10
+
+
+class Learned(NamedTuple):
+    """What an update is made of, beside the gradient.
+
+    Attributes:
+        loss: mean over the batch, in nats.
+        norm: of the gradient before clipping.
+        correct: right answers.
+        num_losses: how many losses there are.
+        each: the losses row by row of the batch, or one per prediction; of several parts only
+            where the mean isn't finite.
+    """
+
+    loss: float
+    norm: float
+    correct: int
+    num_losses: int
+    each: Tensor
 
 
 class Trainer:
@@ -54,6 +76,11 @@ class Trainer:
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
+        group, shards = objective.group, objective.settings.shards
+        self._shared: SharedGradient | None = None
+        if group.size > 1 or shards is not None:
+            by_rows = self.optimizer.by_rows
+            self._shared = SharedGradient(objective.model, by_rows, group, shards)
         updates_per_epoch = len(self.plan(0))
         self.budget = budget(objective.settings, updates_per_epoch)
         self.total_updates = self.budget.epochs * updates_per_epoch
@@ -106,27 +133,61 @@ class Trainer:
             RunError: the loss or a gradient isn't finite; nothing was updated.
         """
         objective, optimizer = self.objective, self.optimizer
+        loss, norm, correct, count, each = self._gradient(batch, lr)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            what = "gradient" if math.isfinite(loss) else "loss"
+            raise self._not_finite(what, objective.suspects(batch, each))
+        optimizer.step(lr=lr)
+        self.progress.add_batch(loss, correct, count, int(batch.lengths.sum()))
+        return loss
+
+    def _gradient(self, batch: Batch, lr: float) -> Learned:
+        """Compute the gradient of a batch's mean loss, clipped."""
+        if self._shared is not None:
+            return self._gradient_of_parts(batch, self._shared, lr)
+        with self.optimizer.reading(lr=lr):
+            losses, correct = self._losses(batch)
+        mean_loss = losses.mean()
+        norm = self.optimizer.gradient(mean_loss)
+        # One copy from the device per update: each would wait for it.
+        figures = torch.stack((mean_loss.detach(), norm, correct.to(mean_loss.dtype)))
+        loss, norm_value, num_correct = figures.tolist()
+        return Learned(loss, norm_value, int(num_correct), len(losses), losses)
+
+    def _gradient_of_parts(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
+        """Do the same by the parts of this process, and the sums of all processes."""
+        group, known = self.objective.group, []
+        parts = shared.begin(batch)
+        self.optimizer.prepare(shared.touched, lr=lr)
+        for rows in parts:
+            if not len(rows):
+                shared.add(None, None, 0)
+                continue
+            losses, correct = self._losses(part_of(batch, rows))
+            total = losses.sum()
+            self.optimizer.backward(total)
+            shared.add(total, correct, len(losses))
+            known.append((rows, losses.detach()))
+        total, correct, count = shared.join()
+        norm = self.optimizer.clip()
+        figures = torch.stack((total / count, norm, correct, count)).tolist()
+        loss, norm_value, num_correct, num_losses = figures
+        each = total.new_zeros(len(batch.lengths))
+        if not (math.isfinite(loss) and math.isfinite(norm_value)) and num_losses == len(each):
+            for rows, losses in known:
+                each[rows] = losses
+            group.sum(each)
+        return Learned(loss, norm_value, int(num_correct), int(num_losses), each)
+
+    def _losses(self, batch: Batch) -> Losses:
+        """Return the losses of a batch, or of a part of one, in this update."""
+        objective = self.objective
         # Its rows are sorted by length: their numbers go along.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
         noise = Noise.of(objective.config.seed, self.progress.updates, examples)
         lowered = objective.settings.precision == "bfloat16"
-        with (
-            optimizer.reading(lr=lr),
-            torch.autocast(objective.device.type, torch.bfloat16, enabled=lowered),
-        ):
-            losses, correct = objective.losses(batch, noise)
-        mean_loss = losses.mean()
-        norm = optimizer.gradient(mean_loss)
-        # One copy from the device per update: each would wait for it.
-        figures = torch.stack((mean_loss.detach(), norm, correct.to(mean_loss.dtype)))
-        loss: float
-        loss, norm_value, num_correct = figures.tolist()
-        if not (math.isfinite(loss) and math.isfinite(norm_value)):
-            what = "gradient" if math.isfinite(loss) else "loss"
-            raise self._not_finite(what, objective.suspects(batch, losses))
-        optimizer.step(lr=lr)
-        self.progress.add_batch(loss, int(num_correct), len(losses), int(batch.lengths.sum()))
-        return loss
+        with torch.autocast(objective.device.type, torch.bfloat16, enabled=lowered):
+            return objective.losses(batch, noise)
 
     def settled(self) -> AbstractContextManager[None]:
         """While entered, the model's weights are such that it can be saved and used.
@@ -198,6 +259,7 @@ class Trainer:
         objective, progress = self.objective, self.progress
         lr = self._lr_of_last_update()
         self.optimizer.settle(lr=lr)
+        self._check_drift()
         loss, accuracy = (
             part / progress.examples for part in (progress.loss_sum, progress.correct)
         )
@@ -208,6 +270,7 @@ class Trainer:
                 f"{validation_loss}; lower {objective.key}.lr; what was saved stays valid"
             )
         value = objective.monitored(loss, accuracy, scores)
+        validation_loss, value = objective.group.tell([validation_loss, value])[0]
         event = EpochEvent(
             pretraining=objective.pretraining,
             refit=objective.refit,
@@ -227,6 +290,29 @@ class Trainer:
         progress.begin_epoch(progress.epoch + 1)
         objective.begin_epoch()
         return event
+
+    def _check_drift(self) -> None:
+        """Compare the weights of all processes.
+
+        Raises:
+            RunError: they aren't equal to the bit.
+        """
+        group = self.objective.group
+        if group.size == 1:
+            return
+        total = hashlib.sha256()
+        for weight in self.objective.model.state_dict().values():
+            total.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        found = group.tell(total.hexdigest())
+        others = [rank for rank, digest in enumerate(found) if digest != found[0]]
+        if others:
+            error = RunError(
+                f"{self._phase}epoch {self.progress.epoch + 1}: the weights of "
+                f"{group.names(others)} aren't those of {group.names([0])}; what was saved after "
+                "the epoch before stays valid; see whether their hardware and versions are equal"
+            )
+            error.told = not group.is_first
+            raise error
 
     def _lr_after(self, updates: int) -> float:
         settings = self.objective.settings
@@ -248,7 +334,9 @@ class Trainer:
             shown = listed([str(line) for line in lines.tolist()], SHOWN_LINES)
             where = f" for train lines {shown} (of a folder: rows through its files)"
             hint = ", or look at these rows"
-        return RunError(
+        error = RunError(
             f"{self._phase}step {self.progress.updates + 1}: the {what} isn't finite{where}; "
             f"nothing was updated; lower {self.objective.key}.lr{hint}"
         )
+        error.told = not self.objective.group.is_first
+        return error

@@ -10,12 +10,10 @@ import torch
 
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import read_examples
-from seqtrain.errors import DataError
 from seqtrain.inference.logits import predict_logits
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.report import AnsweredExample
-from seqtrain.text import display_name
 from seqtrain.workflows.evaluate import Labelled, load_labelled
 from seqtrain.workflows.events import RunLike
 
@@ -115,11 +113,7 @@ def _examples_at(found: Labelled) -> list[Example]:
         place = example.line if example.file is None else number
         if place in wanted:
             examples[place] = example
-    if len(examples) < len(wanted):
-        raise DataError(
-            f"{display_name(found.source)}: was changed while it was read; "
-            "start again once nothing writes to it"
-        )
+    found.digested.check_unchanged()
     return [examples[place] for place in wanted]
 
 

@@ -19,11 +19,13 @@ from seqtrain.data.examples import BadRow, Example, Sequence
 from seqtrain.data.given import given_sequence
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import DataError
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.inference.calibration import CoveragePoint
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import predict_logits, score_parts, score_store
 from seqtrain.inference.metrics import Scores
+from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.workflows.events import RunLike, path_of
@@ -59,6 +61,7 @@ class Classifier:
         self.path = path
         self.network = model.network.to(device)
         self.preprocessing: Preprocessing = model.preprocessing
+        self.calibration = model.calibration
         self.device = device
         self.for_prediction = model.preprocessing.for_prediction()
 
@@ -66,6 +69,34 @@ class Classifier:
     def labels(self) -> tuple[str, ...]:
         """The labels, in the order of the class indices."""
         return self.preprocessing.labels
+
+    def threshold(self, precision: float) -> CoveragePoint:
+        """Return the probability from which on answers were right so often on validation.
+
+        Args:
+            precision: share of the answers above it that are right, in [0, 1].
+
+        Returns:
+            The lowest such threshold, and what share of validation lay above it.
+
+        Raises:
+            ConfigError: there is none, or no validation split told of it.
+        """
+        points = self.calibration.coverage
+        if not points:
+            raise ConfigError(
+                f"--precision: {self.path} knows no threshold (it had no validation split, or "
+                "training.calibration was none); give --min-probability"
+            )
+        found = self.calibration.threshold(precision)
+        if found is None:
+            best = max(points, key=lambda point: point.accuracy)
+            raise ConfigError(
+                f"--precision: found {precision:g}; the best part of validation, "
+                f"{best.coverage:.1%} of it from probability {best.min_probability:.4f} on, has "
+                f"{best.accuracy:.4f}; expected that or less"
+            )
+        return found
 
     def predict(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
@@ -134,18 +165,22 @@ class Classifier:
             yield from self._predictions(logits, unknown_shares(store), ranks)
 
     def score(
-        self, store: SequenceStore, before_batch: Callable[[], None] = lambda: None
+        self,
+        store: SequenceStore,
+        before_batch: Callable[[], None] = lambda: None,
+        group: Group = ALONE,
     ) -> Scores:
         """Score encoded, labelled sequences.
 
         Args:
             store: the sequences.
             before_batch: is called before each batch; what it raises ends the work.
+            group: processes that share the work.
 
         Raises:
-            RunError: memory ran out.
+            RunError: memory ran out, or a process is lost.
         """
-        return score_store(self.network, store, self.labels, self.device, before_batch)
+        return score_store(self.network, store, self.labels, self.device, before_batch, group)
 
     def score_parts(self, store: SequenceStore) -> dict[str, Scores]:
         """Score each part of the model alone, by name; nothing where it has but one.

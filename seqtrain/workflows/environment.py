@@ -14,10 +14,11 @@ import torch
 import seqtrain
 from seqtrain.data.preparation import PreparedData
 from seqtrain.model.engines.native import vector_path
+from seqtrain.processes.place import Place
 
 
-def environment(data: PreparedData, device: torch.device) -> dict[str, Any]:
-    """Return versions, device, threads, and the digest of each data file."""
+def environment(data: PreparedData, device: torch.device, place: Place) -> dict[str, Any]:
+    """Return versions, device, processes, threads, and the digest of each data file."""
     return {
         "seqtrain": seqtrain.__version__,
         "python": platform.python_version(),
@@ -27,6 +28,8 @@ def environment(data: PreparedData, device: torch.device) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "native": vector_path(),
         "cpu_count": os.cpu_count(),
+        "processes": place.size,
+        **({} if place.launch is None else {"launch": place.launch}),
         "threads": torch.get_num_threads(),
         "device": str(device),
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.digests import digest
+from seqtrain.data.digests import Digested, digest
 from seqtrain.data.encoding import read_encoded
-from seqtrain.data.preparation import prepare
+from seqtrain.data.preparation import held_out_fractions, prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
@@ -18,6 +19,7 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")
 
@@ -80,12 +82,14 @@ class Labelled:
     Attributes:
         classifier: a run's best model.
         source: the file that was read.
+        digested: as it was then.
         store: its sequences, or those of the split.
         warnings: as in `Evaluation`.
     """
 
     classifier: Classifier
     source: str
+    digested: Digested
     store: SequenceStore
     warnings: list[str]
 
@@ -98,16 +102,18 @@ def load_labelled(
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
     classifier = load(path, device=device)
+    source = data if data is not None else _config_and_source(path, split)[1]
+    digested = Digested.read(source)
     if data is not None:
-        source = data
         store, warnings = _read(classifier, data)
     else:
-        source, store, warnings = read_split(path, classifier, split)
+        _, store, warnings = read_split(path, classifier, split)
+    digested.check_unchanged()
     if not len(store):
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Labelled(classifier, source, store, warnings)
+    return Labelled(classifier, source, digested, store, warnings)
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
@@ -122,6 +128,26 @@ def read_split(
     path: Path, classifier: Classifier, split: str
 ) -> tuple[str, SequenceStore, list[str]]:
     """Return a split of the run's config: its source, its sequences, and warnings."""
+    config, source = _config_and_source(path, split)
+    refit = split == "validation" and config.training.refit
+    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
+    held_out = held_out_fractions(config.data)
+    if not (split in held_out or (held_out and split == "train")):
+        store, warnings = _read(classifier, source)
+        return source, store, learned + warnings
+    _check_unchanged(path, [source, *(config.pretraining.data or [])])
+    known = classifier.preprocessing if lineage(RunDirectory(path)) else None
+    prepared = prepare(config, cache_folder=default_folder(), known=known)
+    if prepared.preprocessing != classifier.preprocessing:
+        raise CheckpointError(
+            f"{path / CONFIG}: the model was trained with other preprocessing; restore it from a "
+            "copy, or give a labelled file with --data"
+        )
+    return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
+
+
+def _config_and_source(path: Path, split: str) -> tuple[Config, str]:
+    """Return a run's config, and the file that holds a split."""
     run = RunDirectory(path)
     if not run.holds(CONFIG):
         raise CheckpointError(
@@ -135,16 +161,7 @@ def read_split(
             f"--split: {path} has no {split} split; it has {', '.join(given)}; "
             "or give a labelled file with --data"
         )
-    refit = split == "validation" and config.training.refit
-    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
-    held_out = isinstance(config.data.validation, float)
-    if not (held_out and split in ("train", "validation")):
-        store, warnings = _read(classifier, named)
-        return named, store, learned + warnings
-    _check_unchanged(path, [config.data.train, *(config.pretraining.data or [])])
-    prepared = prepare(config, cache_folder=default_folder())
-    warnings = learned + prepared.reports[split].notices(split)
-    return config.data.train, prepared.splits[split], warnings
+    return config, named if isinstance(named, str) else config.data.train
 
 
 def _check_unchanged(path: Path, files: list[str]) -> None:

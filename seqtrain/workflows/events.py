@@ -48,6 +48,7 @@ class StartEvent:
         nothing_left: why nothing is left to train; None where something is.
         pretraining: whether it begins or goes on before training.
         warnings: why going on may not be exact to the bit, a line each.
+        origin: what was kept of an old model that training begins from; None: there is none.
     """
 
     run: Path
@@ -62,6 +63,7 @@ class StartEvent:
     nothing_left: str | None
     pretraining: bool
     warnings: list[str]
+    origin: str | None = None
 
 
 @dataclass(frozen=True)

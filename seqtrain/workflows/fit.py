@@ -10,15 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import padding_shares, summarize, warnings
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
+from seqtrain.processes.group import Group
+from seqtrain.processes.place import Place
 from seqtrain.runs import run_directory
-from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
@@ -27,10 +31,16 @@ from seqtrain.workflows import run_state
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.determinism import deterministic_algorithms
 from seqtrain.workflows.disk import check_space
-from seqtrain.workflows.events import DataEvent, Listener, Run
+from seqtrain.workflows.events import DataEvent, Event, Listener, Run
 from seqtrain.workflows.memory import check_longest, check_model
+from seqtrain.workflows.origin import Origin, lineage, read_origin
 from seqtrain.workflows.recorder import Recorder
-from seqtrain.workflows.resume_point import check_config_unchanged, read_resume_point
+from seqtrain.workflows.restart import begun_before_restart, check_config
+from seqtrain.workflows.resume_point import (
+    ResumePoint,
+    check_config_unchanged,
+    read_resume_point,
+)
 from seqtrain.workflows.run_state import RunState
 
 SMALLEST_INPUT = 2
@@ -47,7 +57,9 @@ def fit(
     cache: bool = True,
     name: str | None = None,
     beside: Path | None = None,
+    init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
+    finish: bool = True,
 ) -> Run:
     """Train a classifier and write its run directory.
 
@@ -60,7 +72,9 @@ def fit(
         cache: keep encoded data between runs.
         name: first part of the run's default name; None: the YAML file's, or "run".
         beside: folder of the YAML file, for the message where a data file is missing.
+        init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
+        finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -70,38 +84,102 @@ def fit(
     if isinstance(config, str | Path):
         name, beside = name or Path(config).stem, beside or Path(config).parent
     config = resolved_config(config, device)
+    place = Place.here()
+    check_config(config, place.size)
     chosen = select_device(config.training.device)
-    choose_engine(config.model, chosen)
     directory = None if run_dir is None else Path(run_dir)
+    begun = begun_before_restart(directory, name, place)
+    if begun is not None:
+        directory, init_from = begun.path, None
+        resume, force = begun.has_checkpoint, not begun.has_checkpoint
+    if resume and init_from is not None:
+        raise ConfigError("--init-from: begins a run, and --resume goes on with one; give one")
     with ExitStack() as held:
-        run = _run_to_resume(directory, name, config, force=force) if resume else None
-        if run is not None:
-            held.enter_context(run.lock())
-            point = read_resume_point(run, config)
-        else:
-            check_free(directory, force=force)
-            if directory is not None:
-                _refuse_data_inside(directory, config)
-        check_files(config, beside)
-        check_model(config.model, SMALLEST_INPUT, num_classes=2)
-        data = _prepare(config, listener, cache=cache)
+        chosen, group = _join(held, place, chosen)
+        choose_engine(config.model, chosen)
+        if not group.is_first:
+            listener = _nobody
+        origin: Origin | None = None
+        point: ResumePoint | None = None
+        run: RunDirectory | None = None
+        with group.together():
+            if init_from is not None:
+                origin = read_origin(init_from, config)
+            if resume and group.is_first:
+                run = _run_to_resume(directory, name, config, force=force)
+                held.enter_context(run.lock())
+                point = read_resume_point(run, config)
+            elif group.is_first:
+                check_free(directory, force=force)
+                if directory is not None:
+                    _refuse_data_inside(directory, config)
+            check_files(config, beside)
+            check_model(config.model, SMALLEST_INPUT, num_classes=2)
+        known = None if origin is None else origin.model.preprocessing
+        if resume:
+            known = _known_before(run, point, config, group)
+        data = _prepare(config, listener, group, cache=cache, known=known)
         held.enter_context(deterministic_algorithms(config.training.deterministic))
-        signals = held.enter_context(StopSignals())
-        if run is not None:
-            recorder = Recorder(run, run_state.resume(config, data, chosen, run, point), listener)
+        group.signals = held.enter_context(StopSignals(shared=place.size > 1))
+        with group.together():
+            if run is not None and point is not None:
+                state = run_state.resume(config, data, chosen, run, point, group)
+            else:
+                state = run_state.begin(config, data, chosen, origin, group)
+            if run is None and group.is_first:
+                _check_space(directory or run_directory.RUNS, state)
+                run = run_directory.make(directory, name or "run")
+                held.enter_context(run.lock())
+        recorder = _recorder(run, state, listener, resume=resume, force=force)
+        return _train(recorder, group.signals, finish=finish)
+
+
+def _join(held: ExitStack, place: Place, device: torch.device) -> tuple[torch.device, Group]:
+    """Return this process's own device, and the group of processes that it has joined."""
+    if place.size == 1:
+        return device, Group(place)
+    from seqtrain.processes.joined import joined, own_device
+
+    device = own_device(place, device)
+    return device, held.enter_context(joined(place, device))
+
+
+def _known_before(
+    run: RunDirectory | None, point: ResumePoint | None, config: Config, group: Group
+) -> Preprocessing | None:
+    """Return the preprocessing that a resumed run went on from: an old model's, or None."""
+    grown = run is not None and bool(lineage(run))
+    path = group.tell(str(run.path) if run is not None and grown else None)[0]
+    if path is None:
+        return None
+    with group.together():
+        point = point or read_resume_point(RunDirectory(Path(path)), config)
+    return point.checkpoint.model.preprocessing
+
+
+def _recorder(
+    run: RunDirectory | None, state: RunState, listener: Listener, *, resume: bool, force: bool
+) -> Recorder:
+    """Return what records a run, with its first files written, or brought to where it goes on."""
+    group = state.group
+    path = group.tell(None if run is None else str(run.path))[0]
+    state.follow_first()
+    state.warnings += group.notes
+    recorder = Recorder(run or RunDirectory(Path(path)), state, listener)
+    with group.together():
+        if resume:
             recorder.go_on()
         else:
-            state = run_state.begin(config, data, chosen)
-            _check_space(directory or run_directory.RUNS, state)
-            run = run_directory.make(directory, name or "run")
-            held.enter_context(run.lock())
-            recorder = Recorder(run, state, listener)
             recorder.begin(force=force)
-        return _train(recorder, signals)
+    return recorder
 
 
-def _train(recorder: Recorder, signals: StopSignals) -> Run:
-    """Pretrain where the config has an objective, train, refit where it says so, and score test.
+def _nobody(event: Event) -> None:
+    """Listen to a process that isn't the first."""
+
+
+def _train(recorder: Recorder, signals: StopSignals, *, finish: bool) -> Run:
+    """Pretrain where the config has an objective, train, calibrate, refit, and score test.
 
     The recorder saves after every epoch and keeps the best model. A signal is answered after an
     update, and before a batch is scored.
@@ -118,13 +196,17 @@ def _train(recorder: Recorder, signals: StopSignals) -> Run:
         learn(state.pretrainer)
         recorder.end_pretraining()
     learn(state.trainer)
-    if state.config.training.refit and not state.trainer.progress.refit:
-        recorder.begin_refit()
-        learn(state.trainer)
+    if not finish:
+        return recorder.finish(None)
+    if not state.trainer.progress.refit:
+        calibration = recorder.calibrate(answer)
+        if state.config.training.refit:
+            recorder.begin_refit(calibration)
+            learn(state.trainer)
     scores = None
     if "test" in state.data.splits:
-        best = Classifier(load_model(recorder.run.best), state.device, recorder.run.path)
-        scores = best.score(state.data.splits["test"], before_batch=answer)
+        best = Classifier(recorder.best_model(), state.device, recorder.run.path)
+        scores = best.score(state.data.splits["test"], answer, state.group)
     return recorder.finish(scores)
 
 
@@ -171,13 +253,31 @@ def _run_to_resume(
     return run
 
 
-def _prepare(config: Config, listener: Listener, *, cache: bool) -> PreparedData:
-    """Read the data, check that its longest sequence can be trained on, and tell the listener."""
+def _prepare(
+    config: Config,
+    listener: Listener,
+    group: Group,
+    *,
+    cache: bool,
+    known: Preprocessing | None,
+) -> PreparedData:
+    """Read the data, check that its longest sequence can be trained on, and tell the listener.
+
+    Of a host's processes the first reads it, and the others take it from the cache.
+    """
     began = time.perf_counter()
-    data = prepare(config, cache_folder=default_folder() if cache else None)
-    preprocessing = data.preprocessing
-    check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
-    check_longest(config, data.splits["train"])
+    folder = default_folder() if cache else None
+    data: PreparedData | None = None
+    with group.together(patiently=True):
+        if group.place.local_rank == 0:
+            data = prepare(config, cache_folder=folder, known=known)
+    with group.together(patiently=True):
+        data = data or prepare(config, cache_folder=folder, known=known)
+    with group.together():
+        _check_same_data(data, group)
+        preprocessing = data.preprocessing
+        check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
+        check_longest(config, data.splits["train"])
     summaries = summarize(data)
     listener(
         DataEvent(
@@ -189,3 +289,11 @@ def _prepare(config: Config, listener: Listener, *, cache: bool) -> PreparedData
         )
     )
     return data
+
+
+def _check_same_data(data: PreparedData, group: Group) -> None:
+    """Refuse data that differs from what the first process reads on its host."""
+    first = group.tell(data.digests)[0]
+    for file, found in data.digests.items():
+        if found != first.get(file):
+            raise DataError(f"{file}: SHA-256 {found}, but rank 0 reads another file there")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -15,11 +16,13 @@ import torch
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
 from seqtrain.files.folder import write_folder
+from seqtrain.inference.calibration import Calibration
+from seqtrain.inference.logits import calibrate
 from seqtrain.inference.metrics import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.model_folder import model_files
+from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
@@ -27,6 +30,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
+from seqtrain.workflows.origin import LINEAGE
 from seqtrain.workflows.resume_point import is_best, stays
 from seqtrain.workflows.run_state import RunState
 
@@ -39,7 +43,8 @@ class Recorder:
 
     A checkpoint (last/) is written at the start, after each epoch, where training.checkpoint_every
     asks for it, and where a signal stops the run; the best model (best/) after the checkpoint of
-    its epoch. Every saved model is settled, and finite.
+    its epoch. Every saved model is settled, and finite. Of several processes that train together
+    the first alone writes.
 
     Args:
         run: its directory, locked.
@@ -51,6 +56,7 @@ class Recorder:
         self.run = run
         self.state = state
         self.listener = listener
+        self.writes = state.group.is_first
         engine = choose_engine(state.config.model, state.device)
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self.saved_at = time.monotonic()
@@ -61,13 +67,21 @@ class Recorder:
         Args:
             force: whether an earlier run in its place may be replaced.
         """
+        if not self.writes:
+            return
         self.run.clear(force=force)
-        self.run.write_json(ENVIRONMENT, environment(self.state.data, self.state.device))
+        state = self.state
+        facts = environment(state.data, state.device, state.group.place)
+        if state.lineage:
+            facts[LINEAGE] = state.lineage
+        self.run.write_json(ENVIRONMENT, facts)
         self.save_last()
         self.run.write(CONFIG, render_config(self.state.config).encode())
 
     def go_on(self) -> None:
         """Bring the directory to where the run goes on from."""
+        if not self.writes:
+            return
         self.state.warnings += map(stays, self.run.remove_strays())
         self.run.cut_metrics(self.state.metrics_length)
         self._save_best_if_due()
@@ -90,6 +104,7 @@ class Recorder:
                 nothing_left=state.nothing_left,
                 pretraining=progress.pretraining,
                 warnings=state.warnings,
+                origin=state.origin,
             )
         )
 
@@ -117,7 +132,9 @@ class Recorder:
         """
         if signals.received:
             self.save_last()
-            raise Interrupted(signals.received, self._how_to_go_on(signals.received))
+            stopped = Interrupted(signals.received, self._how_to_go_on(signals.received))
+            stopped.told = not self.writes
+            raise stopped
 
     def end_pretraining(self) -> None:
         """Keep what pretraining brought; a checkpoint from now on stands in training."""
@@ -129,15 +146,51 @@ class Recorder:
         state.pretrainer = None
         self.save_last()
 
-    def begin_refit(self) -> None:
-        """Begin to train anew on train and validation; a checkpoint from now on stands there."""
+    def calibrate(self, before_batch: Callable[[], None]) -> Calibration:
+        """Calibrate the best model on validation, where the config says so and there is one.
+
+        Args:
+            before_batch: is called before each batch; what it raises ends the work.
+        """
+        state = self.state
+        validation = state.data.splits.get("validation")
+        if validation is None or state.config.training.calibration == "none":
+            return Calibration()
+        best = self.best_model()
+        network = best.network.to(state.device)
+        found = calibrate(network, validation, state.device, before_batch, state.group)
+        if found != best.calibration:
+            self._write(self.run.best, model_files(best.calibrated(found)))
+        return found
+
+    def best_model(self) -> Model:
+        """Return the best model, which the first process reads and sends to the others."""
+        state = self.state
+        group, preprocessing = state.group, state.data.preprocessing
+        with group.together():
+            if group.is_first:
+                best = load_model(self.run.best)
+            else:
+                best = Model(new_network(state.config.model, preprocessing), preprocessing)
+        calibration = best.calibration.model_dump() if group.is_first else None
+        calibration = group.tell(calibration)[0]
+        group.send_from_first(best.network.state_dict().values())
+        return best.calibrated(Calibration.model_validate(calibration))
+
+    def begin_refit(self, calibration: Calibration) -> None:
+        """Begin to train anew on train and validation; a checkpoint from now on stands there.
+
+        Args:
+            calibration: of the model before; no rows are left that could tell of the new one's.
+        """
         self.state.begin_refit()
+        self.state.model = self.state.model.calibrated(calibration)
         self.save_last()
 
     def finish(self, scores: Scores | None) -> Run:
         """Write the scores of the test split, where there are any, and close the metrics."""
         trainer, config = self.state.trainer, self.state.config
-        if scores is not None:
+        if scores is not None and self.writes:
             self.run.write_json(TEST, asdict(scores))
         progress = trainer.progress
         best = progress.best_value if progress.best_value is not None else math.nan
@@ -174,6 +227,8 @@ class Recorder:
         Raises:
             RunError: a weight isn't finite; nothing was written.
         """
+        if not self.writes:
+            return
         state = self.state
         with state.learner.settled():
             checkpoint = Checkpoint(state.model, *state.learner.capture(), state.metrics_length)
@@ -202,17 +257,20 @@ class Recorder:
 
     def _save_best_if_due(self) -> None:
         """Write the best model, right after the epoch that brought it was saved as the last."""
-        if is_best(self.state.trainer.progress):
+        if self.writes and is_best(self.state.trainer.progress):
             self._write(self.run.best, model_files(self.state.model))
 
     def _write(self, target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
         """Write a folder, and say where the one it replaces can't be removed."""
+        if not self.writes:
+            return
         left = write_folder(target, files, previous)
         if left is not None:
             self.listener(WarningEvent(stays(left)))
 
     def _append(self, line: dict[str, Any]) -> None:
-        self.state.metrics_length = self.run.append_metrics(line)
+        if self.writes:
+            self.state.metrics_length = self.run.append_metrics(line)
 
     def _where(self) -> str:
         progress = self.state.learner.progress

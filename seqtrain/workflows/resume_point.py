@@ -25,7 +25,7 @@ MAY_CHANGE = (
 )
 """Keys that may differ from the run's config when it goes on."""
 ANEW = "start anew with --force"
-EXACT_ON = ("torch", "threads", "cpu_capability", "native", "device", "device_name")
+EXACT_ON = ("torch", "processes", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json on which the last bits of a result depend."""
 
 
@@ -212,10 +212,11 @@ def check_model_unchanged(
 
 def inexact(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Say what differs from the machine the run began on, so that the last bits may too."""
+    before = {"processes": 1, **recorded}
     changed = [
-        f"{name} was {recorded.get(name)}, is {here[name]}"
+        f"{name} was {before.get(name)}, is {here[name]}"
         for name in EXACT_ON
-        if recorded.get(name) != here[name]
+        if before.get(name) != here[name]
     ]
     return [f"going on may not be exact to the bit: {'; '.join(changed)}"] if changed else []
 

@@ -8,8 +8,9 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config import Config, render_config
+from seqtrain.files.strict_json import number_at
 from seqtrain.report import RunFacts
-from seqtrain.runs.metrics import number_at, read_metrics
+from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
 from seqtrain.text import counted, listed, shorten
 from seqtrain.workflows.answers import answer_split
@@ -69,7 +70,7 @@ def _card(
 ) -> dict[str, str]:
     """Name what was trained on what, how, and with what."""
     model, data = config.model, config.data
-    best = [epoch for epoch in epochs if epoch.get("best") is True]
+    best = next((number_at(e, "epoch") for e in reversed(epochs) if e.get("best") is True), None)
     seconds = sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs)
     tokens = number_at(epochs[0], "tokens") if epochs else None
     direction = "in both directions" if model.bidirectional else "in one direction"
@@ -83,7 +84,7 @@ def _card(
             f"{model.rnn}, {counted(model.num_layers, 'layer')} of {model.hidden_size}, "
             f"{direction}, pooling {model.pooling}"
         ),
-        "epochs": f"best {best[-1]['epoch'] if best else '-'} of {len(epochs)}",
+        "epochs": f"best {'-' if best is None else f'{best:.0f}'} of {len(epochs)}",
         "time": f"{seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
         "versions": ", ".join(
             f"{name} {environment[name]}"

@@ -13,12 +13,14 @@ from seqtrain.data.store import side_by_side
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES
+from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.model_folder import Model, new_network
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.objectives import Classification, Refit, TokenPrediction
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment
+from seqtrain.workflows.origin import Origin, take_weights
 from seqtrain.workflows.resume_point import (
     ResumePoint,
     check_data_unchanged,
@@ -39,8 +41,11 @@ class RunState:
         trainer: of the classifier.
         pretrainer: what trains its encoder before; None where nothing does, or it is done.
         metrics_length: bytes of metrics.jsonl that belong to it.
+        group: the processes that train together.
         last_is_whole: whether the folder last/ holds a sound checkpoint (or there is none yet).
         warnings: what a user should know about going on, a line each.
+        lineage: the models that it goes back to, as environment.json has them.
+        origin: what was kept of the nearest of them; None where there is none, or it was said.
     """
 
     config: Config
@@ -50,8 +55,11 @@ class RunState:
     trainer: Trainer
     pretrainer: Trainer | None = None
     metrics_length: int = 0
+    group: Group = ALONE
     last_is_whole: bool = True
     warnings: list[str] = field(default_factory=list)
+    lineage: list[dict[str, str]] = field(default_factory=list)
+    origin: str | None = None
 
     @property
     def learner(self) -> Trainer:
@@ -67,6 +75,31 @@ class RunState:
         self.trainer = _refitter(self, before.best_epoch)
         progress = self.trainer.progress
         progress.best_epoch, progress.best_value = before.best_epoch, before.best_value
+
+    def follow_first(self) -> None:
+        """Take over where the first process stands: weights, optimizer, counters.
+
+        Raises:
+            RunError: a process is lost.
+        """
+        group = self.group
+        if group.size == 1:
+            return
+        tensors, values = self.learner.capture()
+        forms = {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()}
+        values, forms = group.tell([values, forms])[0]
+        if not group.is_first:
+            tensors = {
+                name: torch.empty(shape, dtype=getattr(torch, kind.removeprefix("torch.")))
+                for name, (kind, shape) in forms.items()
+            }
+            if not values["pretraining"]:
+                self.pretrainer = None
+            if values["refit"]:
+                self.trainer = _refitter(self, values["best_epoch"])
+        group.send_from_first([*self.model.network.state_dict().values(), *tensors.values()])
+        if not group.is_first:
+            self.learner.restore(tensors, values)
 
     @property
     def nothing_left(self) -> str | None:
@@ -85,22 +118,39 @@ class RunState:
         return None
 
 
-def begin(config: Config, data: PreparedData, device: torch.device) -> RunState:
-    """Draw the initial weights of a run, from its seed.
+def begin(
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    origin: Origin | None = None,
+    group: Group = ALONE,
+) -> RunState:
+    """Draw the initial weights of a run, from its seed; or take those of an old model.
 
     Args:
         config: resolved.
-        data: prepared.
+        data: prepared; its preprocessing grew from the old model's, if there is one.
         device: where to compute.
+        origin: the old model, or None.
+        group: the processes that train together.
     """
     network = new_network(config.model, data.preprocessing)
     network.initialize(config.seed)
     model = Model(network, data.preprocessing)
-    return _state(config, data, device, model, pretraining=data.unlabelled is not None)
+    kept = None if origin is None else take_weights(origin.model, model)
+    state = _state(config, data, device, model, group, pretraining=data.unlabelled is not None)
+    if origin is not None:
+        state.lineage, state.origin = origin.lineage, kept
+    return state
 
 
 def resume(
-    config: Config, data: PreparedData, device: torch.device, run: RunDirectory, point: ResumePoint
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    run: RunDirectory,
+    point: ResumePoint,
+    group: Group = ALONE,
 ) -> RunState:
     """Put back weights, optimizer, generators and position of a run.
 
@@ -110,6 +160,7 @@ def resume(
         device: where to compute.
         run: locked.
         point: what it goes on from.
+        group: the processes that train together.
 
     Raises:
         CheckpointError: it doesn't fit, or the data changed since.
@@ -118,7 +169,7 @@ def resume(
     check_data_unchanged(data.digests, point.recorded, run)
     check_model_unchanged(checkpoint.model, config, data.preprocessing, point.folder)
     pretraining = checkpoint.pretraining and data.unlabelled is not None
-    state = _state(config, data, device, checkpoint.model, pretraining=pretraining)
+    state = _state(config, data, device, checkpoint.model, group, pretraining=pretraining)
     if config.training.refit and checkpoint.progress.get("refit") is True:
         state.trainer = _refitter(state, int(checkpoint.progress.get("best_epoch") or 0))
     try:
@@ -127,20 +178,28 @@ def resume(
         raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
     state.metrics_length = checkpoint.metrics_length
     state.last_is_whole = point.folder == run.last
-    state.warnings = point.warnings + inexact(point.recorded, environment(data, device))
+    state.warnings = point.warnings + inexact(
+        point.recorded, environment(data, device, group.place)
+    )
     return state
 
 
 def _state(
-    config: Config, data: PreparedData, device: torch.device, model: Model, *, pretraining: bool
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    model: Model,
+    group: Group,
+    *,
+    pretraining: bool,
 ) -> RunState:
     """Build the trainers of a model."""
     network, splits = model.network.to(device), data.splits
     validation, names = splits.get("validation"), model.preprocessing.labels
-    objective = Classification(network, splits["train"], validation, names, config, device)
-    state = RunState(config, data, device, model, Trainer(objective))
+    objective = Classification(network, splits["train"], validation, names, config, device, group)
+    state = RunState(config, data, device, model, Trainer(objective), group=group)
     if pretraining:
-        state.pretrainer = _pretrainer(network, data, config, device)
+        state.pretrainer = _pretrainer(network, data, config, device, group)
     return state
 
 
@@ -154,11 +213,16 @@ def _refitter(state: RunState, epochs: int) -> Trainer:
     epochs_before = {"max_epochs": state.trainer.budget.epochs}  # auto would count anew
     training = state.config.training.model_copy(update=epochs_before)
     config = state.config.model_copy(update={"training": training})
-    return Trainer(Refit(model.network, together, names, config, state.device), epochs)
+    refit = Refit(model.network, together, names, config, state.device, state.group)
+    return Trainer(refit, epochs)
 
 
 def _pretrainer(
-    classifier: SequenceClassifier, data: PreparedData, config: Config, device: torch.device
+    classifier: SequenceClassifier,
+    data: PreparedData,
+    config: Config,
+    device: torch.device,
+    group: Group,
 ) -> Trainer:
     """Return what trains the classifier's own embedding and encoder beforehand."""
     settings = config.pretraining
@@ -168,4 +232,4 @@ def _pretrainer(
     model.initialize(config.seed)
     model.to(device)
     validation = data.splits.get("validation")
-    return Trainer(TokenPrediction(model, data.unlabelled, validation, config, device))
+    return Trainer(TokenPrediction(model, data.unlabelled, validation, config, device, group))

@@ -1,15 +1,17 @@
-"""Signals in `seqtrain compare`: one line, its code, and no process left."""
+"""Signals and killed processes in `seqtrain compare`: a line, a code, and no process left."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.program import started
+from tests.helpers.program import Running, started
 
 PATIENCE = 300
 POLLS = 100
@@ -33,6 +35,25 @@ def under_way(pid: int) -> bool:
         return False
 
 
+@contextmanager
+def comparing(folder: Path, seconds: int, at_work: int) -> Iterator[tuple[Running, list[int]]]:
+    """Start the program in a session of its own; so many variants are at work in the block.
+
+    Yields:
+        The program and its processes, of which the first starts the others.
+    """
+    arguments = ("compare", "c.yaml", "--seconds", str(seconds))
+    with started(folder, *arguments, prepare=os.setsid) as program:
+        assert program.process.pid
+        for _ in range(PATIENCE * POLLS):
+            pool = next(iter(children(program.process.pid)), 0)
+            processes = [pool, *children(pool)] if pool else []
+            if len(processes) > at_work or not program.process.is_alive():
+                break
+            time.sleep(1 / POLLS)
+        yield program, processes
+
+
 @pytest.mark.parametrize(
     ("number", "at_work", "code", "line"),
     [
@@ -44,20 +65,44 @@ def test_a_signal_ends_all_processes_without_a_word_of_theirs(
     project: Path, number: int, at_work: int, code: int, line: str | None
 ) -> None:
     """As from a terminal, while torch is loaded, and while processes are started."""
-    arguments = ("compare", "c.yaml", "--seconds", "100")
-    with started(project, *arguments, prepare=os.setsid) as program:
-        pid = program.process.pid
-        assert pid
-        pool, workers = 0, []
+    with comparing(project, 100, at_work) as (program, processes):
+        assert processes
+        assert program.process.pid
+        os.killpg(program.process.pid, number)
+        assert program.end() == code, program.err
+        assert program.out == ""
+        expected = ["measuring for 100 s, in turns", *([line] if line else [])]
+        assert program.err.splitlines() == expected
+        assert not [pid for pid in processes if under_way(pid)]
+
+
+def test_a_killed_variant_is_named_and_the_others_go_on(project: Path) -> None:
+    """As where the system runs out of memory."""
+    with comparing(project, 2, 5) as (program, processes):
+        os.kill(processes[2], signal.SIGKILL)
+        assert program.end() == 0, program.err
+        assert program.err.count("its process ended with code -9") == 1
+        assert "recommended" in program.out
+        assert not [pid for pid in processes if under_way(pid)]
+
+
+@pytest.mark.slow
+def test_where_the_process_that_starts_the_others_is_killed(project: Path) -> None:
+    with comparing(project, 100, 5) as (program, processes):
+        os.kill(processes[0], signal.SIGKILL)
+        assert program.end() == 3, program.err
+        assert program.err.splitlines()[1:] == [
+            "seqtrain: the process that starts all others ended with code -9"
+        ]
+        assert not [pid for pid in processes if under_way(pid)]
+
+
+@pytest.mark.slow
+def test_where_the_program_is_killed_its_processes_end(project: Path) -> None:
+    with comparing(project, 100, 5) as (program, processes):
+        program.process.kill()
         for _ in range(PATIENCE * POLLS):
-            pool = next(iter(children(pid)), 0)
-            workers = children(pool) if pool else []
-            if (pool and len(workers) >= at_work) or not program.process.is_alive():
-                break
+            if not any(map(under_way, processes)):
+                return
             time.sleep(1 / POLLS)
-        os.killpg(pid, number)
-        assert program.end() == code
-    assert pool
-    assert program.out == ""
-    assert program.err.splitlines() == ["measuring for 100 s, in turns", *([line] if line else [])]
-    assert not [pid for pid in (pool, *workers) if under_way(pid)]
+        raise AssertionError("processes are left")

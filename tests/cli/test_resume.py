@@ -206,13 +206,14 @@ def test_weights_that_are_not_finite_are_never_saved(
 ) -> None:
     """An update whose loss and gradient are finite may still bring a weight beyond its range."""
 
-    def overflowing(optimizer: torch.optim.AdamW) -> None:
+    def overflowing(optimizer: torch.optim.SGD) -> None:
         weight = optimizer.param_groups[0]["params"][1]
         weight.data.mul_(1e30).mul_(1e30)
 
-    monkeypatch.setattr(torch.optim.AdamW, "step", overflowing)
-    every = ("--set", "training.checkpoint_every={steps: 1}")
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--quiet", *every)
+    monkeypatch.setattr(torch.optim.SGD, "step", overflowing)
+    keys = ("training.checkpoint_every={steps: 1}", "training.optimizer=sgd")
+    options = [word for key in keys for word in ("--set", key)]
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--quiet", *options)
     assert (ended.code, ended.err) == (
         3,
         "seqtrain: step 1: encoder.weight_ih_l0 holds values that aren't finite; not saved; lower "

@@ -61,7 +61,8 @@ train: x
         ("model: {seed: 1}", "model.seed: unknown key; seed stands at the top, in no section"),
         (
             "zzz: 1",
-            "1:1: zzz: unknown key; expected seed, data, batching, model, training or pretraining",
+            "1:1: zzz: unknown key; expected seed, data, batching, model, training, pretraining or "
+            "tune",
         ),
         (
             "batching: {zzz: 1}",
@@ -279,7 +280,7 @@ def test_plain_mapping_is_checked_alike() -> None:
         "training.lr: found nan; expected a number above 0 and at most 1000",
         "training.class_weights.0: found key 0; expected text as key",
         "model.rnn: found 'grru'; expected gru, lstm or rnn; did you mean 'gru'?",
-        "7: unknown key; expected seed, data, batching, model, training or pretraining",
+        "7: unknown key; expected seed, data, batching, model, training, pretraining or tune",
     }
 
 
@@ -362,6 +363,12 @@ def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
             "{initial_state: carried}",
             "data.validation: found 0.1, which would part the groups of data.group; expected a "
             "file or null",
+        ),
+        (
+            "validation: 0.5, test: 0.5",
+            "{}",
+            "data.test: found 0.5, which with data.validation: 0.5 leaves nothing to train on; "
+            "expected a number below 0.5",
         ),
         (
             "group: g, test: b.npz",

@@ -90,7 +90,7 @@ def test_plain_where_possible_and_defaults_marked() -> None:
     assert "  train: ../data/a-1.tsv" in lines
     assert '  sequence: [0, "no"]' in lines
     assert "  lr: 1e-05" in lines
-    assert {line.index("#") for line in lines if "#" in line} == {26}
+    assert {line.index("#") for line in lines if "#" in line} == {28}
     marked = {line.split(":")[0].strip() for line in lines if line.endswith("  # default")}
     assert {"seed", "rnn", "validation", "max_epochs", "batch_size"} <= marked
     assert not marked & {"train", "sequence", "label", "training"}

@@ -70,6 +70,17 @@ def test_a_held_out_part_teaches_nothing(write: Write, ready: Ready) -> None:
             assert all(text == ["shared", "<unk>"] for text in words(data, "validation"))
 
 
+def test_validation_and_test_are_both_held_out_of_train(write: Write, ready: Ready) -> None:
+    rows = [(f"shared only{i}", "xy"[i % 2]) for i in range(40)]
+    for tokenizer in ("whitespace", "bpe"):
+        keys = {"train": write("train.tsv", rows), "validation": 0.25, "tokenizer": tokenizer}
+        alone, data = ready(**keys), ready(**keys, test=0.1)
+        parts = [data.splits[name].lines.tolist() for name in ("train", "validation", "test")]
+        assert [len(part) for part in parts] == [26, 10, 4]
+        assert sorted(line for part in parts for line in part) == list(range(2, 42))
+        assert parts[1] == alone.splits["validation"].lines.tolist()
+
+
 def test_bpe_merges_are_learned_from_the_training_part(write: Write, ready: Ready) -> None:
     rows = [(("zq" * 8 if i % 10 == 0 else "ab ba") + str(i), "xy"[i % 2]) for i in range(100)]
     path = write("train.tsv", rows)

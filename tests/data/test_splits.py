@@ -8,6 +8,7 @@ from seqtrain.data.splits import (
     count_repeats,
     equal_rows,
     fingerprints,
+    hold_out,
     stratified_split,
 )
 from seqtrain.data.store import SequenceStore, StoreBuilder
@@ -92,3 +93,13 @@ def test_without_repeats_the_split_is_what_it_was() -> None:
     labels = np.random.default_rng(0).integers(0, 5, 300)
     expected = [4, 5, 7, 8, 14, 29, 47, 55, 71, 101]
     assert stratified_split(labels, 0.1, 3, np.arange(300))[1].tolist()[:10] == expected
+
+
+def test_a_second_part_leaves_the_first_as_it_was() -> None:
+    labels = np.random.default_rng(0).integers(0, 3, 600)
+    alike = np.arange(600) // 2
+    parts = hold_out(labels, {"validation": 0.1, "test": 0.2}, 3, alike)
+    assert parts["validation"].tolist() == stratified_split(labels, 0.1, 3, alike)[1].tolist()
+    assert abs(len(parts["test"]) - 120) <= 2
+    assert not set(alike[parts["validation"]]) & set(alike[parts["test"]])
+    assert hold_out(labels, {}, 3) == {}

@@ -18,6 +18,6 @@ def exported(tmp_path: Path) -> Callable[..., Path]:
 
     def export(model: Model) -> Path:
         write_folder(tmp_path / "run", model_files(model))
-        return export_model(model, tmp_path / "port").folder
+        return export_model(model, tmp_path / "port", force=True).folder
 
     return export

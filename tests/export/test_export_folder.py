@@ -19,6 +19,7 @@ from seqtrain.errors import ConfigError, RunError
 from seqtrain.export import predict
 from seqtrain.export.folder import export_model
 from seqtrain.files.folder import write_folder
+from seqtrain.inference.calibration import Calibration
 from seqtrain.runs.model_folder import Model, model_files
 from tests.helpers.small_models import LABELS, WORDS, make_model
 
@@ -60,6 +61,15 @@ def test_command_writes_a_new_folder(cli: Callable[..., tuple[int, str, str]]) -
     assert names(Path("new/port")) == FILES
     assert names(Path("new")) == {"port"}
     assert "golden rows: probabilities differ by" in err
+
+
+def test_probabilities_are_calibrated(exported: Callable[[Model], Path]) -> None:
+    """The export compares itself with the run; here the run's own answers have changed too."""
+    plain = golden(exported(make_model()))
+    folder = exported(make_model().calibrated(Calibration(temperature=3.0)))
+    for row, before in zip(golden(folder), plain, strict=True):
+        cooler = np.array(before["probabilities"]) ** (1 / 3)
+        np.testing.assert_allclose(row["probabilities"], cooler / cooler.sum(), atol=1e-6)
 
 
 def test_only_an_earlier_export_is_replaced(cli: Callable[..., tuple[int, str, str]]) -> None:

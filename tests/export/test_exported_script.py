@@ -234,11 +234,25 @@ def test_a_bad_row_is_named(
         ("[[1, 2, 3]]\n", "1: vectors of shape (3,); expected 2 channels"),
         ("[[1e39, 2]]\n", "1: a value is infinite or too large"),
         ("[[1, 2]]\n[]\n", "2: the sequence is empty"),
+        (f"[[1{'0' * 400}, 2]]\n", "1: "),
+        ("[[1, 2]]\n" + "[" * 100_000 + "\n", "2: "),
     ):
         file = tmp_path / "new.txt"
         file.write_text(content)
         assert by_script(port, file)[0] == 2
         assert f"{file}:{problem}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", [8, 40, -6])
+def test_damaged_gzip_is_refused(
+    cut: int, tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = bytearray(gzip.compress(b"move 20\n" * 999, mtime=0))
+    packed[cut:] = bytes(len(packed[cut:]))
+    file = tmp_path / "new.txt.gz"
+    file.write_bytes(packed)
+    assert by_script(exported(make_model()), file)[0] == 2
+    assert str(file) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["word", "whitespace", "char", "byte", "bpe"])

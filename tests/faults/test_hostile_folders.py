@@ -33,6 +33,11 @@ COMMANDS = {
     "resume": ("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet", *SHORT),
     "predict": ("predict", "test.tsv", "--run", "r"),
     "eval": ("eval", "r", "--split", "validation"),
+    "errors": ("errors", "r"),
+    "diff": ("diff", "r", "whole"),
+    "report": ("report", "r", "-o", "r.html", "--force"),
+    "runs": ("runs", "."),
+    "export": ("export", "r", "port", "--force"),
 }
 LINKS = {
     "link to a file": "file",
@@ -94,7 +99,7 @@ def use_all(folder: Path, step: int) -> list[tuple[str, str, str, int, bool, boo
     return results
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
 def test_nothing_outside_a_run_is_touched(
     project: Path, figure: Callable[[str], None], step: int
 ) -> None:

@@ -47,6 +47,17 @@ LOCKED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a folder of outputs": ("locked", (*PREDICT, "--output", "locked/out.tsv")),
     "a folder of charts": ("locked", ("compare", "c.yaml", "--chart", "locked/chart.svg")),
     "a folder of runs": ("locked", ("fit", "c.yaml", "--run-dir", "locked/r", *SHORT)),
+    "a folder of runs, to list": ("locked", ("runs", "locked")),
+    "a folder of reports": ("locked", ("report", "r", "-o", "locked/r.html")),
+    "a folder of exports": ("locked", ("export", "r", "locked/port")),
+    "an export, to replace": ("port", ("export", "r", "port", "--force")),
+    "a folder of proposals": ("locked", ("init", "train.tsv", "-o", "locked/x.yaml")),
+    "a folder of data, to propose": ("locked", ("init", "locked/train.tsv")),
+    "a folder of data, to inspect": ("locked", ("data", "c.yaml", "--set", DATA)),
+    "the run, to report": ("r", ("report", "r", "-o", "r.html")),
+    "the run, to compare": ("r", ("diff", "r", "r")),
+    "the metrics, to report": ("r/metrics.jsonl", ("report", "r", "-o", "r.html")),
+    "the scored data": ("test.tsv", ("errors", "r")),
     "a file of data": ("train.tsv", ("fit", "c.yaml", *SHORT)),
     "the config": ("c.yaml", ("fit", "c.yaml", *SHORT)),
 }
@@ -91,6 +102,7 @@ def test_what_may_not_be_used_is_told(
         shutil.copytree(trained, folder)
         (folder / "runs").mkdir()
         (folder / "locked").mkdir()
+        (folder / "port").mkdir()
         for copied in ("train.tsv", "test.tsv", "c.yaml"):
             shutil.copy(folder / copied, folder / "locked")
         before = fingerprint(folder / "r")

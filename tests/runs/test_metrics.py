@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from seqtrain.errors import CheckpointError
-from seqtrain.runs.metrics import number_at, read_metrics
+from seqtrain.files.strict_json import number_at
+from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import RunDirectory
 
 LINES = b'{"event": "step", "loss": 1}\n{"event": "epoch", "epoch": 1}\n'

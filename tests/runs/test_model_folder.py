@@ -126,6 +126,13 @@ FORGED: dict[str, Callable[[Any], Any]] = {
     "scales of text": _set("preprocessing/mean", [0.0, 1.0]),
     "scales are a word": _set("preprocessing/std", "os.system"),
     "unknown entry": _set("preprocessing/module", "os"),
+    "no temperature": _set("calibration/temperature", 0.0),
+    "temperature of text": _set("calibration/temperature", "1"),
+    "temperature isn't a number": _set("calibration/temperature", float("nan")),
+    "coverage above 1": _set(
+        "calibration/coverage", [{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]
+    ),
+    "calibration by code": _set("calibration/function", "os.system"),
     "no reading": _set("preprocessing/reading", None),
 }
 

@@ -23,26 +23,46 @@ def fit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")
     ] = False,
+    init_from: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Begin with the weights of a run or model folder."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
     ] = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
     ] = False,
+    nproc_per_node: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Train with N processes on this host, as torchrun."),
+    ] = None,
+    nnodes: Annotated[
+        str | None, typer.Option(metavar="N", help="Hosts that train together, or MIN:MAX.")
+    ] = None,
+    rdzv_endpoint: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where several hosts find one another.")
+    ] = None,
+    max_restarts: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="How often lost processes are started again."),
+    ] = None,
 ) -> None:
     """Train a classifier as CONFIG says; the last line of output is its run directory."""
-    import sys
     from pathlib import Path
 
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
 
+    from seqtrain.processes.place import Place
     from seqtrain.runs.place import check_free
     from seqtrain.runs.run_directory import find
 
     place = None if run_dir is None else Path(run_dir)
-    if not resume:
+    if Place.here().restarts:
+        pass  # the run that the launcher began goes on
+    elif not resume:
         check_free(place, force=force)  # answered before torch is loaded
     elif place is None and not force:
         from seqtrain.cli.output.console import note
@@ -51,8 +71,26 @@ def fit(
         if not quiet:
             note(f"going on with the newest run of {Path(config).stem}: {place}")
 
+    if {nproc_per_node, nnodes, rdzv_endpoint, max_restarts} != {None}:
+        from seqtrain.processes.launch import launch
+
+        arguments = ["fit", config, *(word for o in overrides or [] for word in ("--set", o))]
+        options = {"--device": device, "--run-dir": run_dir, "--init-from": init_from}
+        arguments += [word for name, o in options.items() if o for word in (name, o)]
+        flags = {"--resume": resume, "--force": force, "--quiet": quiet, "--no-cache": no_cache}
+        arguments += [name for name, is_set in flags.items() if is_set]
+        raise typer.Exit(
+            launch(
+                arguments,
+                processes=nproc_per_node or 1,
+                hosts=nnodes,
+                endpoint=rdzv_endpoint,
+                restarts=max_restarts or 0,
+            )
+        )
+
+    from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.text import printable
     from seqtrain.workflows.fit import fit as run_fit
 
     with FitScreen(quiet=quiet) as screen:
@@ -65,7 +103,8 @@ def fit(
             cache=not no_cache,
             name=Path(config).stem,
             beside=Path(config).parent,
+            init_from=init_from,
             listener=screen,
         )
-    # As it is for a program that reads it, safe for a terminal that shows it.
-    print(printable(str(run.path)) if sys.stdout.isatty() else run.path)
+    if Place.here().rank == 0:
+        print_path(run.path)

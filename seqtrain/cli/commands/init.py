@@ -43,6 +43,7 @@ def init(
 
     Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml
     """
+    from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.files.atomic import write_atomically
     from seqtrain.recipes import Wishes, propose
@@ -52,9 +53,10 @@ def init(
     if target == "-":
         print(propose(data, wishes, test=test), end="")
         return
-    check_new_file("--output", target, force=force, source=data[0])
+    sources = [*data, *([test] if test else [])]
+    check_new_file("--output", target, force=force, sources=sources)
     write_atomically(Path(target), propose(data, wishes, test=test).encode())
-    print(target)
+    print_path(target)
 
 
 def _default_name(data: str) -> str:

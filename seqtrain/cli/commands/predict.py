@@ -40,6 +40,19 @@ def predict(
             "--steps", help="Answer after every step: jsonl, or coloured lines on a terminal."
         ),
     ] = False,
+    min_probability: Annotated[
+        float | None,
+        typer.Option(metavar="P", min=0, max=1, help="Leave less probable labels empty."),
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="The same, with the P from which on so many answers were right on validation.",
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an existing --output file.")
     ] = False,
@@ -48,13 +61,16 @@ def predict(
     """Classify each row of INPUT: a .txt file or standard input holds one sequence per line."""
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import (
+        check_one_threshold,
         format_of,
         open_output,
         write_predictions,
     )
     from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
 
-    check_new_file("--output", output, force=force, source=None if source == "-" else source)
+    check_one_threshold(min_probability, precision, steps=steps)
+    sources = [] if source == "-" else [source]
+    check_new_file("--output", output, force=force, sources=sources, streams=True)
     chosen = format.value if format else None
     if steps:
         check_format(chosen, output)
@@ -69,7 +85,15 @@ def predict(
     classifier = load(run, device=device or "auto")
     if run is None:
         note(f"run: {classifier.path}")
-    report = EncodingReport()
+    report, undecided = EncodingReport(), 0
+    threshold = min_probability
+    if precision is not None:
+        kept = classifier.threshold(precision)
+        threshold = kept.min_probability
+        note(
+            f"labels from probability {threshold:.4f} on: {kept.coverage:.1%} of validation, "
+            f"{kept.accuracy:.2%} of them right"
+        )
 
     def open_file() -> AbstractContextManager[TextIO]:
         return open_output(output, line_by_line=source == "-")
@@ -88,13 +112,16 @@ def predict(
         )
     else:
         ranks = top_k if written == "jsonl" else top_k or 1
-        unknown = write_predictions(
+        unknown, undecided = write_predictions(
             run_prediction(source, classifier=classifier, report=report, ranks=ranks),
             open_file,
             labels=classifier.labels,
             format=written,
             top_k=top_k,
+            threshold=threshold,
         )
+    if threshold is not None:
+        note(f"{undecided:,} of {report.rows:,} rows stay without a label")
     for line in report.notices("input"):
         warn(line)
     if unknown:

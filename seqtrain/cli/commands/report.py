@@ -40,7 +40,7 @@ def report(
     name = chosen_split(split, data)
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
-    check_new_file("--output", output, force=force, source=data)
+    check_new_file("--output", output, force=force, sources=[data] if data else [])
 
     from seqtrain.cli.output.console import note
     from seqtrain.files.atomic import write_atomically

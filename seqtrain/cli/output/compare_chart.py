@@ -46,20 +46,22 @@ def draw_chart(comparison: Comparison, title: str) -> str:
     fastest = [speed.fastest for row in rows for speed in (row.training, row.prediction) if speed]
     scale = (WIDTH - NAMES - FIGURES) / max(fastest, default=1.0)
     lines = [
-        _text(16, 26, f"{shorten(title, TITLE)}: thousand tokens/s, padding not counted", size=15)
+        svg_text(
+            16, 26, f"{shorten(title, TITLE)}: thousand tokens/s, padding not counted", size=15
+        )
     ]
     for place, (mode, colour) in enumerate(COLOURS.items()):
         x = NAMES + 110 * place
-        lines += [_bar(x, 38, BAR, colour), _text(x + 18, 48, mode)]
+        lines += [_bar(x, 38, BAR, colour), svg_text(x + 18, 48, mode)]
     lines += [
         _line(NAMES + 224, NAMES + 236, 44),
-        _text(NAMES + 242, 48, "slowest, fastest turn"),
+        svg_text(NAMES + 242, 48, "slowest, fastest turn"),
     ]
     if any(row.accuracy is not None for row in rows):
-        lines.append(_text(WIDTH - 16, 48, "accuracy", anchor="end"))
+        lines.append(svg_text(WIDTH - 16, 48, "accuracy", anchor="end"))
     top = TOP
     for heading, members in sections(comparison):
-        lines.append(_text(16, top + BAR, heading))
+        lines.append(svg_text(16, top + BAR, heading))
         top += HEADING
         for row in (row for row in members if row in rows):
             lines += _variant(row, top, scale)
@@ -81,18 +83,18 @@ def _variant(row: Row, top: int, scale: float) -> list[str]:
     """Return the names, bars and figures of one variant."""
     from seqtrain.comparison.results import thousands
 
-    lines = [_text(NAMES - 10, top + BAR + 5, row.name, anchor="end")]
+    lines = [svg_text(NAMES - 10, top + BAR + 5, row.name, anchor="end")]
     if row.kind == "wrong":
-        lines.append(_text(NAMES - 10, top + 2 * BAR + 6, "wrong", anchor="end"))
+        lines.append(svg_text(NAMES - 10, top + 2 * BAR + 6, "wrong", anchor="end"))
     if row.accuracy is not None:
-        lines.append(_text(WIDTH - 16, top + BAR + 5, f"{row.accuracy:.1%}", anchor="end"))
+        lines.append(svg_text(WIDTH - 16, top + BAR + 5, f"{row.accuracy:.1%}", anchor="end"))
     for place, (mode, colour) in enumerate(COLOURS.items()):
         speed = getattr(row, mode)
         if speed:
             y, end = top + place * (BAR + 2), NAMES + speed.fastest * scale
             lines.append(_bar(NAMES, y, speed.tokens_per_second * scale, colour))
             lines.append(_line(NAMES + speed.slowest * scale, end, y + BAR // 2))
-            lines.append(_text(end + 6, y + 10, thousands(speed.tokens_per_second)))
+            lines.append(svg_text(end + 6, y + 10, thousands(speed.tokens_per_second)))
     return lines
 
 
@@ -108,7 +110,8 @@ def _line(left: float, right: float, y: float) -> str:
     return f'<path d="M{left:.1f} {y}H{right:.1f}{ends}" fill="none"/>'
 
 
-def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+def svg_text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+    """Return a text of a picture."""
     return (
         f'<text x="{x:.1f}" y="{y}" font-size="{size}" text-anchor="{anchor}">'
         f"{escape(printable(text))}</text>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from rich import box
@@ -51,6 +52,11 @@ def small_table(*names: str) -> Table:
 def plain(text: str) -> Text:
     """Return the user's text as it is: brackets are no markup, control characters are escaped."""
     return Text(printable(text))
+
+
+def print_path(path: str | Path) -> None:
+    """Print a path on stdout: as it is for a program, safe for a terminal that shows it."""
+    print(printable(str(path)) if sys.stdout.isatty() else path)
 
 
 def note(line: str) -> None:

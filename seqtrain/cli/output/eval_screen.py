@@ -37,6 +37,8 @@ def show_scores(
         console.print(_parts(scores, parts))
     for table in score_tables(scores, "scores"):
         console.print(table)
+    console.print(_probabilities(scores))
+    console.print(_most_confident(scores))
     if by_share is not None:
         console.print(_shares(by_share))
 
@@ -124,6 +126,23 @@ def _lengths(scores: Scores) -> Table:
             f"{group['min']:,} to {group['max']:,}",
             f"{group['num_examples']:,}",
             f"{group['accuracy']:.2%}",
+        )
+    return table
+
+
+def _probabilities(scores: Scores) -> Table:
+    """How far probabilities are from what comes true."""
+    table = small_table("probabilities", "calibration error", "Brier score", "log loss")
+    table.add_row("", f"{scores.ece:.2%}", f"{scores.brier:.4f}", f"{scores.loss:.4f}")
+    return table
+
+
+def _most_confident(scores: Scores) -> Table:
+    """What the answers above a probability are worth."""
+    table = small_table("most confident", "probability from", "accuracy")
+    for row in scores.risk_coverage:
+        table.add_row(
+            f"{row['coverage']:.0%}", f"{row['min_probability']:.4f}", f"{row['accuracy']:.2%}"
         )
     return table
 

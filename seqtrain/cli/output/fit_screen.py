@@ -61,6 +61,8 @@ class FitScreen:
                 f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
                 f"({event.engine_reason}){resumed}"
             )
+            if event.origin:
+                note(event.origin)
             note(f"at most {event.epochs:,} epochs, {event.updates:,} updates")
             if event.nothing_left:
                 note(f"nothing is left to train: {event.nothing_left}; raise it to go on")

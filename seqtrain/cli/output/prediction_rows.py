@@ -47,6 +47,21 @@ def format_of(path: str | None) -> str:
     return ENDINGS.get(ending, "tsv")
 
 
+def check_one_threshold(
+    min_probability: float | None, precision: float | None, *, steps: bool
+) -> None:
+    """Refuse two thresholds, and one for answers after every step.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if min_probability is not None and precision is not None:
+        raise ConfigError("--precision: chooses --min-probability; give one of them")
+    if steps and (min_probability, precision) != (None, None):
+        name = "--precision" if min_probability is None else "--min-probability"
+        raise ConfigError(f"{name}: --steps writes every answer; give one of them")
+
+
 class _WholeRows(io.FileIO):
     """A new file of whole rows: of what the disk can't hold all of, nothing stays.
 
@@ -118,7 +133,8 @@ def write_predictions(
     labels: Sequence[str],
     format: str,
     top_k: int | None,
-) -> int:
+    threshold: float | None = None,
+) -> tuple[int, int]:
     """Write one row per prediction, as they come.
 
     Args:
@@ -128,31 +144,38 @@ def write_predictions(
         labels: of the model.
         format: tsv, csv or jsonl.
         top_k: how many labels per row, most probable first; None: one, in jsonl all.
+        threshold: probability from which on a label is written; below it the label is empty. The
+            best guess stands beside it in every row, as `guess`. None: every label is written.
 
     Returns:
-        How many rows had no known token.
+        How many rows had no known token, and how many stayed without a label.
     """
     first = list(islice(predictions, 1))
-    unknown = 0
+    unknown = undecided = 0
     with open_file() as file:
         if format == "jsonl":
-            write = _jsonl_writer(file, top_k)
+            write = _jsonl_writer(file, top_k, threshold)
         else:
             ranks = min(top_k or 1, len(labels))
-            write = _table_writer(file, ranks, format, numbered=top_k is not None)
+            numbered = top_k is not None
+            write = _table_writer(file, ranks, format, threshold, numbered=numbered)
         for index, prediction in enumerate(chain(first, predictions)):
             write(index, prediction)
             unknown += prediction.unknown == 1.0
+            undecided += threshold is not None and prediction.probability < threshold
         file.flush()
-    return unknown
+    return unknown, undecided
 
 
-def _table_writer(file: TextIO, ranks: int, format: str, *, numbered: bool) -> Write:
+def _table_writer(
+    file: TextIO, ranks: int, format: str, threshold: float | None, *, numbered: bool
+) -> Write:
     """Write the header; return the function that writes a row."""
     quote = _tsv_cell if format == "tsv" else _csv_cell
     separator = "\t" if format == "tsv" else ","
     suffixes = [f"_{rank + 1}" if numbered else "" for rank in range(ranks)]
     names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
+    names += [] if threshold is None else ["guess"]
     file.write(separator.join(names) + "\n")
 
     shown: Callable[[str], str] = printable if file.isatty() else str
@@ -161,17 +184,23 @@ def _table_writer(file: TextIO, ranks: int, format: str, *, numbered: bool) -> W
         cells: list[str] = []
         for label, probability in islice(prediction.probabilities.items(), ranks):
             cells += [shown(quote(label)), f"{probability:.6f}"]
+        if threshold is not None:
+            cells.append(cells[0])
+            cells[0] = cells[0] if prediction.probability >= threshold else ""
         file.write(separator.join(cells) + "\n")
 
     return write
 
 
-def _jsonl_writer(file: TextIO, ranks: int | None) -> Write:
+def _jsonl_writer(file: TextIO, ranks: int | None, threshold: float | None) -> Write:
     def write(index: int, prediction: Prediction) -> None:
         ranked = islice(prediction.probabilities.items(), ranks)
+        guess = {} if threshold is None else {"guess": prediction.label}
+        decided = threshold is None or prediction.probability >= threshold
         row = {
             "index": index,
-            "label": prediction.label,
+            "label": prediction.label if decided else "",
+            **guess,
             "probability": round(prediction.probability, 6),
             "probabilities": {label: round(p, 6) for label, p in ranked},
         }

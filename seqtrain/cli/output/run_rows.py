@@ -20,8 +20,15 @@ def runs_json(runs: Sequence[RunSummary], keys: Sequence[str]) -> dict[str, Any]
 
 
 def _as_values(run: RunSummary) -> dict[str, Any]:
-    started = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(run.started))
-    return {**asdict(run), "path": str(run.path), "started": started}
+    return {**asdict(run), "path": str(run.path), "started": _time(run.started)}
+
+
+def _time(seconds: float) -> str | None:
+    """Return a time of day, or None where the calendar ends before it."""
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def show_runs(runs: Sequence[RunSummary], keys: Sequence[str]) -> None:

@@ -1,0 +1,89 @@
+"""`seqtrain tune CONFIG`: search for better settings; the last line of output is the best run."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from seqtrain.cli.options import ConfigFile, Device, Overrides
+
+UNITS = {"s": 1, "m": 60, "h": 3600}
+DEFAULT_BUDGET = 600.0
+
+
+def tune(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Such as 90s, 10m or 2h; default: 10m, or as --trials."),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Trials at most, the config's first.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side.")] = 1,
+    device: Device = None,
+    run_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Default: runs/<config name>-tuned-<time>."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the search in --run-dir.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is in --run-dir.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No tables.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+    ] = False,
+) -> None:
+    """Try other settings for CONFIG, and keep the best trial as a run like any other."""
+    import sys
+    from pathlib import Path
+
+    from seqtrain.config import load_config
+
+    settings = load_config(config, overrides or [])
+    seconds = _seconds(budget)
+    if seconds is None and trials is None:
+        seconds = DEFAULT_BUDGET
+
+    from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
+    from seqtrain.files.atomic import write_atomically
+    from seqtrain.text import printable
+    from seqtrain.tuning.search import Limits
+    from seqtrain.tuning.tune import tune as run_tune
+
+    screen = TuneScreen(settings, quiet=quiet)
+    found = run_tune(
+        settings,
+        Limits(seconds, trials, jobs),
+        run_dir=None if run_dir is None else Path(run_dir),
+        device=device,
+        resume=resume,
+        force=force,
+        cache=not no_cache,
+        name=Path(config).stem,
+        beside=Path(config).parent,
+        listener=screen,
+    )
+    write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
+    screen.show_end(found)
+    print(printable(str(found.run.path)) if sys.stdout.isatty() else found.run.path)
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return a time in seconds.
+
+    Raises:
+        ConfigError: it isn't a time.
+    """
+    if text is None:
+        return None
+    parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh])", text.strip())
+    if parts is None or not float(parts[1]):
+        from seqtrain.errors import ConfigError
+
+        raise ConfigError(f"--budget: found {text}; expected a time such as 90s, 10m or 2h")
+    return float(parts[1]) * UNITS[parts[2]]

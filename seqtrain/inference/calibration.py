@@ -1,0 +1,116 @@
+"""How far to trust a probability: the temperature of the logits, and answers above a threshold.
+
+B examples, C classes.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from seqtrain.config.schema import Section
+
+COOLEST, HOTTEST = 0.01, 100.0
+"""Temperatures that a model may have."""
+LEVELS = 100
+"""Shares of validation, the most confident first, whose accuracy is kept with a model."""
+STEPS = 200
+"""Steps of the search at most; Newton's take about ten."""
+
+_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class CoveragePoint(Section):
+    """The answers whose probability reaches a threshold."""
+
+    coverage: _Share
+    """Share of all examples that they are."""
+    min_probability: _Share
+    """The threshold."""
+    accuracy: _Share
+    """Share of them that are right."""
+
+
+class Calibration(Section):
+    """What validation tells of a model's probabilities; kept in model.json."""
+
+    temperature: Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)] = 1.0
+    """Divides the logits."""
+    coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
+    """From the most confident answers to all."""
+
+    def threshold(self, precision: float) -> CoveragePoint | None:
+        """Return the most of validation whose answers are right so often; None: no such part."""
+        good = [point for point in self.coverage if point.accuracy >= precision]
+        return max(good, key=lambda point: point.coverage, default=None)
+
+
+def fit_temperature(logits: Tensor, labels: Tensor) -> float:
+    """Return the temperature with which probabilities have the least mean cross-entropy.
+
+    Args:
+        logits: one row an example.
+        labels: class index; -1, a label that train lacks, is left out.
+
+    Shape:
+        logits: (B, C). labels: (B,).
+
+    Returns:
+        A number from COOLEST to HOTTEST; 1 where every answer is right, for then the least
+        cross-entropy would be that of a model which is always sure.
+
+    Reference:
+        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2. The mean
+        cross-entropy is convex in 1 / temperature, so Newton's steps within a shrinking interval
+        find its one minimum.
+    """
+    known = labels >= 0
+    logits, labels = logits[known].double(), labels[known]
+    if bool((logits.argmax(dim=1) == labels).all()):
+        return 1.0
+    logits = logits - logits.amax(dim=1, keepdim=True)
+    of_label = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
+    low, high, factor = 1 / HOTTEST, 1 / COOLEST, 1.0
+    for _ in range(STEPS):
+        probabilities = (factor * logits).softmax(dim=1)
+        mean = (probabilities * logits).sum(dim=1)
+        slope = float((mean - of_label).mean())
+        bend = float(((probabilities * logits.square()).sum(dim=1) - mean.square()).mean())
+        low, high = (factor, high) if slope < 0 else (low, factor)
+        step = factor - slope / bend if bend > 0 else low
+        step = step if low < step < high else (low * high) ** 0.5
+        if abs(step - factor) <= 1e-12 * factor:
+            break
+        factor = step
+    return min(max(1 / factor, COOLEST), HOTTEST)
+
+
+def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:
+    """Return how good the most confident answers are, for shares of all of them.
+
+    Args:
+        confidence: probability of each answer.
+        correct: whether it is right.
+        levels: number of equal shares; answers of equal probability stay together.
+
+    Shape:
+        confidence, correct: (B,).
+    """
+    ordered, order = confidence.double().sort(descending=True, stable=True)
+    hits = correct[order].double().cumsum(0)
+    shares = torch.arange(1, levels + 1, dtype=torch.int64, device="cpu")
+    thresholds = torch.unique(ordered[-(-shares * len(ordered) // levels) - 1])
+    counts = torch.searchsorted(-ordered, -thresholds, right=True)
+    return [
+        CoveragePoint(
+            coverage=count / len(ordered),
+            min_probability=threshold,
+            accuracy=float(hits[count - 1]) / count,
+        )
+        for count, threshold in zip(
+            counts.flip(0).tolist(), thresholds.flip(0).tolist(), strict=True
+        )
+    ]

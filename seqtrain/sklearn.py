@@ -1,0 +1,244 @@
+"""A classifier of sequences for scikit-learn: cross_val_score, GridSearchCV, Pipeline, pickle.
+
+    from seqtrain.sklearn import SequenceClassifier
+
+    SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
+
+Needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.config import Config, config_from_mapping
+from seqtrain.errors import ConfigError, SeqtrainError
+from seqtrain.files.folder import write_folder
+from seqtrain.inference.devices import select_device
+from seqtrain.runs.model_folder import Model, load_model, model_files
+from seqtrain.workflows.classifier import Classifier
+from seqtrain.workflows.fit import fit
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ConfigError(
+        f"seqtrain.sklearn needs scikit-learn 1.6 or newer ({error}); "
+        "install it with: pip install 'seqtrain[sklearn]'"
+    ) from None
+
+Array = npt.NDArray[Any]
+TRAIN, RUN = "train.jsonl", "run"
+
+
+class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
+    """Classifier of sequences of unequal length, as a scikit-learn estimator.
+
+    X is a list of texts, of lists of symbols, or of arrays (T, F) of feature vectors; an array
+    (B, T) holds series of one channel, (B, T, F) of several. A fitted one is pickled as the files
+    of its model folder.
+
+    Args:
+        tokenizer: of texts, as data.tokenizer.
+        rnn, embedding_dim, hidden_size, num_layers, bidirectional, pooling, ngrams, dropout: as in
+            the config's section model.
+        lr, max_epochs: as in its section training.
+        batch_size: sequences per batch.
+        validation: share of X held out, to choose the best epoch and to calibrate; None: none.
+        settings: other keys of the config, as {"training.patience": 5}.
+        random_state: seed of weights, batches and the held-out share.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Attributes:
+        classes_: the labels, sorted.
+        classifier_: the trained `seqtrain.Classifier`, whose labels are places in classes_.
+        n_features_in_: T, where X was an array (B, T).
+    """
+
+    def __init__(
+        self,
+        *,
+        tokenizer: str = "word",
+        rnn: str = "gru",
+        embedding_dim: int = 128,
+        hidden_size: int = 128,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        pooling: str | list[str] = "last",
+        ngrams: list[int] | None = None,
+        dropout: float = 0.3,
+        lr: float = 0.004,
+        max_epochs: int | str = "auto",
+        batch_size: int = 64,
+        validation: float | None = None,
+        settings: dict[str, Any] | None = None,
+        random_state: Any = 0,
+        device: str = "auto",
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.rnn = rnn
+        self.embedding_dim = embedding_dim
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bidirectional = bidirectional
+        self.pooling = pooling
+        self.ngrams = ngrams
+        self.dropout = dropout
+        self.lr = lr
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.validation = validation
+        self.settings = settings
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any) -> SequenceClassifier:
+        """Train on sequences and their labels.
+
+        Raises:
+            ValueError: a sequence, a label or a parameter is wrong; says which.
+        """
+        sequences = self._sequences(X, y, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(sequences, y)
+        check_classification_targets(y)
+        self.classes_, places = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y: found one class, {self.classes_.tolist()[0]!r}; expected at least two"
+            )
+        with TemporaryDirectory() as folder:
+            rows = ({"s": s, "l": str(i)} for s, i in zip(sequences, places.tolist(), strict=True))
+            train = Path(folder, TRAIN)
+            with train.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+            try:
+                config = self._config(str(train), _kind(sequences))
+                fit(config, run_dir=Path(folder, RUN), cache=False)
+                model = load_model(Path(folder, RUN, "best"))
+            except SeqtrainError as error:
+                raise ValueError(str(error).replace(f"{train}:", "X: row ")) from None
+        self.classifier_ = self._classifier(model)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable label of each sequence, (B,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each of classes_ for each sequence, (B, C)."""
+        check_is_fitted(self)
+        sequences = self._sequences(X, reset=False)
+        try:
+            answers = self.classifier_.predict(sequences)
+        except SeqtrainError as error:
+            raise ValueError(f"X: {error}") from None
+        names = [str(place) for place in range(len(self.classes_))]
+        return np.array([[answer.probabilities[name] for name in names] for answer in answers])
+
+    def _config(self, train: str, kind: str) -> Config:
+        """Return the config that these parameters stand for."""
+        model = ("rnn", "embedding_dim", "hidden_size", "num_layers", "bidirectional", "pooling")
+        sections: dict[str, Any] = {
+            "seed": int(check_random_state(self.random_state).randint(2**31)),
+            "data": {
+                "train": train,
+                "sequence": "s",
+                "label": "l",
+                "kind": kind,
+                "empty": "unk",
+                "tokenizer": self.tokenizer,
+                "validation": self.validation,
+            },
+            "batching": {"batch_size": self.batch_size},
+            "model": {
+                **{name: getattr(self, name) for name in model},
+                "ngrams": self.ngrams,
+                "dropout": self.dropout,
+            },
+            "training": {"lr": self.lr, "max_epochs": self.max_epochs, "device": self.device},
+        }
+        for name, value in (self.settings or {}).items():
+            section, _, key = name.partition(".")
+            if not key:
+                raise ConfigError(f"settings: found {name!r}; expected names as training.patience")
+            sections.setdefault(section, {})[key] = value
+        return config_from_mapping(sections)
+
+    def _classifier(self, model: Model) -> Classifier:
+        return Classifier(model, select_device(self.device), Path("SequenceClassifier"))
+
+    def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
+        """Return X as a list of sequences, as JSON has them while it is learned from."""
+        if y and y[0] is None:
+            raise ValueError("SequenceClassifier requires y to be passed, but the target y is None")
+        if hasattr(X, "toarray") or hasattr(X, "__array__"):  # sparse matrices are refused there
+            array = X if hasattr(X, "toarray") else np.asarray(X)
+            texts = array.ndim == 1 and array.dtype.kind in "OUST"
+            if array.ndim < 3 and not texts:
+                checked = validate_data(self, X, *y, reset=reset, dtype=np.float64)
+                X = checked[0] if y else checked
+        sequences = [_plain(sequence, listed=reset) for sequence in X]
+        if not sequences:
+            raise ValueError("X: found no sequences (0 samples)")
+        return sequences
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the parameters, and the files of the model folder."""
+        state: dict[str, Any] = super().__getstate__()
+        trained = state.get("classifier_")
+        if trained is not None:
+            model = Model(trained.network, trained.preprocessing, trained.calibration)
+            state = {**state, "classifier_": model_files(model)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read the model folder; nothing in it can run code."""
+        super().__setstate__(state)
+        files = state.get("classifier_")
+        if files is not None:
+            with TemporaryDirectory() as folder:
+                write_folder(Path(folder, "best"), files)
+                self.classifier_ = self._classifier(load_model(Path(folder, "best")))
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that X may be texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _plain(sequence: Any, *, listed: bool) -> Any:
+    """Return a sequence as a text, a list of symbols, or feature vectors (T, F)."""
+    if isinstance(sequence, str):
+        return str(sequence)
+    if not isinstance(sequence, Sequence | np.ndarray):
+        raise ValueError(
+            f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
+            "Reshape your data"
+        )
+    if all(isinstance(symbol, str) for symbol in sequence):
+        return [str(symbol) for symbol in sequence]
+    vectors = np.asarray(sequence, dtype=np.float64)
+    vectors = vectors[:, None] if vectors.ndim == 1 else vectors
+    return vectors.tolist() if listed else vectors
+
+
+def _kind(sequences: list[Any]) -> str:
+    """Return text, tokens or features, by what the first sequence that isn't empty holds."""
+    first = next((sequence for sequence in sequences if len(sequence)), "")
+    if isinstance(first, str):
+        return "text"
+    return "tokens" if isinstance(first[0], str) else "features"

@@ -1,0 +1,173 @@
+"""A process that runs trials one after another: a lack of memory ends it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+
+from seqtrain.config import Config
+from seqtrain.errors import RunError, SeqtrainError
+from seqtrain.signals import STOPPING
+
+PROGRAM = """\
+import sys
+sys.path[:] = sys.argv[2:]
+from seqtrain.tuning.worker import serve
+serve(int(sys.argv[1]))
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker is to train.
+
+    Attributes:
+        config: of the trial.
+        run_dir: where.
+        threads: for the processor; None: as many as torch takes.
+        cache: whether encoded data is kept.
+    """
+
+    config: Config
+    run_dir: Path
+    threads: int | None
+    cache: bool
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What a worker says after an epoch; it then waits to be told whether to go on.
+
+    Attributes:
+        epoch, epochs: its number, and how many the trial has at most.
+        value: the monitored value, as it is.
+        rank: the same in the sense that greater is better.
+        loss: of validation, in nats.
+        is_best: whether no epoch before was better.
+    """
+
+    epoch: int
+    epochs: int
+    value: float
+    rank: float
+    loss: float | None
+    is_best: bool
+
+
+class Worker:
+    """A process, a session of its own: what a terminal sends reaches the program alone.
+
+    Raises:
+        RunError: the system can't start one.
+    """
+
+    def __init__(self) -> None:
+        if sys.platform == "win32":
+            raise RunError("tune runs on Linux and macOS")
+        self.connection, theirs = Pipe()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, str(theirs.fileno()), *map(str, sys.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunError(f"a process for a trial: {error.strerror}") from None
+        finally:
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def send(self, message: object) -> None:
+        """Send a task, or whether to go on; a process that is gone is noticed by `receive`."""
+        with suppress(OSError):
+            self.connection.send(message)
+
+    def receive(self) -> EpochReport | str:
+        """Return what it says: an epoch, or why the trial is over (nothing: it is done)."""
+        try:
+            answer: EpochReport | str = self.connection.recv()
+        except (EOFError, OSError):
+            code = self._process.wait()
+            if code == -getattr(signal, "SIGKILL", 9):
+                return "its process was killed, as the system does where memory runs out"
+            return f"its process ended with code {code}"
+        return answer
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take another task."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """End the process at once."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        self.connection.close()
+
+
+class _GivenUpError(Exception):
+    """The trial isn't to go on."""
+
+
+def serve(descriptor: int) -> None:
+    """Run trials until the other end is closed.
+
+    Args:
+        descriptor: of the connection.
+    """
+    import torch
+
+    connection = Connection(descriptor)
+    parent = os.getppid()
+    while True:
+        try:
+            task: Task = connection.recv()
+        except EOFError:
+            return
+        if task.threads is not None:
+            torch.set_num_threads(task.threads)
+        connection.send(_trained(task, connection, parent))
+
+
+def _trained(task: Task, connection: Connection, parent: int) -> str:
+    """Train; return why it failed, or nothing."""
+    from seqtrain.training.events import EpochEvent, UpdateEvent
+    from seqtrain.workflows.events import Event, StartEvent
+    from seqtrain.workflows.fit import fit
+
+    monitor, epochs = task.config.training.monitor, 0
+
+    def listen(event: Event) -> None:
+        nonlocal epochs
+        if isinstance(event, StartEvent):
+            epochs = event.epochs
+        elif isinstance(event, UpdateEvent) and os.getppid() != parent:
+            os._exit(1)  # nobody is left to answer to
+        elif isinstance(event, EpochEvent) and event.validation is not None:
+            scores = event.validation
+            value, rank = getattr(scores, monitor), scores.monitored(monitor)
+            connection.send(
+                EpochReport(event.epoch, epochs, value, rank, scores.loss, event.is_best)
+            )
+            if not connection.recv():
+                raise _GivenUpError
+
+    try:
+        fit(task.config, run_dir=task.run_dir, cache=task.cache, listener=listen, finish=False)
+    except _GivenUpError:
+        pass
+    except SeqtrainError as error:
+        return error.problems[0]
+    except MemoryError:
+        return "memory ran out"
+    return ""

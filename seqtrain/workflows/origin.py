@@ -1,0 +1,139 @@
+"""Going on from an old model: its tokens and labels stay first, new ones follow.
+
+An old model's preprocessing is taken as it is, with its scales, merges and n-grams, and grows by
+the tokens and labels of the new train. So the old model's ids stay what they are, and before any
+training the new one gives the same logits to the old labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.data.vocabulary import UNK
+from seqtrain.errors import ConfigError
+from seqtrain.files.folder import read_folder
+from seqtrain.runs.model_folder import WEIGHTS, Model, read_model
+from seqtrain.runs.run_directory import ENVIRONMENT, RunDirectory, find, model_folder
+from seqtrain.text import counted, listed
+
+LINEAGE = "lineage"
+"""Entry of environment.json: the models that a run goes back to, the nearest first."""
+FREE = {
+    *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
+    "embedding_dropout",
+}
+"""Keys of the model section that may differ from the old model's."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An old model to go on from.
+
+    Attributes:
+        model: on the CPU.
+        lineage: where it was read, its weights' SHA-256, and the same of those before it.
+    """
+
+    model: Model
+    lineage: list[dict[str, str]]
+
+
+def read_origin(run: str | Path, config: Config) -> Origin:
+    """Read an old model, and refuse one that a config can't go on from.
+
+    Args:
+        run: a run directory or a model folder.
+        config: of the new run.
+
+    Raises:
+        CheckpointError: there is no whole model there.
+        ConfigError: the config asks for another network, or reads sequences otherwise.
+    """
+    found = find(Path(run))
+    folder = model_folder(found.path)
+    model, digest = read_folder(folder, lambda saved: (read_model(saved), saved.digest(WEIGHTS)))
+    _check_alike(config, model, str(run))
+    return Origin(model, [{"run": str(run), "weights_sha256": digest}, *lineage(found)])
+
+
+def lineage(run: RunDirectory) -> list[dict[str, str]]:
+    """Return where each model that a run goes back to was read, and its weights' SHA-256."""
+    found = run.environment().get(LINEAGE) if run.holds(ENVIRONMENT) else None
+    return found if isinstance(found, list) else []
+
+
+def _check_alike(config: Config, old: Model, run: str) -> None:
+    """Refuse other keys on which what a weight means depends."""
+    for key, found, expected in _unlike(config, old):
+        raise ConfigError(
+            f"{key}: found {_shown(found)}, but {run} has {_shown(expected)}, which its weights "
+            "rest on; expected the same, or train without --init-from"
+        )
+    for key, value in (
+        ("pretraining.objective", config.pretraining.objective),
+        ("training.refit", config.training.refit or None),
+    ):
+        if value is not None:
+            raise ConfigError(
+                f"{key}: found {_shown(value)}, which begins with new weights, and --init-from "
+                "with old ones; give one of them"
+            )
+
+
+def _unlike(config: Config, old: Model) -> list[tuple[str, Any, Any]]:
+    """Return key, value here and value there of what differs and may not."""
+    rules, data = old.preprocessing, config.data
+    pairs: list[tuple[str, Any, Any]] = [("data.kind", data.kind, rules.kind)]
+    if rules.kind == "text":
+        pairs += [
+            ("data.tokenizer", data.tokenizer, rules.tokenizer),
+            ("data.lowercase", data.lowercase, rules.lowercase),
+        ]
+    if rules.kind == "features":
+        pairs += [
+            ("data.missing", data.missing, rules.missing),
+            ("data.standardize", data.standardize, rules.standardize),
+        ]
+    pairs += [
+        (f"model.{name}", getattr(config.model, name), getattr(old.network.config, name))
+        for name in ModelConfig.model_fields
+        if name not in FREE
+    ]
+    return [pair for pair in pairs if pair[1] != pair[2]]
+
+
+@torch.no_grad()
+def take_weights(old: Model, new: Model) -> str:
+    """Copy an old model's weights into a new one, whose preprocessing grew from the old one's.
+
+    A new token begins with the vector of <unk>, as which the old model read it; a new label begins
+    with its initial weights.
+
+    Returns:
+        What was kept and what is new, in one line.
+    """
+    before, after = old.network.state_dict(), new.network.state_dict()
+    for name, weight in after.items():
+        kept = before[name].to(weight.device)
+        weight[tuple(map(slice, kept.shape))] = kept
+    vocabulary, rules = old.preprocessing.vocabulary, new.preprocessing
+    labels = len(old.preprocessing.labels)
+    told, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
+    if vocabulary is not None:
+        rows = after["embedding.weight"]
+        rows[len(vocabulary) :] = rows[UNK]
+        told.append(counted(len(vocabulary), "token"))
+        added.append(counted(rules.input_size - len(vocabulary), "token"))
+    if rules.ngrams is not None:
+        told.append(counted(len(rules.ngrams), "n-gram"))
+    return f"kept {listed(told)}; added {listed(added)}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return "null" if value is None else text.lower() if isinstance(value, bool) else text

@@ -1,0 +1,162 @@
+"""Going on from an old model: equal logits before training, new tokens and labels, refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqtrain.config import load_config
+from seqtrain.data.preparation import prepare
+from seqtrain.data.store import SequenceStore
+from seqtrain.inference.logits import PARTS, predict_logits
+from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.workflows import run_state
+from seqtrain.workflows.origin import read_origin
+from tests.helpers.tiny import Cli, assert_same_run, rows, series, write_npz, write_table
+
+CPU = torch.device("cpu")
+TEXT = "{train: train.tsv, validation: 0.2, sequence: text, label: label%s}"
+MODELS = {
+    "n-grams and subwords": (
+        TEXT % "",
+        "ngrams: [1, 2], subwords: [2, 3], pooling: [last, max], bidirectional: true",
+    ),
+    "rare words are unknown": (TEXT % ", min_count: 2", "ngrams: [1, 2], initial_state: learned"),
+    "characters": (TEXT % ", tokenizer: char", "convolutions: [[5, 3, 1]], rnn: lstm"),
+    "byte pairs": (TEXT % ", tokenizer: bpe, max_vocab_size: 300", "pooling: attention"),
+    "series": ("{train: train.npz, validation: 0.2, kind: features}", "convolutions: [[5, 3, 1]]"),
+}
+CONFIG = """\
+data: {data}
+batching: {{batch_size: 8}}
+model: {{embedding_dim: 4, hidden_size: 4, {model}}}
+training: {{max_epochs: {epochs}, patience: null, lr: 0.05, schedule: constant}}
+"""
+
+
+def write(folder: Path, kind: str, *, new: bool = False, epochs: int = 1) -> None:
+    """Write a config and its data; `new` adds rows of new words with a new label."""
+    data, model = MODELS[kind]
+    (folder / "c.yaml").write_text(CONFIG.format(data=data, model=model, epochs=epochs))
+    if kind == "series":
+        given = series(40, 1), [str(i % 2) for i in range(40)]
+        more = (series(12, 2), ["new"] * 12) if new else ([], [])
+        write_npz(folder / "train.npz", given[0] + more[0], given[1] + more[1])
+    else:
+        added = [(f"stays level today {i % 3}", "flat") for i in range(12)] if new else []
+        write_table(folder / "train.tsv", rows(40, seed=1) + added)
+
+
+@pytest.fixture
+def old(project: Path, cli: Cli, request: pytest.FixtureRequest) -> str:
+    """The kind of a model that was trained in the current directory, as `old`."""
+    kind: str = getattr(request, "param", "n-grams and subwords")
+    write(project, kind)
+    ended = cli("fit", "c.yaml", "--run-dir", "old", "--quiet")
+    assert ended.code == 0, ended.err
+    return kind
+
+
+def begun(run: str = "old") -> tuple[Model, SequenceStore]:
+    """Return the model that a run of c.yaml begins with, and its train."""
+    config = load_config("c.yaml", [])
+    origin = read_origin(run, config)
+    data = prepare(config, cache_folder=None, known=origin.model.preprocessing)
+    return run_state.begin(config, data, CPU, origin).model, data.splits["train"]
+
+
+def logits(model: Model, store: SequenceStore) -> list[torch.Tensor]:
+    """Return the logits of each part of a model."""
+    parts = range(len(PARTS) if model.network.ngrams is not None else 1)
+    return [predict_logits(model.network, store, CPU, answer=lambda p, i=i: p[i]) for i in parts]
+
+
+@pytest.mark.parametrize("old", MODELS, indirect=True)
+def test_the_same_data_gives_the_same_logits(old: str) -> None:
+    new, store = begun()
+    before = load_model(Path("old/best"))
+    assert new.preprocessing == before.preprocessing
+    for found, expected in zip(logits(new, store), logits(before, store), strict=True):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("old", MODELS, indirect=True)
+def test_a_new_label_leaves_the_logits_of_the_old_ones(old: str, project: Path) -> None:
+    write(project, old, new=True)
+    new, store = begun()
+    before = load_model(Path("old/best"))
+    labels = len(before.preprocessing.labels)
+    assert new.preprocessing.labels[:labels] == before.preprocessing.labels
+    assert len(new.preprocessing.labels) == labels + 1
+    read, _ = before.preprocessing.encode([], "nothing")
+    assert len(read) == 0
+    kept = store.selection((store.labels < labels).nonzero()[0])
+    for found, expected in zip(logits(new, kept), logits(before, kept), strict=True):
+        assert torch.equal(found[:, :labels], expected)
+
+
+def test_what_was_kept_is_said_and_remembered(old: str, project: Path, cli: Cli) -> None:
+    write(project, old, new=True)
+    ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "old")
+    assert ended.code == 0, ended.err
+    tokens = len(load_model(Path("old/best")).preprocessing.vocabulary or ())
+    assert f"kept 2 labels, {tokens:,} tokens" in ended.err
+    assert "added 1 label, 6 tokens" in ended.err
+    assert cli("fit", "c.yaml", "--run-dir", "newer", "--init-from", "new", "-q").code == 0
+    lineage = environment("newer")["lineage"]
+    assert [entry["run"] for entry in lineage] == ["new", "old"]
+    weights = json.loads(Path("old/best/manifest.json").read_text())["sha256"]
+    assert lineage[1]["weights_sha256"] == weights["model.safetensors"]
+    assert "lineage" not in environment("old")
+    # Held-out rows are encoded as the run did, not with a vocabulary of their own.
+    scores = json.loads(cli("eval", "newer", "--split", "validation", "--json").out)
+    lines = map(json.loads, Path("newer/metrics.jsonl").read_text().splitlines())
+    best = [line for line in lines if line.get("best")][-1]["validation"]
+    assert scores["accuracy"] == best["accuracy"]
+
+
+def environment(run: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(Path(run, "environment.json").read_text())
+    return values
+
+
+def test_going_on_needs_the_old_model_no_more(old: str, project: Path, cli: Cli) -> None:
+    write(project, old, new=True)
+    begin = ("fit", "c.yaml", "--quiet", "--init-from", "old", "--run-dir")
+    assert cli(*begin, "whole", "--set", "training.max_epochs=2").code == 0
+    assert cli(*begin, "parts").code == 0
+    shutil.rmtree("old")
+    more = ("--resume", "--set", "training.max_epochs=2")
+    ended = cli("fit", "c.yaml", "--quiet", "--run-dir", "parts", *more)
+    assert ended.code == 0, ended.err
+    shutil.copy("parts/config.yaml", "whole/config.yaml")
+    for run in ("whole", "parts"):
+        Path(run, "test.json").write_text("")
+    assert_same_run("whole", "parts")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--set", "model.hidden_size=5"), "model.hidden_size: found 5, but old has 4"),
+        (("--set", "data.lowercase=false"), "data.lowercase: found false, but old has true"),
+        (("--set", "training.refit=true"), "training.refit: found true, which begins with new"),
+        (("--resume",), "--init-from: begins a run, and --resume goes on with one; give one"),
+    ],
+)
+def test_refusals(old: str, cli: Cli, given: tuple[str, ...], said: str) -> None:
+    ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "old", *given)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not Path("new").exists()
+
+
+def test_a_missing_model_is_named(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--init-from", "nowhere")
+    assert ended.code == 2
+    assert "nowhere: no such run" in ended.err

@@ -1,0 +1,171 @@
+"""Calibrated probabilities everywhere, and rows left undecided below a threshold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.files.folder import write_folder
+from tests.helpers.tiny import Cli, fit, rows, write_table
+
+CONFIG = """\
+data: {train: train.tsv, validation: validation.tsv, test: test.tsv, sequence: text, label: label}
+batching: {batch_size: 16}
+model: {embedding_dim: 8, hidden_size: 8, dropout: 0.0, ngrams: [1, 2]}
+training: {max_epochs: 3, patience: null, lr: 0.05, schedule: constant}
+"""
+
+
+def noisy(count: int, seed: int) -> list[tuple[str, str]]:
+    """Return rows of which every fifth has the other label: no answer should be sure of them."""
+    draw = random.Random(seed)
+    other = {"up": "down", "down": "up"}
+    return [(t, other[y] if draw.random() < 0.2 else y) for t, y in rows(count, seed)]
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `run`, trained on noisy labels until it is too sure of itself."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    for name, count, seed in (("train", 120, 1), ("validation", 100, 2), ("test", 60, 3)):
+        write_table(folder / f"{name}.tsv", noisy(count, seed))
+    fit(folder, CONFIG)
+    return folder
+
+
+@pytest.fixture
+def beside(calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(calibrated)
+    return calibrated
+
+
+def description(run: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((run / "best/model.json").read_text())
+    return values
+
+
+def best_epoch(run: Path) -> dict[str, Any]:
+    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    best: dict[str, Any] = [line for line in lines if line.get("best")][-1]["validation"]
+    return best
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+def test_validations_loss_falls_and_no_answer_changes(beside: Path, cli: Cli) -> None:
+    assert description(beside / "run")["calibration"]["temperature"] > 1.1
+    scores = json.loads(cli("eval", "run", "--split", "validation", "--json").out)
+    before = best_epoch(beside / "run")
+    assert scores["accuracy"] == before["accuracy"]
+    assert scores["loss"] < before["loss"] - 0.01
+    assert scores["ece"] < 0.15
+    assert scores["risk_coverage"][-1]["accuracy"] == pytest.approx(scores["accuracy"])
+    shown = cli("eval", "run").out
+    assert "calibration error" in shown
+    assert "most confident" in shown
+
+
+def test_without_calibration_a_model_answers_as_it_learned(
+    beside: Path, cli: Cli, tmp_path: Path
+) -> None:
+    run = str(tmp_path / "plain")
+    none = "training.calibration=none"
+    assert cli("fit", "c.yaml", "--run-dir", run, "--quiet", "--set", none).code == 0
+    assert description(Path(run))["calibration"] == {"temperature": 1.0, "coverage": []}
+    scores = json.loads(cli("eval", run, "--split", "validation", "--json").out)
+    assert scores["loss"] == pytest.approx(best_epoch(Path(run))["loss"])
+    ended = cli("predict", "test.tsv", "--run", run, "--precision", "0.8")
+    assert ended.code == 2
+    assert "training.calibration was none" in ended.err
+
+
+def test_steps_and_errors_have_predicts_probabilities(beside: Path, cli: Cli) -> None:
+    answers = table(cli("predict", "test.tsv", "--run", "run").out)
+    steps = map(json.loads, cli("predict", "test.tsv", "--run", "run", "--steps").out.splitlines())
+    last = {step["index"]: step["probability"] for step in steps}
+    errors = map(json.loads, cli("errors", "run", "--format", "jsonl").out.splitlines())
+    assert all(float(a["probability"]) == pytest.approx(last[i]) for i, a in enumerate(answers))
+    for error in errors:
+        row = answers[error["line"] - 2]
+        assert float(row["probability"]) == pytest.approx(error["probability"], abs=1e-6)
+
+
+def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> None:
+    plain = table(cli("predict", "test.tsv", "--run", "run").out)
+    ended = cli("predict", "test.tsv", "--run", "run", "--min-probability", "0.8")
+    found = table(ended.out)
+    undecided = [row for row in found if not row["label"]]
+    assert 0 < len(undecided) < len(found) == len(plain)
+    assert f"{len(undecided)} of 60 rows stay without a label" in ended.err
+    for row, before in zip(found, plain, strict=True):
+        assert (row["guess"], row["probability"]) == (before["label"], before["probability"])
+        assert row["label"] == (row["guess"] if float(row["probability"]) >= 0.8 else "")
+
+
+def test_undecided_rows_in_other_formats(beside: Path, cli: Cli) -> None:
+    first, *others = table(
+        cli("predict", "test.tsv", "--run", "run", "--min-probability", "1", "--top-k", "2").out
+    )
+    assert list(first) == ["label_1", "probability_1", "label_2", "probability_2", "guess"]
+    assert {row["label_1"] for row in (first, *others)} == {""}
+    lines = cli(
+        *("predict", "test.tsv", "--run", "run", "--min-probability", "1", "--format", "jsonl")
+    ).out.splitlines()
+    row = json.loads(lines[0])
+    assert row["label"] == ""
+    assert row["guess"] == max(row["probabilities"], key=row["probabilities"].get)
+
+
+def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
+    ended = cli("predict", "validation.tsv", "--run", "run", "--precision", "0.8")
+    answers = table(ended.out)
+    labels = [row["label"] for row in table(Path("validation.tsv").read_text())]
+    decided = [(a["label"], y) for a, y in zip(answers, labels, strict=True) if a["label"]]
+    assert sum(a == y for a, y in decided) >= 0.8 * len(decided)
+    assert f"{len(decided) / len(labels):.1%} of validation" in ended.err
+
+
+def test_refusals_of_thresholds(beside: Path, cli: Cli) -> None:
+    both = cli("predict", "-", "--run", "run", "--precision", "1", "--min-probability", "1")
+    assert (both.code, both.err) == (
+        2,
+        "seqtrain: --precision: chooses --min-probability; give one of them\n",
+    )
+    steps = cli("predict", "-", "--run", "run", "--steps", "--min-probability", "1")
+    assert (steps.code, steps.err) == (
+        2,
+        "seqtrain: --min-probability: --steps writes every answer; give one of them\n",
+    )
+    assert cli("predict", "-", "--run", "run", "--min-probability", "1.5").code == 2
+
+
+def test_a_model_trained_anew_has_the_temperature_of_the_one_before(
+    beside: Path, cli: Cli, tmp_path: Path
+) -> None:
+    run = tmp_path / "refit"
+    refit = "training.refit=true"
+    assert cli("fit", "c.yaml", "--run-dir", str(run), "--quiet", "--set", refit).code == 0
+    assert description(run)["calibration"] == description(beside / "run")["calibration"]
+
+
+def test_a_folder_of_before_has_temperature_1(beside: Path, cli: Cli, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(beside / "run/best", old)
+    values = description(beside / "run")
+    del values["calibration"]
+    (old / "model.json").write_text(json.dumps(values))
+    (old / "manifest.json").unlink()
+    write_folder(old, {path.name: path.read_bytes() for path in old.iterdir()})
+    scores = json.loads(cli("eval", old, "--data", "validation.tsv", "--json").out)
+    assert scores["loss"] == pytest.approx(best_epoch(beside / "run")["loss"])
+    ended = cli("predict", "test.tsv", "--run", old, "--precision", "0.8")
+    assert "knows no threshold" in ended.err

@@ -1,0 +1,148 @@
+"""`seqtrain tune`: trials, what they leave, and that only the trial under way is ever lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.cli.main import run as run_program
+from seqtrain.config import load_config
+from tests.helpers.tiny import Cli, assert_same_run, write_text_project
+
+HUGE = 65536
+"""A hidden size whose weights no machine holds."""
+SPACE = f"""\
+tune:
+  space:
+    model.hidden_size: [4, 8, {HUGE}]
+    model.embedding_dim: [4]
+    batching.batch_size: [8]
+    model.ngrams: null
+"""
+
+
+def trials(run: str) -> list[dict[str, Any]]:
+    """Return the lines of trials.jsonl without their times."""
+    lines = [json.loads(line) for line in Path(run, "trials.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a project, and `best`: what a search of six trials left there."""
+    folder = tmp_path_factory.mktemp("tuned")
+    write_text_project(folder)
+    config = (folder / "c.yaml").read_text().replace(" test: test.tsv,", "")
+    (folder / "c.yaml").write_text(config + SPACE)
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as screen:
+        patch.chdir(folder)
+        with pytest.raises(SystemExit) as ended:
+            run_program(["tune", "c.yaml", "--run-dir", "best", "--trials", "6"])
+    assert ended.value.code == 0, screen.getvalue()
+    (folder / "screen").write_text(screen.getvalue())
+    return folder
+
+
+@pytest.fixture
+def beside(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tuned)
+    return tuned
+
+
+def test_a_failed_trial_is_noted_and_no_more(beside: Path) -> None:
+    found = trials("best")
+    assert [trial["number"] for trial in found] == list(range(6))
+    huge = [trial for trial in found if trial["settings"]["model.hidden_size"] == HUGE]
+    assert huge
+    assert all("lower model.hidden_size" in trial["problem"] for trial in huge)
+    assert {trial["state"] for trial in found if trial not in huge} <= {"complete", "pruned"}
+    assert found[0]["state"] == "complete"
+
+
+def test_the_best_trial_is_a_run_that_its_config_repeats(beside: Path, cli: Cli) -> None:
+    best = max(
+        (trial for trial in trials("best") if trial["state"] == "complete"),
+        key=lambda trial: (trial["value"], -trial["loss"], -trial["number"]),
+    )
+    config, base = load_config("best/best.yaml"), load_config("c.yaml")
+    assert config.model.dropout == best["settings"]["model.dropout"]
+    assert (config.data.test, base.data.test) == (0.1, None)
+    assert cli("fit", "best/best.yaml", "--run-dir", "again").code == 0
+    assert_same_run("best", "again")
+    assert not Path("best/trials").exists()
+    assert Path("best/trials.svg").read_text().count("<circle") == sum(
+        bool(trial["curve"]) for trial in trials("best")
+    )
+
+
+def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(beside: Path) -> None:
+    test = json.loads(Path("best/test.json").read_text())
+    screen = (beside / "screen").read_text()
+    assert test["num_examples"] == 4
+    assert f"on 4 rows that chose nothing: accuracy {test['accuracy']:.2%}" in screen
+    assert "on validation, which chose it: accuracy" in screen
+
+
+def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
+    beside: Path, cli: Cli, tmp_path: Path
+) -> None:
+    killed = str(tmp_path / "killed")
+    command = [sys.executable, "-m", "seqtrain", "tune", "c.yaml", "--run-dir", killed, "-q"]
+    process = subprocess.Popen([*command, "--trials", "6"])
+    while not Path(killed, "trials.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = trials(killed)
+    assert 1 <= len(before) < 6
+    ended = cli("tune", "c.yaml", "--run-dir", killed, "--trials", "6", "--resume")
+    assert ended.code == 0, ended.err
+    assert trials(killed)[: len(before)] == before
+    assert trials(killed) == trials("best")
+    assert_same_run("best", killed)
+
+
+@pytest.mark.slow
+def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> None:
+    place = str(tmp_path / "stopped")
+    command = [sys.executable, "-m", "seqtrain", "tune", "c.yaml", "--run-dir", place, "-q"]
+    process = subprocess.Popen([*command, "--jobs", "2"], stderr=subprocess.PIPE, text=True)
+    while not Path(place, "trials.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)  # until the last process closes its end
+    assert process.returncode == 128 + signal.SIGTERM
+    assert f"--resume --run-dir {place}" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--budget", "soon"], "--budget: found soon; expected a time such as 90s, 10m or 2h"),
+        (["--budget", "0m"], "--budget: found 0m; expected"),
+        (["--set", "data.validation=null"], "data.validation: null; a search chooses by rows"),
+        (["--set", "tune.space={seed: [1]}"], "tune.space: seed: trials that differ in it"),
+        (["--run-dir", "best"], "--run-dir: best isn't empty"),
+        (["--resume"], "no search of c under runs"),
+        (["--resume", "--run-dir", "best", "--set", "seed=3"], "found seed: 3, then seed: 0"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_tried(
+    beside: Path, cli: Cli, arguments: list[str], said: str
+) -> None:
+    before = trials("best")
+    ended = cli("tune", "c.yaml", "--trials", "1", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+    assert trials("best") == before

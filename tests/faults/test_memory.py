@@ -1,0 +1,133 @@
+"""Too little memory, at every phase of a run: exit code 3, or the system's SIGKILL; never a bug."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.program import KILLED, fingerprint, fit, fit_arguments, started
+
+V1, V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+MIB = 2**20
+FEW, MANY = (2, 8, 24, 40), tuple(range(1, 101))
+"""Limits in MiB beside what the program holds once it is loaded."""
+STAGES = {
+    "last": "training",
+    "config.yaml": "the first epoch",
+    "environment.json": "building",
+}
+"""What was under way where this stands in the run."""
+
+
+@contextmanager
+def memory_group(mebibytes: int) -> Iterator[Callable[[], None]]:
+    """Make a control group with so much memory; yield what lets a process join it."""
+    first = V1.is_dir()
+    group = (V1 if first else V2) / f"seqtrain-{os.getpid()}"
+    try:
+        if not first:
+            (V2 / "cgroup.subtree_control").write_text("+memory")
+        group.mkdir()
+        limit = "memory.limit_in_bytes" if first else "memory.max"
+        (group / limit).write_text(str(mebibytes * MIB))
+    except OSError as error:
+        pytest.skip(f"no control groups of memory for this user: {error}")
+    try:
+        yield partial(join, group)
+    finally:
+        for _ in range(500):
+            with suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.01)
+
+
+def join(group: Path) -> None:
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def address_space(mebibytes: int) -> AbstractContextManager[Callable[[], None]]:
+    """Return what lets a process ask for so much more memory than it has, and no more."""
+    return nullcontext(partial(limit_itself, mebibytes))
+
+
+def limit_itself(mebibytes: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    allowed = pages * os.sysconf("SC_PAGE_SIZE") + mebibytes * MIB
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
+
+
+LIMITS: dict[str, Callable[[int], AbstractContextManager[Callable[[], None]]]] = {
+    "control group": memory_group,
+    "address space": address_space,
+}
+pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+
+
+@pytest.mark.parametrize("limits", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", LIMITS)
+def test_a_run_short_of_memory_goes_on_exactly(
+    project: Path, figure: Callable[[str], None], kind: str, limits: tuple[int, ...]
+) -> None:
+    fit(project, "whole")
+    whole, codes, stages = fingerprint(project / "whole"), Counter[int](), Counter[str]()
+    run = project / "r"
+    for mebibytes in limits:
+        shutil.rmtree(run, ignore_errors=True)
+        arguments = [*fit_arguments(project, "r"), "--no-cache"]
+        with (
+            LIMITS[kind](mebibytes) as prepare,
+            started(project, *arguments, prepare=prepare) as running,
+        ):
+            code = running.end()
+        codes[code] += 1
+        assert code in (0, 3, KILLED), (mebibytes, code, running.err)
+        if code:
+            stage = next((s for name, s in STAGES.items() if (run / name).exists()), "reading")
+            stages[stage] += 1
+            fit(project, "r")
+        assert fingerprint(run) == whole, (mebibytes, code)
+    assert set(codes) & {3, KILLED}
+    figure(f"{kind} of {limits[0]} to {limits[-1]} MiB while training: {dict(codes)}, short in "
+           f"{dict(stages)}; all go on exactly")  # fmt: skip
+
+
+COMMANDS = {
+    "predict": ("predict", "test.tsv", "--run", "r", "--output", "new.tsv"),
+    "eval": ("eval", "r"),
+    "report": ("report", "r", "-o", "new.html"),
+    "export": ("export", "r", "new"),
+    "data": ("data", "c.yaml"),
+}
+
+
+@pytest.mark.parametrize("limits", [FEW[:2], pytest.param(MANY[::4], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", LIMITS)
+def test_commands_short_of_memory_leave_runs_and_no_half_files(
+    project: Path, figure: Callable[[str], None], kind: str, limits: tuple[int, ...]
+) -> None:
+    fit(project, "r")
+    before, codes = fingerprint(project / "r"), Counter[int]()
+    for mebibytes in limits:
+        for arguments in COMMANDS.values():
+            with (
+                LIMITS[kind](mebibytes) as prepare,
+                started(project, *arguments, prepare=prepare) as running,
+            ):
+                code = running.end()
+            codes[code] += 1
+            assert code in (0, 3, KILLED), (mebibytes, arguments, code, running.err)
+            assert fingerprint(project / "r") == before
+            for made in project.glob("new*"):
+                assert code == 0 or made.name == "new.tsv", (mebibytes, made)
+                shutil.rmtree(made) if made.is_dir() else made.unlink()
+    figure(f"{kind}, {len(limits)} limits for each of {len(COMMANDS)} commands: {dict(codes)}")

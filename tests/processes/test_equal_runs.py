@@ -1,0 +1,84 @@
+"""The same training with any number of processes, also when it goes on with another number."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from tests.helpers.program import fingerprint, fit, signals_within
+from tests.helpers.together import fit_together
+
+KEYS = (
+    "--set", "model.bidirectional=true", "--set", "model.embedding_dropout=0.3",
+    "--set", "training.max_epochs=2", "--set", "model.initial_state=random",
+)  # fmt: skip
+IN_ORDER = (*KEYS, "--set", "training.shards=4")
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return safetensors.torch.load_file(run / "last" / "model.safetensors")
+
+
+def difference(one: Path, other: Path) -> float:
+    """Return the largest difference of a weight matrix, as a share of its size."""
+    first, second = weights(one), weights(other)
+    assert first.keys() == second.keys()
+    return max(float((first[name] - second[name]).norm() / first[name].norm()) for name in first)
+
+
+def test_weights_are_equal_to_rounding(project: Path) -> None:
+    fit(project, "one", *KEYS)
+    for size in (2, 3):
+        first, *others = fit_together(project, "several", size, *KEYS)
+        assert difference(project / "one", project / "several") < 1e-5
+        assert first.out == "several\n"
+        assert "rank" not in first.err
+        assert not any(rank.out or rank.err for rank in others)
+        shutil.rmtree(project / "several")
+
+
+def test_parts_added_in_order_give_equal_bits(project: Path) -> None:
+    fit(project, "one", *IN_ORDER)
+    whole = fingerprint(project / "one")
+    for size in (2, 4):
+        fit_together(project, "several", size, *IN_ORDER)
+        assert fingerprint(project / "several") == whole
+        shutil.rmtree(project / "several")
+
+
+def test_a_run_goes_on_with_another_number_of_processes(project: Path) -> None:
+    fit(project, "one", *IN_ORDER)
+    steps = []
+    for size, rank in ((4, 2), (2, 0)):
+        stopping = {rank: signals_within("_gradient_of_parts", 5, (1, signal.SIGTERM))}
+        first, *others = fit_together(
+            project, "several", size, *IN_ORDER, prepare=stopping, code=143
+        )
+        stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
+        assert stopped, first.err
+        assert not any(other.err for other in others)
+        steps.append(int(stopped[1]))
+    assert steps == [5, 10]
+    ended = fit(project, "several", *IN_ORDER)
+    assert "processes was 4, is 1" in ended.err
+    assert fingerprint(project / "several") == fingerprint(project / "one")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--set", "pretraining.objective=language_model", "--set", "pretraining.max_epochs=1"),
+        ("--set", "training.refit=true", "--set", "model.ngrams=[1, 2]"),
+    ],
+    ids=["pretraining", "refit"],
+)
+def test_every_phase_is_shared(project: Path, options: tuple[str, ...]) -> None:
+    fit(project, "one", *KEYS, *options)
+    fit_together(project, "several", 2, *KEYS, *options)
+    assert difference(project / "one", project / "several") < 1e-5

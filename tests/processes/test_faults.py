@@ -1,0 +1,97 @@
+"""What several processes do when one fails, differs, stands still or is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.program import KILLED, fingerprint, signals_within
+from tests.helpers.together import fit_together, launched
+
+FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
+    fit_together(project, "whole", 2)
+    whole, draw, done = fingerprint(project / "whole"), random.Random(kills), 0
+    while done < kills:
+        restarts, code = 0, [1]
+        while any(code):
+            rank = draw.randrange(2)
+            # A process that is killed at its update n dies at a random step of the program within.
+            kill = signals_within(
+                "_gradient_of_parts", draw.randint(1, 12), (draw.randint(1, 400), signal.SIGKILL)
+            )
+            prepare = {rank: kill} if done < kills else None
+            with launched(project, 2, *FIT, prepare=prepare, restarts=restarts) as ranks:
+                code = [each.end() for each in ranks]
+            if any(code):
+                assert code[rank] == KILLED, [each.err for each in ranks]
+                assert code[1 - rank] == 3, ranks[1 - rank].err
+                assert f"lost: rank {rank}" in ranks[1 - rank].err
+                restarts, done = restarts + 1, done + 1
+        assert fingerprint(project / "several") == whole
+        shutil.rmtree(project / "several")
+
+
+def test_a_rank_that_stands_still_is_named(project: Path) -> None:
+    stop = {1: signals_within("_gradient_of_parts", 3, (1, signal.SIGSTOP))}
+    patience = {"SEQTRAIN_TIMEOUT": "1"}
+    with launched(project, 2, *FIT, prepare=stop, variables=patience) as ranks:
+        assert ranks[0].end() == 3
+        assert re.search(r"lost: rank 1 on \S+; .* go on with --resume", ranks[0].err)
+
+
+def let_weights_drift() -> None:
+    """Change the weights of this process alone."""
+    from seqtrain.training.optimizer import Optimizer
+
+    step = Optimizer.step
+    Optimizer.step = lambda self, *, lr: step(self, lr=lr * 1.001)  # type: ignore[method-assign]
+
+
+def test_drifting_weights_are_noticed_after_the_epoch(project: Path) -> None:
+    ranks = fit_together(project, "several", 2, prepare={1: let_weights_drift}, code=3)
+    assert "epoch 1: the weights of rank 1 on" in ranks[0].err
+    assert not ranks[1].err
+
+
+def test_a_loss_that_is_not_finite_names_lines_and_updates_nothing(project: Path) -> None:
+    diverging = ("optimizer=sgd", "lr=1000", "weight_decay=1000", "schedule=constant")
+    options = [word for key in diverging for word in ("--set", f"training.{key}")]
+    first, other = fit_together(project, "several", 2, *options, code=3)
+    lines = re.search(r"the (?:loss|gradient) isn't finite for train lines ([\d, ]+) \(", first.err)
+    assert lines, first.err
+    assert len(lines[1].split(",")) == 4  # of a batch, whichever rank had them
+    assert not other.err
+
+
+def test_other_data_on_another_host_is_refused(project: Path) -> None:
+    (project / "other").mkdir()
+    for path in project.glob("*.*"):
+        shutil.copy(path, project / "other")
+    with (project / "other" / "train.tsv").open("a") as file:
+        file.write("rise lift\tup\n")
+    change = {1: partial(os.chdir, "other")}
+    with launched(project, 2, *FIT, prepare=change, variables={"LOCAL_RANK": "0"}) as ranks:
+        assert [rank.end() for rank in ranks] == [2, 2]
+    assert re.search(r"rank 1 on \S+: train.tsv: SHA-256 .* rank 0 reads", ranks[0].err)
+    assert not ranks[1].err
+    assert not (project / "several").exists()
+
+
+def test_what_was_given_wrong_is_told_once(project: Path) -> None:
+    (project / "test.tsv").unlink()
+    with launched(project, 2, *FIT) as ranks:
+        assert [rank.end() for rank in ranks] == [2, 2]
+    assert "data.test: no file 'test.tsv'" in ranks[0].err
+    assert "rank" not in ranks[0].err
+    assert not ranks[1].err

@@ -1,0 +1,89 @@
+"""What a search may try: by kind of data, as the config says, and never what it can't take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from seqtrain.config import Config, config_from_mapping
+from seqtrain.errors import ConfigError
+from seqtrain.tuning.space import KINDS, Choices, Range, changed, differing, space_of
+
+TEXT = {"train": "a.csv", "sequence": "s", "label": "l"}
+
+
+def config(data: dict[str, Any], **sections: Any) -> Config:
+    return config_from_mapping({"data": data, **sections})
+
+
+DATA = {
+    "words": TEXT,
+    "characters": {**TEXT, "tokenizer": "char"},
+    "symbols": {"train": "a.jsonl", "kind": "tokens", "sequence": "s", "label": "l"},
+    "features": {"train": "a.npz", "kind": "features"},
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_each_value_of_each_kind_makes_a_config(kind: str) -> None:
+    base = config(DATA[kind])
+    space = space_of(base)
+    assert KINDS[kind].keys() < space.keys()
+    for key, tried in space.items():
+        values = tried.values if isinstance(tried, Choices) else (tried.low, tried.high)
+        assert len(values) > 1
+        for value in values:
+            assert differing(base, {key: value}) in ({}, {key: value})
+            changed(base, {key: value})
+
+
+def test_what_the_config_rules_out_is_not_tried() -> None:
+    base = config(
+        TEXT,
+        batching={"max_tokens": 500},
+        model={"unroll": "masked"},
+        training={"bptt": 20},
+        pretraining={"objective": "language_model"},
+    )
+    space = space_of(base)
+    assert "batching.batch_size" not in space
+    assert "model.bidirectional" not in space
+
+
+def test_the_configs_own_value_is_among_those_tried() -> None:
+    space = space_of(config(TEXT, model={"hidden_size": 100, "dropout": 0.25}))
+    assert space["model.hidden_size"] == Choices((100, 64, 128, 192, 256))
+    assert space["model.dropout"].holds(0.25)
+
+
+def test_tune_space_adds_replaces_and_removes() -> None:
+    wanted = {
+        "model.hidden_size": {"low": 16, "high": 64},
+        "model.dropout": {"low": 0.1, "high": 0.5},
+        "training.lr": None,
+        "training.schedule": ["linear", "cosine"],
+    }
+    space = space_of(config(TEXT, tune={"space": wanted}))
+    assert space["model.hidden_size"] == Range(16, 128, whole=True)  # 128 is the config's own
+    assert space["model.dropout"] == Range(0.1, 0.5, whole=False)
+    assert "training.lr" not in space
+    assert space["training.schedule"] == Choices(("linear", "cosine"))
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        ({"model.hiden_size": [8]}, "tune.space: model.hiden_size: unknown key; did you mean"),
+        ({"model.hidden_size": [0]}, "tune.space: model.hidden_size: found 0; expected a whole"),
+        ({"model.dropout": {"low": 0.5, "high": 0.1}}, "found low 0.5, not below high"),
+        ({"model.dropout": {"low": 0.5, "high": 1}}, "model.dropout: found 1.0; expected"),
+        ({"data.train": ["b.csv"]}, "data.train: trials that differ in it can't be compared"),
+        ({"seed": [1, 2]}, "seed: trials that differ in it can't be compared"),
+        ({"data.standardize": ["both"]}, "tune.space: data.standardize: found both, but data.kind"),
+    ],
+)
+def test_what_cannot_be_tried_is_said(space: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        space_of(config(TEXT, tune={"space": space}))
+    assert said in str(caught.value)

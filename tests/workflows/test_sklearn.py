@@ -1,0 +1,113 @@
+"""The estimator in scikit-learn's own tools, with sequences of unequal length."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from seqtrain.sklearn import SequenceClassifier
+from tests.helpers.tiny import rows
+
+SMALL = {
+    "embedding_dim": 8,
+    "hidden_size": 8,
+    "dropout": 0.0,
+    "lr": 0.02,
+    "batch_size": 8,
+    "max_epochs": 6,
+}
+TEXTS, LABELS = zip(*rows(60, seed=1), strict=True)
+
+
+def small(**given: Any) -> SequenceClassifier:
+    return SequenceClassifier(**{**SMALL, **given})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SequenceClassifier:
+    return small().fit(list(TEXTS), list(LABELS))
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [small(max_epochs=40, settings={"model.embedding_dropout": 0.0})],
+)
+def test_checks_of_scikit_learn(estimator: SequenceClassifier, check: Any) -> None:
+    check(estimator)
+
+
+def test_texts_are_classified(fitted: SequenceClassifier) -> None:
+    assert fitted.score(list(TEXTS), list(LABELS)) > 0.9
+    probabilities = fitted.predict_proba(list(TEXTS)[:5])
+    assert probabilities.shape == (5, 2)
+    assert fitted.classes_.tolist() == ["down", "up"]
+    best = fitted.classes_[probabilities.argmax(1)]
+    assert best.tolist() == fitted.predict(np.array(TEXTS[:5])).tolist()
+
+
+def test_symbols_and_series_of_unequal_length() -> None:
+    symbols = [text.split() for text in TEXTS]
+    labels = np.array([label == "up" for label in LABELS])
+    found = small().fit(symbols, labels)
+    assert found.predict(symbols).dtype == bool
+    assert found.score(symbols, labels) > 0.9
+    generator = np.random.default_rng(0)
+    slopes = generator.choice([-1.0, 1.0], 60)
+    series = [
+        np.arange(3 + i % 5)[:, None] * [slope, 1] + generator.normal(size=(3 + i % 5, 2)) / 9
+        for i, slope in enumerate(slopes)
+    ]
+    assert small().fit(series, slopes).score(series, slopes) > 0.9
+
+
+def test_more_than_ten_labels_keep_their_places() -> None:
+    labels = [i % 12 for i in range(60)]
+    texts = [f"word{label} the word{label}" for label in labels]
+    assert small(max_epochs=40).fit(texts, labels).predict(texts).tolist() == labels
+
+
+def test_it_works_in_scikit_learns_tools() -> None:
+    texts, labels = list(TEXTS), list(LABELS)
+    assert cross_val_score(small(), texts, labels, cv=2).mean() > 0.6
+    search = GridSearchCV(small(), {"hidden_size": [2, 8]}, cv=2).fit(texts, labels)
+    assert search.best_params_["hidden_size"] in (2, 8)
+    louder = FunctionTransformer(lambda given: [text.upper() for text in given])
+    pipeline = make_pipeline(louder, small()).fit(texts, labels)
+    assert pipeline.score(texts, labels) > 0.9
+
+
+def test_a_pickle_holds_the_files_of_the_model_folder(fitted: SequenceClassifier) -> None:
+    state = fitted.__getstate__()
+    assert {"model.json", "model.safetensors", "vocabulary.json"} == set(state["classifier_"])
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(
+        again.predict_proba(list(TEXTS)), fitted.predict_proba(list(TEXTS))
+    )
+    assert not hasattr(clone(fitted), "classifier_")
+
+
+def test_equal_seeds_give_equal_models(fitted: SequenceClassifier) -> None:
+    again, other = (small(random_state=seed).fit(list(TEXTS), list(LABELS)) for seed in (0, 1))
+    same = fitted.predict_proba(list(TEXTS))
+    np.testing.assert_array_equal(again.predict_proba(list(TEXTS)), same)
+    assert not np.array_equal(other.predict_proba(list(TEXTS)), same)
+
+
+def test_mistakes_are_value_errors(fitted: SequenceClassifier) -> None:
+    texts, labels = list(TEXTS), list(LABELS)
+    with pytest.raises(ValueError, match=r"model\.rnn: found 'elman'"):
+        small(rnn="elman").fit(texts, labels)
+    with pytest.raises(ValueError, match=r"training\.patiense"):
+        small(settings={"training.patiense": 3}).fit(texts, labels)
+    with pytest.raises(ValueError, match="found one class, 'up'"):
+        small().fit(texts, ["up"] * 60)
+    with pytest.raises(ValueError, match=r"X: sequence 1"):
+        fitted.predict([["a", "list"]])
