@@ -42,6 +42,9 @@ RunOrNewest = Annotated[
     str | None,
     typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
 ]
+RunOption = Annotated[
+    str | None, typer.Option("--run", metavar="RUN", help="The same as the argument RUN.")
+]
 
 
 class SplitName(str, Enum):
@@ -54,7 +57,10 @@ class SplitName(str, Enum):
 
 Split = Annotated[
     SplitName | None,
-    typer.Option("--split", help="Which split of the run's config; default: test."),
+    typer.Option(
+        "--split",
+        help="Which split of the run's config; default: test, else validation.",
+    ),
 ]
 DataFile = Annotated[
     str | None,
@@ -62,8 +68,36 @@ DataFile = Annotated[
 ]
 
 
-def chosen_split(split: SplitName | None, data: str | None) -> str:
-    """Return the name of the split; refuse one beside a file.
+def chosen_run(run: str | None, named: str | None = None, *, option: str = "--run") -> str:
+    """Return the run that a command is for; where none is named, the newest that has a model.
+
+    Args:
+        run: the argument.
+        named: the option, which says the same.
+        option: its name.
+
+    Raises:
+        CheckpointError: there is none.
+        ConfigError: both were given.
+    """
+    if run is not None and named is not None:
+        from seqtrain.errors import ConfigError
+
+        raise ConfigError(f"{option}: {run} is named already; give one of them")
+    if run is not None or named is not None:
+        return run if run is not None else str(named)
+    from seqtrain.cli.output.console import note
+    from seqtrain.runs.finding import newest_trained
+
+    path, newer = newest_trained()
+    for other in newer[:1]:
+        more = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
+        note(f"newer, but without a model yet: {other}{more}")
+    return str(path)
+
+
+def chosen_split(split: SplitName | None, data: str | None) -> str | None:
+    """Return the name of the split that was asked for; refuse one beside a file.
 
     Raises:
         ConfigError: both were given.
@@ -72,4 +106,4 @@ def chosen_split(split: SplitName | None, data: str | None) -> str:
         from seqtrain.errors import ConfigError
 
         raise ConfigError("--split: --data names the file to score on; give one of them")
-    return split.value if split else "test"
+    return split.value if split else None

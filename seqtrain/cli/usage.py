@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from seqtrain.text import nearest
+from seqtrain.text import listed, nearest
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Typer's own base of usage errors: click's, or its copy of click's, by version."""
@@ -64,7 +64,7 @@ def _instead(option: str, context: Any) -> str:
         return f"it stands before the verb: seqtrain {option} {context.info_name} …"
     if key:
         return f"did you mean --set {key}=…?"
-    return f"expected {', '.join(own)}"
+    return f"expected {listed(own, 8)}"
 
 
 def _names(context: Any) -> list[str]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from seqtrain.data.encoding import EncodingReport, number_groups
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import SHOWN_ROWS, Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
+from seqtrain.text import located
 
 CHUNK_ROWS = 4096
 
 
 def encoded_chunks(
     preprocessing: Preprocessing,
-    examples: Iterable[Example],
+    bursts: Iterable[Iterable[Example]],
     source: str,
     report: EncodingReport | None = None,
     *,
@@ -27,32 +28,46 @@ def encoded_chunks(
 
     Args:
         preprocessing: for prediction, so that no row is left out.
-        examples: unlabelled, or with labels that are ignored.
+        bursts: examples, unlabelled or with labels that are ignored; those that come together are
+            encoded together, without waiting for others.
         source: name for messages, such as the file's.
         report: counts up the rows, and those cut or empty.
         rows: how many at most a chunk.
 
     Yields:
         The examples of a chunk and their store, row for row; groups keep their numbers from
-        chunk to chunk.
+        chunk to chunk. Where an example has a problem, its row of the store means nothing.
 
     Raises:
         DataError: a row can't be read; the rows before it come first.
     """
     numbers: dict[str, int] = {}
-    for chunk, reading_fault in _chunks(examples, rows):
+    for chunk, reading_fault in chain.from_iterable(_chunks(burst, rows) for burst in bursts):
         store, counts, encoding_fault = _encode(preprocessing, chunk, source)
         if report is not None:
             report.rows += counts.rows
             report.truncated += counts.truncated
             report.filled += counts.filled
+        good = chunk[: len(store)]
+        for place, problem in counts.problems.items():
+            good[place] = replace(good[place], problem=problem, group=None)
+        if report is not None:
+            _note_unanswered(report, [good[place] for place in counts.problems], source)
         if len(store):
-            good = chunk[: len(store)]
             groups = number_groups([example.group for example in good], numbers)
             yield good, replace(store, groups=groups)
         fault = encoding_fault or reading_fault
         if fault is not None:
             raise fault
+
+
+def _note_unanswered(report: EncodingReport, rows: list[Example], source: str) -> None:
+    """Count rows that keep their places without an answer, and tell the first."""
+    shown = SHOWN_ROWS - len(report.unanswered_rows)
+    report.unanswered += len(rows)
+    report.unanswered_rows += [
+        located(f"{row.file or source}:{row.line}", str(row.problem)) for row in rows[:shown]
+    ]
 
 
 def _chunks(

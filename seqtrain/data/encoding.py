@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.examples import BadRow, Example, RowProblems
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
@@ -18,6 +18,8 @@ from seqtrain.errors import DataError
 from seqtrain.text import display_name, located, quote
 
 SHOWN_LABELS = 5
+EMPTY = "the sequence is empty"
+NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class LengthPolicy:
     Attributes:
         max_length: steps at most, or None.
         overlong: head, tail, middle (the part kept) or error.
-        empty: error, drop or unk.
+        empty: error, drop or unk; in prediction also blank: they keep their places unanswered.
     """
 
     max_length: int | None
@@ -50,6 +52,9 @@ class EncodingReport:
         held_out: rows among these, and among those counted below, that now are validation's
             or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
+        unanswered: rows that keep their places without an answer (prediction).
+        unanswered_rows: why, of the first of them, as `FILE:LINE: …` lines.
+        problems: the same of all rows just encoded, by place among them.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
         unreadable_rows: the first of them, as `FILE:LINE: …` lines.
         unknown_labels: rows whose label train doesn't have.
@@ -61,6 +66,9 @@ class EncodingReport:
     truncated: int = 0
     dropped: int = 0
     filled: int = 0
+    unanswered: int = 0
+    unanswered_rows: list[str] = field(default_factory=list)
+    problems: dict[int, str] = field(default_factory=dict)
     unreadable: int = 0
     unreadable_rows: list[str] = field(default_factory=list)
     unknown_labels: int = 0
@@ -79,6 +87,10 @@ class EncodingReport:
             lines.append(f"{name}: {self.dropped} empty sequences were left out")
         if self.filled:
             lines.append(f"{name}: {self.filled} empty sequences are read as one <unk>")
+        if self.unanswered:
+            lines += self.unanswered_rows
+            have = "row has" if self.unanswered == 1 else "rows have"
+            lines.append(f"{name}: {self.unanswered:,} {have} no answer, each an empty one instead")
         lines += self.unknown_label_rows
         more = self.unknown_labels - len(self.unknown_label_rows)
         if more:
@@ -96,6 +108,7 @@ class Encoder:
         label_index: class index of each label; the same.
         channels: width of a feature vector (features); 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
+        keeps_places: a row that can't be used keeps its place, without an answer (prediction).
     """
 
     def __init__(
@@ -107,8 +120,10 @@ class Encoder:
         label_index: Mapping[str, int],
         channels: int = 0,
         missing: str = "error",
+        keeps_places: bool = False,
     ) -> None:
         self.policy = policy
+        self.keeps_places = keeps_places
         self.ids = PieceIds(tokenizer, index) if tokenizer else None
         self.label_index = label_index
         self.channels = channels
@@ -166,57 +181,67 @@ class Encoder:
         self, examples: Iterable[Example], problems: RowProblems, report: EncodingReport
     ) -> Iterator[tuple[Example, Any]]:
         """Yield each usable example with its ids or vectors, policies applied."""
-        policy, ids = self.policy, self.ids
-        limit = policy.max_length or 2**62
+        empty = self.policy.empty
         for example in examples:
             problems.file = example.file or problems.name
-            steps: Any = example.sequence
-            if ids is None:
-                problem = self._check_features(steps)
-                if problem:
-                    problems.add(example.line, problem)
-                    continue
+            problem, stays = None, empty == "blank"
+            try:
+                steps = self._cut(example, report)
+                if not len(steps) and empty in ("error", "blank"):
+                    problem = EMPTY if stays else EMPTY + NOT_EMPTY
+            except BadRow as bad:
+                problem, stays = str(bad), self.keeps_places
+            if problem is not None and not stays:
+                problems.add(example.line, problem)
+            elif problem is not None:
+                report.problems[report.rows] = problem
+                yield example, self._blank()
+            elif len(steps):
+                yield example, steps
+            elif empty == "drop":
+                report.dropped += 1
             else:
-                steps = ids.encode(steps)
-            if len(steps) > limit:
-                if policy.overlong == "error":
-                    problems.add(
-                        example.line,
-                        f"{len(steps)} steps; data.max_length allows {limit} "
-                        "(data.overlong: head, tail or middle cuts)",
-                    )
-                    continue
-                steps = policy.cut(steps)
-                report.truncated += 1
-            if not len(steps):
-                if policy.empty == "unk":
-                    report.filled += 1
-                    yield example, self._blank()
-                elif policy.empty == "drop":
-                    report.dropped += 1
-                else:
-                    problems.add(
-                        example.line,
-                        "the sequence is empty; data.empty: drop or unk, set before training, "
-                        "accepts such rows",
-                    )
-                continue
-            yield example, steps
+                report.filled += 1
+                yield example, self._blank()
 
-    def _check_features(self, vectors: Any) -> str | None:
-        """Say what is wrong with one series, or None."""
+    def _cut(self, example: Example, report: EncodingReport) -> Any:
+        """Return the ids or vectors of an example, cut where the policy says so.
+
+        Raises:
+            BadRow: it can't be used.
+        """
+        if example.problem is not None:
+            raise BadRow(example.problem)
+        steps: Any = example.sequence
+        if self.ids is None:
+            self._check_features(steps)
+        else:
+            steps = self.ids.encode(steps)
+        limit = self.policy.max_length or 2**62
+        if len(steps) > limit:
+            if self.policy.overlong == "error":
+                raise BadRow(
+                    f"{len(steps)} steps; data.max_length allows {limit} "
+                    "(data.overlong: head, tail or middle cuts)"
+                )
+            steps = self.policy.cut(steps)
+            report.truncated += 1
+        return steps
+
+    def _check_features(self, vectors: Any) -> None:
+        """Refuse a series of another width, or with values that the model can't take."""
         if not len(vectors):
-            return None
+            return
         if vectors.shape[1] != self.channels:
-            return f"{vectors.shape[1]} channels; expected {self.channels}"
+            raise BadRow(f"{vectors.shape[1]} channels; expected {self.channels}")
         infinite = np.isinf(vectors).any(axis=1)
         if infinite.any():
-            return f"step {int(infinite.argmax()) + 1}: infinite value; expected finite numbers"
+            step = int(infinite.argmax()) + 1
+            raise BadRow(f"step {step}: infinite value; expected finite numbers")
         absent = np.isnan(vectors).any(axis=1)
         if self.missing == "error" and absent.any():
             step = int(absent.argmax()) + 1
-            return f"step {step}: missing value; data.missing: mask accepts them"
-        return None
+            raise BadRow(f"step {step}: missing value; data.missing: mask accepts them")
 
     def _blank(self) -> Any:
         """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,8 @@ class Example:
         line: line of the file on which the row begins, from 1 (npz: row, from 1).
         file: the file inside the folder that was read, or None where the input is one file.
         group: name of the group that the row belongs to, or None where it stands alone.
+        kept: the columns to copy to its answer, by name, as `ReadOptions.keep` asks for them.
+        problem: why it can't be used, where it keeps its place all the same (prediction).
     """
 
     sequence: Sequence
@@ -37,6 +40,8 @@ class Example:
     line: int
     file: str | None = None
     group: str | None = None
+    kept: dict[str, Any] | None = None
+    problem: str | None = None
 
 
 class BadRow(ValueError):
@@ -49,15 +54,20 @@ class RowProblems:
     Args:
         name: name of the input, as the user gave it.
         stop_at_first: raise at the first complaint (prediction: rows before it were used).
+        keeps_places: bad rows are handed on by `taken`, so that each of them can be answered.
 
     Attributes:
         file: the file that lines are counted in: the input, or the one of its folder now read.
     """
 
-    def __init__(self, name: str, *, stop_at_first: bool = False) -> None:
+    def __init__(
+        self, name: str, *, stop_at_first: bool = False, keeps_places: bool = False
+    ) -> None:
         self.name = name
         self.file = name
         self.stop_at_first = stop_at_first
+        self.keeps_places = keeps_places
+        self._places: list[Example] = []
         self.count = 0
         self.shown: list[str] = []
 
@@ -66,8 +76,16 @@ class RowProblems:
         if self.stop_at_first:
             self.fail(line, problem)
         self.count += 1
+        if self.keeps_places:
+            file = None if self.file == self.name else self.file
+            self._places.append(Example("", None, line, file, problem=problem))
         if len(self.shown) < SHOWN_ROWS:
             self.shown.append(located(f"{self.file}:{line}", problem))
+
+    def taken(self) -> Iterator[Example]:
+        """Yield the bad rows noted since, where they keep their places."""
+        while self._places:
+            yield self._places.pop(0)
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""

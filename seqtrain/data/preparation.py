@@ -21,6 +21,7 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.splits import equal_rows, hold_out
 from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
@@ -154,6 +155,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
         group=data.group,
         bad_rows=data.bad_rows,
         by_name=data.format == "auto",
+        whole_files=holds_whole_files(path),
     )
 
 

@@ -129,6 +129,7 @@ class Preprocessing:
             label_index=label_index,
             channels=len(self.mean),
             missing=self.missing,
+            keeps_places=self.reading.bad_rows == "blank",
         )
 
     def scale(self, values: Features) -> Features:
@@ -146,13 +147,19 @@ class Preprocessing:
             return scaled
         return np.concatenate((scaled, absent), axis=1, dtype=np.float32)
 
-    def for_prediction(self) -> Preprocessing:
-        """Return the same, with no row left out: every row gets an answer, or is an error."""
-        empty = "unk" if self.lengths.empty == "drop" else self.lengths.empty
+    def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
+        """Return the same, with no row left out: each gets an answer, or an empty one, or fails.
+
+        Args:
+            empty: what happens to empty sequences: error, unk or blank; None: as in training, and
+                unk where they were left out there.
+            bad_rows: what happens to rows that can't be used: error or blank.
+        """
+        trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
         return replace(
             self,
-            reading=replace(self.reading, bad_rows="error"),
-            lengths=replace(self.lengths, empty=empty),
+            reading=replace(self.reading, bad_rows=bad_rows),
+            lengths=replace(self.lengths, empty=empty or trained),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -161,7 +168,7 @@ class Preprocessing:
         Of the n-grams they tell the sizes and the number.
         """
         values = asdict(replace(self, vocabulary=None, ngrams=None))
-        del values["vocabulary"]
+        del values["vocabulary"], values["reading"]["keep"]
         if self.ngrams is not None:
             sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
             values["ngrams"] = {**sizes, "number": len(self.ngrams)}

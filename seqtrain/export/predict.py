@@ -1,8 +1,10 @@
 """Classify the rows of a file with the model beside this script: python predict.py FILE
 
 A .csv, .tsv or .jsonl file (.gz behind it or not) is read as the training file was; a .txt file
-holds one sequence per line, as standard input does, whose name is `-`. Each row gives a line with
-its label and the label's probability. Needs numpy and onnxruntime, and nothing else.
+holds one sequence per line, as standard input does, whose name is `-`. Where the model was trained
+on whole files, a .txt file, or each file of a folder, is one sequence. Each row gives a line with
+its label and the label's probability; both are empty where the sequence is. Needs numpy and
+onnxruntime, and nothing else. Exit codes: 0 done, 2 what was given is wrong, 141 a closed pipe.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import onnxruntime
 PAD, UNK = 0, 1
 ROWS, PADDED_STEPS = 1024, 16384  # of a chunk that is read, of a batch that is computed
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")  # in JSON
 EXCEL_HINT = re.compile(r"sep=(.)")  # first line by which Excel says what separates the fields
 BUFFER, SNIFFED_LINES = 1 << 18, 20
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "txt"}
@@ -104,7 +107,7 @@ class Model:
         )
 
     def encode(self, sequence: Any) -> Any:
-        """Return the ids (T,) or the scaled vectors (T, F) of a sequence as it was read."""
+        """Return the ids (T,) or scaled vectors (T, F) of a sequence; None: it has no answer."""
         rules, features = self.rules, self.rules["kind"] == "features"
         if features:
             self.check(sequence)
@@ -116,8 +119,8 @@ class Model:
             spare = {"head": 0, "tail": length - limit, "middle": (length - limit) // 2}
             steps = steps[spare[rules["overlong"]] :][:limit]
         if not length:
-            if rules["empty"] == "error":
-                raise ValueError("the sequence is empty")
+            if rules["empty"] == "blank":
+                return None
             steps = np.full((1, len(rules["mean"])), np.nan, np.float32) if features else [UNK]
         return self.scale(steps) if features else np.array(steps, dtype=np.int64)
 
@@ -214,11 +217,15 @@ class Rows:
 
     def __init__(self, path: str, rules: dict[str, Any]) -> None:
         self.path, self.kind, self.reading, self.line = path, rules["kind"], rules["reading"], 0
+        self.file = ""
 
     def __iter__(self) -> Iterator[Any]:
         trained_on, name = self.reading["format"], self.path.lower()
         form = ENDINGS.get(os.path.splitext(name.removesuffix(".gz"))[1], trained_on)
         form = form if self.reading["by_name"] else trained_on
+        if name != "-" and form == "txt" and self.reading["whole_files"]:
+            yield from map(self.of_file, files_below(self.path))
+            return
         if name == "-" or (form == "txt" and trained_on != "txt"):
             form = "lines"
         if form in ("ts", "npz"):
@@ -239,6 +246,12 @@ class Rows:
                     elif form == "fasttext":
                         text = re.sub(r"^\s*__label__[^ \t]*[ \t]*", "", text)
                     yield self.of_text(without_end(text))
+
+    def of_file(self, path: str) -> Any:
+        """Return a whole file as a sequence; `file` is its name."""
+        self.file, self.line = path, 1
+        with opened(path) as stream:
+            return self.of_text(without_end(stream.read().decode("utf-8-sig")))
 
     def lines(self, stream: Iterable[bytes]) -> Iterator[str]:
         """Yield the lines with their ends, which are a line feed or a return and a line feed."""
@@ -293,7 +306,7 @@ class Rows:
         """Return a text, its symbols (split at blanks, or JSON), or vectors (JSON)."""
         if self.kind == "text":
             return text
-        if self.kind == "tokens" and not text.startswith('["') and text.strip() != "[]":
+        if self.kind == "tokens" and not (text.startswith('["') or INTEGERS.fullmatch(text)):
             return text.split()
         return self.of_json(json.loads(text) if text.strip() else [])
 
@@ -304,10 +317,19 @@ class Rows:
         if self.kind == "text" or not isinstance(value, list):
             raise ValueError(f"{type(value).__name__} isn't a sequence of kind {self.kind}")
         if self.kind == "tokens":
-            return value
+            return list(map(str, value))
         with np.errstate(over="ignore"):
             vectors = np.array(value, dtype=np.float64).astype(np.float32)
         return vectors[:, None] if vectors.ndim == 1 else vectors
+
+
+def files_below(path: str) -> Iterator[str]:
+    """Yield a file, or the files of a folder and of those in it, in the order of their names."""
+    if not os.path.isdir(path):
+        yield path
+        return
+    for name in sorted(name for name in os.listdir(path) if not name.startswith(".")):
+        yield from files_below(os.path.join(path, name))
 
 
 def opened(path: str) -> Any:
@@ -373,12 +395,12 @@ def load(folder: str) -> Model:
     return Model(onnx, json.loads(rules), json.loads(vocabulary)["tokens"], tables)
 
 
-def chunks(rows: Rows, model: Model) -> Iterator[list[Any]]:
-    """Yield encoded sequences, ROWS together; those before a bad row come before the complaint."""
-    chunk: list[Any] = []
+def chunks(rows: Rows, model: Model) -> Iterator[list[tuple[str, Any]]]:
+    """Yield file names and encoded sequences, ROWS together; rows before a bad one come first."""
+    chunk: list[tuple[str, Any]] = []
     try:
         for sequence in rows:
-            chunk.append(model.encode(sequence))
+            chunk.append((rows.file, model.encode(sequence)))
             if len(chunk) == ROWS:
                 yield chunk
                 chunk = []
@@ -388,31 +410,53 @@ def chunks(rows: Rows, model: Model) -> Iterator[list[Any]]:
     yield chunk
 
 
-def main() -> None:
-    """Print the answers; a row that can't be read ends them, with exit code 2."""
-    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
-        sys.exit(__doc__)
+def rows_out(chunk: list[tuple[str, Any]], model: Model, terminal: bool) -> Iterator[str]:
+    """Yield a line for each sequence of a chunk, empty cells for one that has no answer."""
+    answers = iter(model.probabilities([steps for _, steps in chunk if steps is not None]))
+    for file, steps in chunk:
+        name = f"{cell(file, terminal)}\t" if file else ""
+        if steps is None:
+            yield f"{name}\t"
+            continue
+        answer = next(answers)
+        best = int(answer.argmax())
+        yield f"{name}{cell(model.labels[best], terminal)}\t{answer[best]:.6f}"
+    model.unknown.clear()
+
+
+def main() -> int:
+    """Print the answers, return the exit code; a row that can't be read ends them."""
+    arguments = sys.argv[1:]
+    if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
+        print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
+        return 0 if len(arguments) == 1 else 2
     model = load(os.path.dirname(os.path.abspath(__file__)))
-    rows = Rows(sys.argv[1], model.rules)
+    rows, head, blanks = Rows(arguments[0], model.rules), "label\tprobability\n", 0
     output: Any = sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")
-    print("label\tprobability")
     try:
         for chunk in chunks(rows, model):
-            for answer in model.probabilities(chunk) if chunk else ():
-                best = int(answer.argmax())
-                label = cell(model.labels[best], output.isatty())
-                print(f"{label}\t{answer[best]:.6f}")
-            model.unknown.clear()
+            if chunk:
+                output.write("file\t" + head if head and rows.file else head)
+                head = ""
+            for line in rows_out(chunk, model, output.isatty()):
+                output.write(line + "\n")
+            blanks += sum(steps is None for _, steps in chunk)
+        output.write(head)
         output.flush()
     except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
-        sys.exit(141)
+        return 141
     except BAD_ROW as error:
         output.flush()
-        print(f"{rows.path}:{rows.line}: {error}", file=sys.stderr)
-        sys.exit(2)
+        place = f"{rows.file or rows.path}:{rows.line}" if rows.line else rows.path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        print(f"{place}: {reason}", file=sys.stderr)
+        return 2
+    if blanks:
+        print(f"{rows.path}: {blanks} empty sequences have no answer", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

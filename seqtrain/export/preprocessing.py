@@ -20,7 +20,7 @@ KNOWN = {
     LengthPolicy: {"max_length", "overlong", "empty"},
     ReadOptions: {
         *("format", "kind", "header", "quoting", "sequence", "label", "group", "bad_rows"),
-        *("by_name", "delimiter"),
+        *("by_name", "delimiter", "whole_files", "keep"),
     },
 }
 """What `predict.py` or the graph follows, and what can't change an answer."""
@@ -35,7 +35,7 @@ def exported_preprocessing(fitted: Preprocessing) -> dict[str, Any]:
     Raises:
         ConfigError: there is a step that `predict.py` doesn't know.
     """
-    rules = fitted.for_prediction()
+    rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     for part in (rules, rules.reading, rules.lengths):
         unknown = [f.name for f in fields(part) if f.name not in KNOWN[type(part)]]
         used = [name for name in unknown if getattr(part, name)]
@@ -76,4 +76,5 @@ def _reading(options: ReadOptions) -> dict[str, Any]:
         "quoting": options.quoting,
         "delimiter": options.delimiter,
         "sequence": None if options.sequence is None else columns,
+        "whole_files": options.whole_files,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.atomic import write_all, write_atomically
 from seqtrain.files.directory import Directory
-from seqtrain.files.folder import complete_folder, remove_strays
+from seqtrain.files.folder import remove_strays
 from seqtrain.files.lock import FolderLock
 from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
 from seqtrain.files.regular import wrong_kind
@@ -35,7 +34,7 @@ from seqtrain.runs.place import (
     refuse_files,
 )
 
-__all__ = ["CONFIG", "ENVIRONMENT", "RUNS", "TEST", "RunDirectory", "find", "make", "model_folder"]
+__all__ = ["CONFIG", "ENVIRONMENT", "RUNS", "TEST", "RunDirectory", "make"]
 
 TIME = "%Y%m%d-%H%M%S"
 """Of the start of a run, in the name of its directory."""
@@ -238,72 +237,3 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
             chosen = wanted.with_name(f"{wanted.name}-{number}")
     except OSError as error:
         raise not_writable(chosen, error) from None
-
-
-def find(path: Path | None, name: str | None = None) -> RunDirectory:
-    """Return a run's directory; None means the newest under runs/, of this config name if given.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-    if path is not None:
-        if not os.path.exists(path):
-            raise CheckpointError(f"{path}: no such run (tried {os.path.abspath(path)})")
-        return RunDirectory(path)
-    runs = _runs(name)
-    if not runs:
-        of = "" if name is None else f" of {name}"
-        raise CheckpointError(
-            f"no run{of} under {os.path.abspath(RUNS)}; "
-            "name one, or train one with: seqtrain fit CONFIG"
-        )
-    return RunDirectory(RUNS / max(runs)[1])
-
-
-def newest_runs(name: str) -> list[Path]:
-    """Return the directories of all runs of a config's name, the newest first."""
-    return [RUNS / run for _, run in sorted(_runs(name), reverse=True)]
-
-
-def _runs(name: str | None) -> list[tuple[int, str]]:
-    """Return when the config of each run under runs/ was written, and the run's name.
-
-    Args:
-        name: of the config, where the run's name must be exactly what `make` makes of it.
-    """
-    pattern = None if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
-    runs = []
-    try:
-        names = os.listdir(RUNS) if os.path.isdir(RUNS) else []
-    except OSError as error:
-        raise unreadable(RUNS, error) from None
-    for run in names:
-        if pattern is not None and not re.fullmatch(pattern, run):
-            continue
-        try:
-            runs.append((os.lstat(RUNS / run / CONFIG).st_mtime_ns, run))
-        except OSError:
-            continue  # no run, or none that may be read
-    return runs
-
-
-def model_folder(path: Path) -> Path:
-    """Return the model folder that a path means: a run's best, or the folder itself.
-
-    Raises:
-        CheckpointError: there is no model, or it may not be read.
-    """
-    for folder in (path / BEST, path):
-        try:
-            os.lstat(complete_folder(folder) / "model.json")
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise unreadable(folder, error) from None
-        if folder == path and os.path.islink(folder):
-            return Path(os.path.realpath(folder))  # the user named it; in a run it is refused
-        return folder
-    raise CheckpointError(
-        f"{path}: no model in it (no {BEST}/model.json and no model.json); "
-        "expected a run directory or a model folder"
-    )

@@ -26,8 +26,11 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
         **asdict(preprocessing.reading),
         **asdict(preprocessing.lengths),
     }
-    if not isinstance(rules.pop("by_name"), bool):
-        raise ValueError("reading.by_name: expected true or false")
+    for name in ("by_name", "whole_files"):
+        if not isinstance(rules.pop(name), bool):
+            raise ValueError(f"reading.{name}: expected true or false")
+    if rules.pop("keep"):
+        raise ValueError("reading.keep: expected none")
     DataConfig.model_validate({"train": "-", **rules})
     _check_names("labels", preprocessing.labels, least=2)
     _check_sizes(preprocessing.subwords)

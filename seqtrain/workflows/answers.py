@@ -29,6 +29,7 @@ class Answers:
         scores: the metrics.
         warnings: rows cut, left out, or with labels that the model doesn't know.
         by_share: as in `Evaluation`, where asked for.
+        split: which of the run's config; None where a file was given.
     """
 
     run: Path
@@ -37,6 +38,7 @@ class Answers:
     scores: Scores
     warnings: list[str]
     by_share: list[dict[str, float]] | None = None
+    split: str | None = None
 
     def errors(self) -> list[AnsweredExample]:
         """Return the wrong answers, the most confident first."""
@@ -47,7 +49,7 @@ class Answers:
 def answer_split(
     run: RunLike = None,
     *,
-    split: str = "test",
+    split: str | None = None,
     data: str | None = None,
     steps: bool = False,
     device: str = "auto",
@@ -56,7 +58,8 @@ def answer_split(
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them.
+        split: test, validation or train, as the run's config names them; None: test, or validation
+            where there is no test.
         data: a labelled file to answer instead.
         steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -72,7 +75,9 @@ def answer_split(
     scores = score(logits, labels, lengths, classifier.labels)
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     rows = _rows(found, logits)
-    return Answers(classifier.path, found.source, rows, scores, found.warnings, by_share)
+    return Answers(
+        classifier.path, found.source, rows, scores, found.warnings, by_share, found.split
+    )
 
 
 def _rows(found: Labelled, logits: torch.Tensor) -> list[AnsweredExample]:

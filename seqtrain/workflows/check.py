@@ -26,7 +26,8 @@ from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.choice import serving_engines
 from seqtrain.model.engines.interface import ProjectedTable
-from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
+from seqtrain.runs.finding import find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import predict_logits, score_parts, score_store
 from seqtrain.inference.metrics import Scores
 from seqtrain.processes.group import ALONE, Group
+from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.workflows.events import RunLike, path_of
 
 
@@ -40,12 +41,20 @@ class Prediction:
         probability: of it, in [0, 1].
         probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
+        example: what was classified: its sequence, line, file and kept columns. Where it has a
+            problem there is no answer: the label is empty, the probability not a number.
     """
 
     label: str
     probability: float
     probabilities: dict[str, float]
     unknown: float
+    example: Example | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no answer; None where there is one."""
+        return None if self.example is None else self.example.problem
 
 
 class Classifier:
@@ -131,24 +140,27 @@ class Classifier:
             if len(names) != len(examples):
                 raise DataError(f"groups: found {len(names)}; expected one for each sequence")
             examples = [replace(e, group=name) for e, name in zip(examples, names, strict=True)]
-        return list(self.predict_examples(examples, "sequences"))
+        return list(self.predict_examples([examples], "sequences"))
 
     def predict_examples(
         self,
-        examples: Iterable[Example],
+        bursts: Iterable[Iterable[Example]],
         source: str,
         report: EncodingReport | None = None,
         ranks: int | None = None,
+        rules: Preprocessing | None = None,
     ) -> Iterator[Prediction]:
         """Classify examples as they come, chunk by chunk; each chunk is batched by length.
 
         States that are carried in groups pass from chunk to chunk; one is kept for every group.
 
         Args:
-            examples: unlabelled, or with labels that are ignored.
+            bursts: examples that come together, unlabelled or with labels that are ignored.
             source: name for messages, such as the file's.
             report: counts up the rows, and those cut or empty.
             ranks: how many labels, the most probable ones, have their probability told; None: all.
+            rules: the model's preprocessing where it says otherwise what happens to rows that
+                can't be used.
 
         Yields:
             One prediction an example, in their order.
@@ -158,11 +170,16 @@ class Classifier:
             RunError: memory ran out.
         """
         carried = CarriedStates()
-        for _, store in encoded_chunks(
-            self.for_prediction, examples, source, report, rows=CHUNK_ROWS
+        for chunk, store in encoded_chunks(
+            rules or self.for_prediction, bursts, source, report, rows=CHUNK_ROWS
         ):
             logits = predict_logits(self.network, store, self.device, carried=carried)
-            yield from self._predictions(logits, unknown_shares(store), ranks)
+            answers = self._predictions(logits, unknown_shares(store), ranks)
+            for example, answer in zip(chunk, answers, strict=True):
+                if example.problem is None:
+                    yield Prediction(*answer, example)
+                else:
+                    yield Prediction("", math.nan, {}, 0.0, example)
 
     def score(
         self,
@@ -192,7 +209,8 @@ class Classifier:
 
     def _predictions(
         self, logits: Tensor, unknown: list[float], ranks: int | None
-    ) -> Iterator[Prediction]:
+    ) -> Iterator[tuple[str, float, dict[str, float], float]]:
+        """Return the most probable labels of each row, and the share that is unknown of it."""
         probabilities = torch.softmax(logits.double(), dim=1)
         if ranks == 1:
             values, order = probabilities.max(dim=1, keepdim=True)
@@ -201,7 +219,7 @@ class Classifier:
             values, order = ranked.values[:, :ranks], ranked.indices[:, :ranks]
         labels = np.array(self.labels, dtype=object)[order.numpy()].tolist()
         for names, row, share in zip(labels, values.tolist(), unknown, strict=True):
-            yield Prediction(names[0], row[0], dict(zip(names, row, strict=True)), share)
+            yield names[0], row[0], dict(zip(names, row, strict=True)), share
 
     def _given(self, sequence: Any, number: int) -> Sequence:
         """Accept what the kind expects; say what was found otherwise."""

@@ -13,6 +13,7 @@ from seqtrain.inference.bootstrap import Difference, paired_bootstrap
 from seqtrain.report import AnsweredExample
 from seqtrain.text import display_name, quote
 from seqtrain.workflows.answers import Answers, answer_split
+from seqtrain.workflows.evaluate import NO_TEST, default_split
 from seqtrain.workflows.events import RunLike
 
 
@@ -46,7 +47,7 @@ def diff(
     a: RunLike,
     b: RunLike,
     *,
-    split: str = "test",
+    split: str | None = None,
     data: str | None = None,
     device: str = "auto",
 ) -> RunDifference:
@@ -55,14 +56,17 @@ def diff(
     Args:
         a: a run directory, a model folder, or what `fit` returned.
         b: the other one.
-        split: test, validation or train, as the runs' configs name them.
+        split: test, validation or train, as the runs' configs name them; None: test, or validation
+            where one of them has no test.
         data: a labelled file to compare on instead.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
         CheckpointError, ConfigError, DataError: as for `evaluate`; or the runs name different data.
     """
-    first, second = (answer_split(run, split=split, data=data, device=device) for run in (a, b))
+    name = split or (default_split(a, b) if data is None else None)
+    told = [NO_TEST] if name == "validation" and split is None else []
+    first, second = (answer_split(run, split=name, data=data, device=device) for run in (a, b))
     pairs, left_out = _pairs(first, second)
     names: dict[str, int] = {}
     columns = [
@@ -85,7 +89,7 @@ def diff(
             "neither": right.count((False, False)),
         },
         rows=sorted(differing, key=_interest),
-        warnings=list(dict.fromkeys(first.warnings + second.warnings)),
+        warnings=list(dict.fromkeys(told + first.warnings + second.warnings)),
     )
 
 

@@ -15,13 +15,15 @@ from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
 from seqtrain.inference.metrics import Scores
 from seqtrain.inference.prefixes import score_prefixes
-from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
+from seqtrain.runs.finding import find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")
+NO_TEST = "there is no test split; these are answers to validation, which chose the best epoch"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Evaluation:
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
             `score_prefixes` returns it.
         parts: scores of each part of the model alone, by name; empty where it has but one.
+        split: which of the run's config; None where a file was given.
     """
 
     run: Path
@@ -44,12 +47,13 @@ class Evaluation:
     warnings: list[str]
     by_share: list[dict[str, float]] | None = None
     parts: dict[str, Scores] = field(default_factory=dict)
+    split: str | None = None
 
 
 def evaluate(
     run: RunLike = None,
     *,
-    split: str = "test",
+    split: str | None = None,
     data: str | None = None,
     steps: bool = False,
     device: str = "auto",
@@ -58,7 +62,8 @@ def evaluate(
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them.
+        split: test, validation or train, as the run's config names them; None: test, or validation
+            where there is no test.
         data: a labelled file to score on instead.
         steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -72,7 +77,8 @@ def evaluate(
     classifier, store = loaded.classifier, loaded.store
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     scores, parts = classifier.score(store), classifier.score_parts(store)
-    return Evaluation(classifier.path, loaded.source, scores, loaded.warnings, by_share, parts)
+    source, told, split = loaded.source, loaded.warnings, loaded.split
+    return Evaluation(classifier.path, source, scores, told, by_share, parts, split)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Labelled:
         digested: as it was then.
         store: its sequences, or those of the split.
         warnings: as in `Evaluation`.
+        split: which of the run's config; None where a file was given.
     """
 
     classifier: Classifier
@@ -92,28 +99,43 @@ class Labelled:
     digested: Digested
     store: SequenceStore
     warnings: list[str]
+    split: str | None
 
 
 def load_labelled(
-    run: RunLike, *, split: str = "test", data: str | None = None, device: str = "auto"
+    run: RunLike, *, split: str | None = None, data: str | None = None, device: str = "auto"
 ) -> Labelled:
     """Load a run's best model and what to score it on; takes and raises what `evaluate` does."""
-    if split not in SPLITS:
+    if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
     classifier = load(path, device=device)
-    source = data if data is not None else _config_and_source(path, split)[1]
+    named = split or ("test" if data is not None else default_split(path))
+    source = data if data is not None else _config_and_source(path, named)[1]
     digested = Digested.read(source)
     if data is not None:
         store, warnings = _read(classifier, data)
     else:
-        _, store, warnings = read_split(path, classifier, split)
+        _, store, warnings = read_split(path, classifier, named)
+        if named == "validation" and split is None:
+            warnings = [NO_TEST, *warnings]
     digested.check_unchanged()
     if not len(store):
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Labelled(classifier, source, digested, store, warnings)
+    return Labelled(classifier, source, digested, store, warnings, named if data is None else None)
+
+
+def default_split(*runs: RunLike) -> str:
+    """Return test, or validation where not every run has a test split but each has that one."""
+    configs = [run.config() for run in (find(path_of(run)) for run in runs) if run.holds(CONFIG)]
+    splits = [
+        name
+        for name in ("test", "validation")
+        if all(getattr(config.data, name) is not None for config in configs)
+    ]
+    return splits[0] if splits else "test"
 
 
 def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:

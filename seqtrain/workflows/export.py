@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seqtrain.export.folder import Exported, check_target, export_model
+from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import load_model
-from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.workflows.events import RunLike, path_of
 
 

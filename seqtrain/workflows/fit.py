@@ -23,6 +23,7 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import Place
 from seqtrain.runs import run_directory
+from seqtrain.runs.finding import find
 from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
@@ -248,7 +249,7 @@ def _run_to_resume(
     """Find the run to go on with, and refuse another config before any data is read."""
     if force:
         raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
-    run = run_directory.find(path, name)
+    run = find(path, name or "run")
     check_config_unchanged(config, run)
     return run
 

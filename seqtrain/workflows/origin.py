@@ -17,8 +17,9 @@ from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.vocabulary import UNK
 from seqtrain.errors import ConfigError
 from seqtrain.files.folder import read_folder
+from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import WEIGHTS, Model, read_model
-from seqtrain.runs.run_directory import ENVIRONMENT, RunDirectory, find, model_folder
+from seqtrain.runs.run_directory import ENVIRONMENT, RunDirectory
 from seqtrain.text import counted, listed
 
 LINEAGE = "lineage"

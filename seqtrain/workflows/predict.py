@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from seqtrain.data.chunks import CHUNK_ROWS
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
-from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.errors import RunError
-from seqtrain.text import display_name
+from seqtrain.data.readers import Column, ReadOptions, read_examples
+from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.text import display_name, one_of
 from seqtrain.workflows.classifier import Classifier, Prediction, load
 from seqtrain.workflows.events import RunLike
 
 STDIN = "-"
+INPUT_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "txt", "lines")
+"""How standard input, or a file of any name, may be read."""
+WITH_COLUMNS = ("csv", "tsv", "jsonl")
+"""Formats whose columns can be copied to the answers."""
 READ_AHEAD = 1024
 """Rows of standard input read while others are classified: memory stays flat."""
 
@@ -30,39 +35,84 @@ def predict(
     classifier: Classifier | None = None,
     report: EncodingReport | None = None,
     ranks: int | None = None,
+    input_format: str | None = None,
+    keep: Sequence[str] = (),
+    empty: str | None = None,
+    bad_rows: str = "error",
 ) -> Iterator[Prediction]:
-    """Classify every row of a file, or of standard input.
+    """Classify every row of a file or a folder, or of standard input.
 
     A .txt file and standard input hold one sequence a line (for a model of feature vectors a JSON
-    list of vectors); other files are read as the model's training file was.
+    list of vectors); other files are read as the model's training file was. Where each of train's
+    files was a sequence, so is a .txt file, and each file of a folder.
 
     Args:
-        source: path of a file, or "-" for standard input.
+        source: path of a file or folder, or "-" for standard input.
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         classifier: a loaded one, in place of run and device.
-        report: counts up the rows, and those cut or empty.
+        report: counts up the rows, and those cut, empty or unanswered.
         ranks: how many labels, the most probable ones, have their probability told; None: all.
+        input_format: one of INPUT_FORMATS; None: by the name of the source.
+        keep: columns whose cells come with the answers, as `Prediction.example.kept`.
+        empty: what happens to empty sequences: error, unk (an unknown token is read) or blank (no
+            answer, in its place); None: as in training, and blank where that refused them.
+        bad_rows: what happens to rows that can't be used: error or blank.
 
-    Yields:
+    Returns:
         One prediction a row, in input order, as soon as they are known.
 
     Raises:
+        ConfigError: columns are to be kept of a format that has none.
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     classifier = classifier or load(run, device=device)
-    for examples in arrivals(source, classifier):
-        yield from classifier.predict_examples(examples, display_name(source), report, ranks)
+    fitted = classifier.preprocessing
+    if empty is None and fitted.lengths.empty == "error":
+        empty = "blank"
+    rules = fitted.for_prediction(empty=empty, bad_rows=bad_rows)
+    options = input_options(rules.reading, source, input_format)
+    options = replace(options, keep=_columns(keep, options))
+    if keep and options.format not in WITH_COLUMNS:
+        raise ConfigError(
+            f"--keep: input of format {options.format} has no columns; "
+            f"expected {one_of(WITH_COLUMNS)}"
+        )
+    return classifier.predict_examples(
+        arrivals(source, options), display_name(source), report, ranks, rules
+    )
 
 
-def arrivals(source: str, classifier: Classifier) -> Iterator[Iterator[Example]]:
+def how_read(source: str, classifier: Classifier, format: str | None = None) -> list[str]:
+    """Say what a row is where a model trained on whole files reads one file, or lines."""
+    reading = classifier.preprocessing.reading
+    if not reading.whole_files or format is not None or os.path.isdir(source):
+        return []
+    if source == STDIN:
+        return ["each line of stdin is one sequence, though in training each file was one"]
+    if input_options(reading, source).format != "files":
+        return []
+    return [
+        f"{display_name(source)}: one sequence, as each file was in training; its lines one by "
+        "one: --input-format lines"
+    ]
+
+
+def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
+    """Return columns as the model's config names its own: by name, or by index from 0."""
+    own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
+    if not all(isinstance(column, int) for column in own):
+        return list(names)
+    return [int(name) if name.isdecimal() and len(name) < 5 else name for name in names]
+
+
+def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
     """Yield the examples of a file at once, those of standard input as they come in.
 
     Args:
         source: path of a file, or "-" for standard input.
-        classifier: whose rows they are.
+        options: how it is read.
     """
-    options = input_options(classifier.preprocessing.reading, source)
     examples = read_examples(source, options, labelled=False, stop_at_first=True)
     if source == STDIN:
         # A chunk is what has arrived meanwhile: an answer waits for no later row.
@@ -71,18 +121,38 @@ def arrivals(source: str, classifier: Classifier) -> Iterator[Iterator[Example]]
         yield examples
 
 
-def input_options(reading: ReadOptions, source: str) -> ReadOptions:
+def input_options(reading: ReadOptions, source: str, format: str | None = None) -> ReadOptions:
     """Return how rows are read: standard input and .txt as lines, else as in training.
 
-    A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab.
+    A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab; one
+    trained on files reads it, and each file of a folder, as one sequence.
+
+    Args:
+        reading: the model's.
+        source: path of a file, or "-".
+        format: in place of what the name tells.
+
+    Raises:
+        DataError: it is a folder, and the model's rows weren't in one.
     """
+    if format is not None:
+        return replace(reading, format=format)
     options = reading.for_file(source)
-    if source == STDIN or (options.format == "txt" and reading.format != "txt"):
+    if source == STDIN:
+        return replace(options, format="lines")
+    if options.format == "txt" and reading.whole_files:
+        return replace(options, format="files")
+    if options.format == "txt" and reading.format != "txt":
+        if os.path.isdir(source):
+            raise DataError(
+                f"{display_name(source)}: is a folder; the model was trained on the rows of a "
+                "file, so give a file"
+            )
         return replace(options, format="lines")
     return options
 
 
-def _arriving(examples: Iterator[Example]) -> Iterator[Iterator[Example]]:
+def _arriving(examples: Iterator[Example]) -> Iterator[Iterable[Example]]:
     """Read on a second thread; yield what has arrived, again and again, then any complaint."""
     arrived: queue.Queue[Example | BaseException | None] = queue.Queue(READ_AHEAD)
 

@@ -14,8 +14,8 @@ from seqtrain.data.readers import read_examples
 from seqtrain.data.store import Ints
 from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import EVALUATION_BATCHING
+from seqtrain.runs.finding import find
 from seqtrain.runs.pretrained_folder import load_autoencoder
-from seqtrain.runs.run_directory import find
 from seqtrain.text import display_name
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
@@ -63,7 +63,7 @@ def reconstruct(
     preprocessing = fitted.for_prediction()
     options = input_options(fitted.reading, source)
     examples = read_examples(source, options, labelled=False, stop_at_first=True)
-    for _, store in encoded_chunks(preprocessing, examples, display_name(source)):
+    for _, store in encoded_chunks(preprocessing, [examples], display_name(source)):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
         for batch, answers in map_batches(

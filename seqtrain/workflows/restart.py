@@ -8,7 +8,8 @@ from pathlib import Path
 from seqtrain.config import Config
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.processes.place import Place
-from seqtrain.runs.run_directory import CONFIG, RunDirectory, newest_runs
+from seqtrain.runs.finding import newest_first
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def begun_before_restart(path: Path | None, name: str | None, place: Place) -> B
     """
     if not place.restarts:
         return None
-    for directory in [path] if path is not None else newest_runs(name or "run"):
+    for directory in [path] if path is not None else newest_first(name or "run"):
         run = RunDirectory(directory)
         try:
             if run.environment().get("launch") == place.launch:

@@ -10,8 +10,9 @@ from typing import Any
 from seqtrain.config import Config, render_config
 from seqtrain.files.strict_json import number_at
 from seqtrain.report import RunFacts
+from seqtrain.runs.finding import find
 from seqtrain.runs.metrics import read_metrics
-from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import counted, listed, shorten
 from seqtrain.workflows.answers import answer_split
 from seqtrain.workflows.events import RunLike, path_of
@@ -25,7 +26,7 @@ LABELS = 12
 def run_facts(
     run: RunLike = None,
     *,
-    split: str = "test",
+    split: str | None = None,
     data: str | None = None,
     steps: bool = False,
     device: str = "auto",
@@ -34,7 +35,8 @@ def run_facts(
 
     Args:
         run: a run directory, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them.
+        split: test, validation or train, as the run's config names them; None: test, or validation
+            where there is no test.
         data: a labelled file in its place.
         steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -53,7 +55,7 @@ def run_facts(
         environment=environment,
         epochs=[epoch for epoch in epochs if number_at(epoch, "epoch") is not None],
         card=_card(directory, config, environment, epochs, list(found.scores.labels), found.data),
-        split=split if data is None else Path(data).name,
+        split=found.split or Path(found.data).name,
         scores=asdict(found.scores),
         prefixes=found.by_share or [],
         answers=[replace(row, text=shorten(row.text, TEXT)) for row in found.rows],

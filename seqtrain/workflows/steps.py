@@ -17,7 +17,7 @@ from seqtrain.inference.prefixes import predict_step_logits
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier, load
 from seqtrain.workflows.events import RunLike
-from seqtrain.workflows.predict import arrivals
+from seqtrain.workflows.predict import arrivals, input_options
 
 ROWS_AT_ONCE = 128
 """Sequences at once: each has as many answers as steps."""
@@ -69,6 +69,7 @@ def predict_steps(
     device: str = "auto",
     classifier: Classifier | None = None,
     report: EncodingReport | None = None,
+    input_format: str | None = None,
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
@@ -81,6 +82,7 @@ def predict_steps(
         device: auto, cpu, cuda, cuda:N or mps.
         classifier: a loaded one, in place of run and device.
         report: counts up the rows, and those cut or empty.
+        input_format: as for `predict`.
 
     Yields:
         The answers for one row, in input order; the last of them is what `predict` answers.
@@ -90,19 +92,22 @@ def predict_steps(
     """
     classifier = classifier or load(run, device=device)
     network, preprocessing = classifier.network, classifier.preprocessing
-    for arrived in arrivals(source, classifier):
-        chunks = encoded_chunks(
-            classifier.for_prediction, arrived, display_name(source), report, rows=ROWS_AT_ONCE
-        )
-        carried = CarriedStates()
-        for examples, store in chunks:
-            logits = predict_step_logits(network, store, classifier.device, carried)
-            rows = zip(examples, logits, unknown_shares(store), strict=True)
-            for example, of_steps, unknown in rows:
-                yield StepPredictions(
-                    classifier.labels,
-                    torch.softmax(of_steps.double(), dim=1),
-                    preprocessing.tokens(example.sequence),
-                    preprocessing.tokenizer if preprocessing.kind == "text" else None,
-                    unknown,
-                )
+    chunks = encoded_chunks(
+        classifier.for_prediction,
+        arrivals(source, input_options(preprocessing.reading, source, input_format)),
+        display_name(source),
+        report,
+        rows=ROWS_AT_ONCE,
+    )
+    carried = CarriedStates()
+    for examples, store in chunks:
+        logits = predict_step_logits(network, store, classifier.device, carried)
+        rows = zip(examples, logits, unknown_shares(store), strict=True)
+        for example, of_steps, unknown in rows:
+            yield StepPredictions(
+                classifier.labels,
+                torch.softmax(of_steps.double(), dim=1),
+                preprocessing.tokens(example.sequence),
+                preprocessing.tokenizer if preprocessing.kind == "text" else None,
+                unknown,
+            )

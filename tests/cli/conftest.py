@@ -6,6 +6,7 @@ import io
 import shutil
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -29,7 +30,8 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     def run(*arguments: object, stdin: str | bytes = b"") -> Ended:
         content = stdin.encode() if isinstance(stdin, str) else stdin
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        buffered: BinaryIO = io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(buffered))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             run_program([str(argument) for argument in arguments])

@@ -94,11 +94,27 @@ def test_a_held_out_test_part_is_found_again(project: Path, cli: Cli) -> None:
 
 def test_split_that_the_config_lacks(project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=null")
-    ended = cli("eval", "r")
+    ended = cli("eval", "r", "--split", "test")
     assert ended.code == 2
     assert len(ended.problems) == 1
     assert "validation" in ended.err
     assert not Path("r/test.json").exists()
+
+
+def test_validation_is_scored_where_there_is_no_test_split(project: Path, cli: Cli) -> None:
+    for run, test in (("r", "null"), ("with-test", "test.tsv")):
+        cli("fit", "c.yaml", "--run-dir", run, "--set", f"data.test={test}")
+    wanted = json.loads(cli("eval", "r", "--json", "--split", "validation").out)
+    ended = cli("eval", "r", "--json")
+    assert (ended.code, json.loads(ended.out)) == (0, wanted)
+    assert "there is no test split" in ended.err
+    assert json.loads(cli("errors", "r", "--json").out)["num_examples"] == wanted["num_examples"]
+    compared = cli("diff", "r", "with-test", "--json")
+    assert json.loads(compared.out)["num_examples"] == wanted["num_examples"]
+    assert "there is no test split" in compared.err
+    assert cli("report", "r").code == 0
+    assert "validation" in Path("report.html").read_text()
+    assert cli("report", "r").code == 2  # it exists
 
 
 def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> None:

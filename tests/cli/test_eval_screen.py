@@ -7,8 +7,9 @@ import io
 import torch
 from rich.console import Console
 
-from seqtrain.cli.output.eval_screen import score_tables
-from seqtrain.inference.metrics import score
+from seqtrain.cli.output.columns import print_columns
+from seqtrain.cli.output.eval_screen import _matrix, display_order, print_scores
+from seqtrain.inference.metrics import Scores, score
 
 
 def matrix_lines(labels: list[str]) -> list[list[str]]:
@@ -17,7 +18,7 @@ def matrix_lines(labels: list[str]) -> list[list[str]]:
     logits = torch.eye(count).roll(1, dims=1)
     scores = score(logits, torch.arange(count), torch.ones(count, dtype=torch.int64), labels)
     console = Console(file=io.StringIO(), width=80)
-    console.print(list(score_tables(scores, "test"))[2])
+    print_columns(console, _matrix(scores.labels, scores.confusion_matrix or []))
     assert isinstance(console.file, io.StringIO)
     lines = [line.split() for line in console.file.getvalue().splitlines()]
     return [line for line in lines if len(line) > 1]
@@ -38,3 +39,52 @@ def test_long_labels_are_lettered() -> None:
     assert head == ["true", "\\", "predicted", "A", "B"]
     assert first == ["A", "negative", "review", "·", "1"]
     assert second == ["B", "positive", "review", "1", "·"]
+
+
+def scored(labels: list[str], wrong: int) -> Scores:
+    """Return scores of one example per class, of which the first ones are taken for the last."""
+    count = len(labels)
+    answers = torch.arange(count).index_fill(0, torch.arange(wrong), count - 1)
+    logits = torch.nn.functional.one_hot(answers, count).double() * 9
+    return score(logits, torch.arange(count), torch.full((count,), 7), labels)
+
+
+def shown(scores: Scores, width: int, most: int | None) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    print_scores(console, scores, "test", most)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_numbers_in_labels_count_as_numbers() -> None:
+    labels = sorted(["class2", "class10", "class1", "class1b", "7", "other"])
+    assert [labels[i] for i in display_order(labels)] == [
+        *("7", "class1", "class1b", "class2", "class10", "other")
+    ]
+
+
+def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:
+    labels = [f"class{number}" for number in range(150)]
+    text = shown(scored(labels, wrong=3), 80, most=20)
+    assert "worst 10 classes" in text
+    assert "all 150, mean" in text
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith(" class")]
+    assert rows[:4] == ["class0", "class1", "class2", "class149"]
+    assert len(rows) == 10 + 3  # and the most frequent mistakes
+    every = shown(scored(labels, wrong=3), 80, most=None)
+    assert sum(line.startswith(" class") for line in every.splitlines()) == 1 + 150 + 3
+
+
+def test_nothing_is_said_of_mistakes_where_there_are_none() -> None:
+    text = shown(scored([f"class{number}" for number in range(30)], wrong=0), 80, most=20)
+    assert "mistakes" not in text
+    assert " 7 " in text  # one length, not "7 to 7"
+    assert "7 to 7" not in text
+
+
+def test_a_matrix_without_room_gives_way_to_the_mistakes() -> None:
+    scores = scored([f"a long label {number}" for number in range(12)], wrong=2)
+    assert "true \\ predicted" in shown(scores, 120, most=20)
+    narrow = shown(scores, 50, most=20)
+    assert "true \\ predicted" not in narrow
+    assert "most frequent mistakes" in narrow

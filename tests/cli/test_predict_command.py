@@ -135,7 +135,7 @@ def test_bad_row_midstream_keeps_the_rows_before(trained: Path, tmp_path: Path, 
     )
     cases = [
         (cli("predict", tmp_path / "in.jsonl", *run), "in.jsonl:3"),
-        (cli("predict", "-", *run, stdin="rise\nfall\n\nx\n"), "stdin:3"),
+        (cli("predict", "-", *run, "--empty", "error", stdin="rise\nfall\n\nx\n"), "stdin:3"),
         (cli("predict", "-", *run, stdin=b"rise\nfall\n\xff\nx\n"), "stdin:3"),
     ]
     for ended, where in cases:
@@ -150,7 +150,8 @@ def test_bad_row_midstream_in_a_file_of_rows_written(
 ) -> None:
     (tmp_path / "in.txt").write_text("rise\n\nfall\n")
     out = tmp_path / "out.tsv"
-    assert cli("predict", tmp_path / "in.txt", "--run", trained / "run", "--output", out).code == 2
+    run = ("--run", trained / "run", "--empty", "error")
+    assert cli("predict", tmp_path / "in.txt", *run, "--output", out).code == 2
     assert out.read_text().count("\n") == 2
 
 

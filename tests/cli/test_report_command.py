@@ -59,7 +59,6 @@ def test_a_file_is_replaced_by_force_alone(beside: Path, tmp_path: Path, cli: Cl
     ("arguments", "words"),
     [
         (["run", "-o", "r.pdf"], "report.html"),
-        (["run"], "--output"),
         (["none", "-o", "r.html"], "no such run"),
         (["run/best", "-o", "r.html"], "no run"),
         (["run", "-o", "nowhere/r.html"], "no folder"),

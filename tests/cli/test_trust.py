@@ -93,7 +93,8 @@ def test_steps_and_errors_have_predicts_probabilities(beside: Path, cli: Cli) ->
     steps = map(json.loads, cli("predict", "test.tsv", "--run", "run", "--steps").out.splitlines())
     last = {step["index"]: step["probability"] for step in steps}
     errors = map(json.loads, cli("errors", "run", "--format", "jsonl").out.splitlines())
-    assert all(float(a["probability"]) == pytest.approx(last[i]) for i, a in enumerate(answers))
+    found = [float(answer["probability"]) for answer in answers]
+    assert found == pytest.approx([last[i] for i in range(len(answers))], abs=2e-6)  # six digits
     for error in errors:
         row = answers[error["line"] - 2]
         assert float(row["probability"]) == pytest.approx(error["probability"], abs=1e-6)

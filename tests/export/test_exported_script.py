@@ -6,6 +6,7 @@ import ast
 import gzip
 import io
 import json
+import os
 import random
 import runpy
 import subprocess
@@ -233,7 +234,6 @@ def test_a_bad_row_is_named(
         ("[[1, 2]]\n[[1, 2], [3, null]]\n", "2: a value is missing"),
         ("[[1, 2, 3]]\n", "1: vectors of shape (3,); expected 2 channels"),
         ("[[1e39, 2]]\n", "1: a value is infinite or too large"),
-        ("[[1, 2]]\n[]\n", "2: the sequence is empty"),
         (f"[[1{'0' * 400}, 2]]\n", "1: "),
         ("[[1, 2]]\n" + "[" * 100_000 + "\n", "2: "),
     ):
@@ -241,6 +241,50 @@ def test_a_bad_row_is_named(
         file.write_text(content)
         assert by_script(port, file)[0] == 2
         assert f"{file}:{problem}" in capsys.readouterr().err
+
+
+def test_whole_files_and_empty_ones(
+    tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = make_model("text")
+    reading = replace(model.preprocessing.reading, format="txt", whole_files=True)
+    port = exported(replace(model, preprocessing=replace(model.preprocessing, reading=reading)))
+    for name, text in {"a/2.txt": "20\nMove money\n", "b.txt": "", "c.txt": "20"}.items():
+        (tmp_path / "new" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "new" / name).write_text(text)
+    for source in ("new", "new/c.txt"):
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            run_program(["predict", str(tmp_path / source), "--run", str(tmp_path / "run")])
+        wanted = capsys.readouterr().out
+        code, written = by_script(port, tmp_path / source)
+        assert code == 0
+        assert [line.split("\t")[:2] for line in written.splitlines()] == [
+            line.split("\t")[:2] for line in wanted.splitlines()
+        ]
+    assert wanted.startswith("file\tlabel\tprobability\n")
+
+
+def test_help_a_missing_file_and_a_closed_pipe(tmp_path: Path, exported: Export) -> None:
+    port = exported(make_model("text"))
+
+    def run(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(port / "predict.py"), *arguments]
+        return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+    ended = run("--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Classify the rows of a file")
+    assert run().returncode == 2
+    ended = run(str(tmp_path / "none.txt"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"{tmp_path / 'none.txt'}: No such file or directory\n"
+    (tmp_path / "in.txt").write_text("20\n" * 50_000)
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = run(str(tmp_path / "in.txt"), stdout=writer)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("cut", [8, 40, -6])

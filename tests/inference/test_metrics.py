@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import metrics
 
 from seqtrain.inference.metrics import KEPT_CONFUSIONS, MATRIX_CLASSES, Scores, score
 from seqtrain.text import json_line
@@ -33,8 +34,6 @@ def scores_of(rows: list[tuple[int, int, int]]) -> tuple[Scores, np.ndarray, np.
 
 @given(ROWS)
 def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> None:
-    from sklearn import metrics  # loads in seconds
-
     scores, true, predicted = scores_of(rows)
     known = true >= 0
     f1 = {
@@ -95,8 +94,6 @@ def test_scores_of_many_classes_stay_small(classes: int) -> None:
 
 
 def test_the_loss_is_the_mean_over_known_examples() -> None:
-    from sklearn import metrics  # loads in seconds
-
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(5, 4, generator=generator)
     labels = torch.tensor([0, -1, 3, 2, -1])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
@@ -22,8 +23,6 @@ def settings(**keys: Any) -> TrainingConfig:
 
 @given(st.lists(st.integers(0, 2), min_size=3, max_size=60).filter(lambda x: len(set(x)) == 3))
 def test_balanced_weights_are_those_of_scikit_learn(labels: list[int]) -> None:
-    from sklearn.utils.class_weight import compute_class_weight  # loads in seconds
-
     weights = class_weights(settings(class_weights="balanced"), np.array(labels), NAMES)
     expected = compute_class_weight("balanced", classes=np.arange(3), y=labels)
     assert weights is not None

@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import Device
+from seqtrain.cli.options import Device, RunOption, RunOrNewest, chosen_run
 
 
 def check(
-    run: Annotated[
-        str | None,
-        typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
-    ] = None,
+    run: RunOrNewest = None,
+    named: RunOption = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -32,9 +30,10 @@ def check(
     from seqtrain.text import json_line
     from seqtrain.workflows.check import check as run_check
 
+    path = chosen_run(run, named)
     with Progress() as progress:
         result = run_check(
-            run, data=data, device=device or "auto", announce=show_sampled, listener=progress
+            path, data=data, device=device or "auto", announce=show_sampled, listener=progress
         )
     if as_json:
         values = {**asdict(result), "run": str(result.run), "passed": result.passed}

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, RunOrNewest, Split, chosen_split
+from seqtrain.cli.options import (
+    DataFile,
+    Device,
+    RunOption,
+    RunOrNewest,
+    Split,
+    chosen_run,
+    chosen_split,
+)
 
 SHOWN = 20
 
@@ -21,6 +29,7 @@ class Format(str, Enum):
 
 def errors(
     run: RunOrNewest = None,
+    named: RunOption = None,
     split: Split = None,
     data: DataFile = None,
     top: Annotated[
@@ -45,8 +54,8 @@ def errors(
     from seqtrain.workflows.answers import answer_split
 
     name = chosen_split(split, data)
-    found = answer_split(run, split=name, data=data, device=device or "auto")
-    note(f"run: {found.run}, data: {found.data}")
+    found = answer_split(chosen_run(run, named), split=name, data=data, device=device or "auto")
+    note(f"run: {found.run}, data: {found.data}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)
     mistakes = found.errors()

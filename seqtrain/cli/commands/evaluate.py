@@ -6,11 +6,20 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, RunOrNewest, Split, chosen_split
+from seqtrain.cli.options import (
+    DataFile,
+    Device,
+    RunOption,
+    RunOrNewest,
+    Split,
+    chosen_run,
+    chosen_split,
+)
 
 
 def evaluate(
     run: RunOrNewest = None,
+    named: RunOption = None,
     split: Split = None,
     data: DataFile = None,
     steps: Annotated[
@@ -22,6 +31,7 @@ def evaluate(
 ) -> None:
     """Score a run's best model on its test split, another split, or another file."""
     from dataclasses import asdict
+    from pathlib import Path
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.eval_screen import show_scores
@@ -29,8 +39,9 @@ def evaluate(
     from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
     name = chosen_split(split, data)
-    result = run_evaluation(run, split=name, data=data, steps=steps, device=device or "auto")
-    note(f"run: {result.run}, data: {result.data}")
+    path = chosen_run(run, named)
+    result = run_evaluation(path, split=name, data=data, steps=steps, device=device or "auto")
+    note(f"run: {result.run}, data: {result.data}" + (f" ({result.split})" if result.split else ""))
     for warning in result.warnings:
         warn(warning)
     if as_json:
@@ -44,4 +55,5 @@ def evaluate(
             }
         print(json_line(values))
     else:
-        show_scores(result.scores, result.by_share, result.parts)
+        name = result.split or Path(result.data).name
+        show_scores(result.scores, name, result.by_share, result.parts)

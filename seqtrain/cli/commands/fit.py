@@ -56,8 +56,8 @@ def fit(
     settings = load_config(config, overrides or [])
 
     from seqtrain.processes.place import Place
+    from seqtrain.runs.finding import find
     from seqtrain.runs.place import check_free
-    from seqtrain.runs.run_directory import find
 
     place = None if run_dir is None else Path(run_dir)
     if Place.here().restarts:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Annotated, TextIO
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from seqtrain.cli.options import Device, Sequences
+from seqtrain.cli.options import Device, RunOption, RunOrNewest, Sequences, chosen_run
+
+if TYPE_CHECKING:
+    from seqtrain.workflows.classifier import Classifier
+
+OpenFile = Callable[[], AbstractContextManager[TextIO]]
+SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
 
 class Format(str, Enum):
@@ -19,110 +27,234 @@ class Format(str, Enum):
     jsonl = "jsonl"
 
 
+class InputFormat(str, Enum):
+    """How input is read that no file's name tells."""
+
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+    fasttext = "fasttext"
+    txt = "txt"
+    lines = "lines"
+
+
+class Empty(str, Enum):
+    """What happens to empty sequences."""
+
+    error = "error"
+    unk = "unk"
+    blank = "blank"
+
+
+class BadRows(str, Enum):
+    """What happens to rows that can't be used."""
+
+    error = "error"
+    blank = "blank"
+
+
+Output = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where to write; default: standard output.")
+]
+OutputFormat = Annotated[
+    Format | None,
+    typer.Option(
+        help="Output format; default: by --output's ending, else tsv; on a terminal aligned lines."
+    ),
+]
+InputFormatOption = Annotated[
+    InputFormat | None,
+    typer.Option(help="How INPUT is read; default: by its name, standard input as lines."),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS", help="Columns of INPUT to copy to the answers, as --keep id,text."
+    ),
+]
+TopK = Annotated[
+    int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
+]
+Probabilities = Annotated[
+    bool,
+    typer.Option("--probabilities", help="Write every class's probability, in a fixed order."),
+]
+EmptyOption = Annotated[
+    Empty | None,
+    typer.Option(
+        help="Empty sequences: stop, read an unknown token, or leave the answer blank; default: as "
+        "in training, or blank."
+    ),
+]
+BadRowsOption = Annotated[
+    BadRows, typer.Option(help="Rows that can't be used: stop, or leave the answer blank.")
+]
+Steps = Annotated[
+    bool,
+    typer.Option(
+        "--steps", help="Answer after every step: jsonl, or coloured lines on a terminal."
+    ),
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(metavar="P", min=0, max=1, help="Leave less probable labels empty."),
+]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="The same, with the P from which on so many answers were right on validation.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing --output file.")]
+
+
 def predict(
     source: Sequences,
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Run directory or model folder; default: the newest."),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where to write; default: standard output.")
-    ] = None,
-    format: Annotated[
-        Format | None, typer.Option(help="Output format; default: by --output's ending, else tsv.")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
-    ] = None,
-    steps: Annotated[
-        bool,
-        typer.Option(
-            "--steps", help="Answer after every step: jsonl, or coloured lines on a terminal."
-        ),
-    ] = False,
-    min_probability: Annotated[
-        float | None,
-        typer.Option(metavar="P", min=0, max=1, help="Leave less probable labels empty."),
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=1,
-            help="The same, with the P from which on so many answers were right on validation.",
-        ),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing --output file.")
-    ] = False,
+    run: RunOrNewest = None,
+    named: RunOption = None,
+    output: Output = None,
+    format: OutputFormat = None,
+    input_format: InputFormatOption = None,
+    keep: Keep = None,
+    top_k: TopK = None,
+    probabilities: Probabilities = False,
+    min_probability: MinProbability = None,
+    precision: Precision = None,
+    empty: EmptyOption = None,
+    bad_rows: BadRowsOption = BadRows.error,
+    steps: Steps = False,
+    force: Force = False,
     device: Device = None,
 ) -> None:
-    """Classify each row of INPUT: a .txt file or standard input holds one sequence per line."""
-    from seqtrain.cli.output.new_file import check_new_file
-    from seqtrain.cli.output.prediction_rows import (
-        check_one_threshold,
-        format_of,
-        open_output,
-        write_predictions,
-    )
-    from seqtrain.cli.output.step_rows import check_format, shown_as_lines, write_steps
+    """Classify each row of INPUT: a .txt file or standard input holds one sequence per line.
 
-    check_one_threshold(min_probability, precision, steps=steps)
+    Example: seqtrain predict new.csv --keep id --output answers.csv
+    """
+    from seqtrain.cli.output.new_file import check_new_file
+    from seqtrain.cli.output.prediction_rows import answer_format, open_output
+    from seqtrain.cli.output.step_rows import check_format
+
     sources = [] if source == "-" else [source]
     check_new_file("--output", output, force=force, sources=sources, streams=True)
     chosen = format.value if format else None
+    columns = [name for names in keep or [] for name in names.split(",")]
+    rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
+    thresholds = {"precision": precision, "min_probability": min_probability}
+    _check_together(rows, thresholds, probabilities, top_k, steps=steps)
     if steps:
         check_format(chosen, output)
-    written = chosen or ("jsonl" if steps else format_of(output))
+    written = "jsonl" if steps else answer_format(chosen, output)
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
-    from seqtrain.workflows.predict import predict as run_prediction
-    from seqtrain.workflows.steps import predict_steps
+    from seqtrain.workflows.predict import how_read
 
-    classifier = load(run, device=device or "auto")
-    if run is None:
-        note(f"run: {classifier.path}")
-    report, undecided = EncodingReport(), 0
-    threshold = min_probability
-    if precision is not None:
-        kept = classifier.threshold(precision)
-        threshold = kept.min_probability
-        note(
-            f"labels from probability {threshold:.4f} on: {kept.coverage:.1%} of validation, "
-            f"{kept.accuracy:.2%} of them right"
-        )
-
-    def open_file() -> AbstractContextManager[TextIO]:
-        return open_output(output, line_by_line=source == "-")
-
+    path = chosen_run(run, named)
+    classifier, report = load(path, device=device or "auto"), EncodingReport()
+    reading = input_format.value if input_format else None
+    newest = [f"run: {path}"] if run is None and named is None else []
+    for line in newest + how_read(source, classifier, reading):
+        note(line)
+    given = {"classifier": classifier, "report": report, "input_format": reading}
+    open_file = partial(open_output, output, line_by_line=source == "-")
     if steps:
-        if classifier.network.looks_ahead:
-            note(
-                f"{classifier.network.why_it_looks_ahead}: every prefix is read again, so a "
-                "sequence of T steps takes T (T + 1) / 2 steps"
-            )
-        unknown = write_steps(
-            predict_steps(source, classifier=classifier, report=report),
-            open_file,
-            top_k=top_k,
-            lines=shown_as_lines(output, chosen, top_k),
-        )
+        unknown = _answer_steps(source, given, open_file, chosen, output, top_k)
     else:
-        ranks = top_k if written == "jsonl" else top_k or 1
-        unknown, undecided = write_predictions(
-            run_prediction(source, classifier=classifier, report=report, ranks=ranks),
-            open_file,
-            labels=classifier.labels,
-            format=written,
-            top_k=top_k,
-            threshold=threshold,
-        )
-    if threshold is not None:
-        note(f"{undecided:,} of {report.rows:,} rows stay without a label")
+        shown: dict[str, Any] = {"top_k": top_k, "each_class": probabilities}
+        shown["threshold"] = _threshold(classifier, min_probability, precision)
+        unknown = _answer(source, given | rows, open_file, written, shown)
     for line in report.notices("input"):
         warn(line)
     if unknown:
         warn(f"{unknown} of {report.rows} sequences hold no token that the model knows")
+
+
+def _answer(
+    source: str,
+    given: dict[str, Any],
+    open_file: OpenFile,
+    written: str,
+    shown: dict[str, Any],
+) -> int:
+    """Write an answer per row; return how many rows had no known token."""
+    from seqtrain.cli.output.answer_columns import AnswerColumns
+    from seqtrain.cli.output.console import note
+    from seqtrain.cli.output.prediction_rows import write_predictions
+    from seqtrain.workflows.predict import predict as run_prediction
+
+    fitted = given["classifier"].preprocessing
+    whole = fitted.reading.whole_files
+    columns = AnswerColumns(fitted.labels, keep=given["keep"], whole_files=whole, **shown)
+    every = columns.each_class or (written == "jsonl" and not columns.top_k)
+    predictions = run_prediction(source, ranks=None if every else columns.ranks, **given)
+    unknown, undecided = write_predictions(predictions, open_file, columns, format=written)
+    if columns.threshold is not None:
+        note(f"{undecided:,} of {given['report'].rows:,} rows stay without a label")
+    return unknown
+
+
+def _threshold(
+    classifier: Classifier, min_probability: float | None, precision: float | None
+) -> float | None:
+    """Return the probability from which on labels are written; say it where it is looked up."""
+    from seqtrain.cli.output.console import note
+
+    if precision is None:
+        return min_probability
+    kept = classifier.threshold(precision)
+    note(
+        f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
+        f"validation, {kept.accuracy:.2%} of them right"
+    )
+    return kept.min_probability
+
+
+def _answer_steps(
+    source: str,
+    given: dict[str, Any],
+    open_file: OpenFile,
+    chosen: str | None,
+    output: str | None,
+    top_k: int | None,
+) -> int:
+    """Write the answers after every step; return how many sequences had no known token."""
+    from seqtrain.cli.output.console import note
+    from seqtrain.cli.output.step_rows import shown_as_lines, write_steps
+    from seqtrain.workflows.steps import predict_steps
+
+    network = given["classifier"].network
+    if network.looks_ahead:
+        note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
+    lines = shown_as_lines(output, chosen, top_k)
+    return write_steps(predict_steps(source, **given), open_file, top_k=top_k, lines=lines)
+
+
+def _check_together(
+    rows: dict[str, Any],
+    thresholds: dict[str, float | None],
+    probabilities: bool,
+    top_k: int | None,
+    *,
+    steps: bool,
+) -> None:
+    """Refuse options that don't go together.
+
+    Raises:
+        ConfigError: as said.
+    """
+    from seqtrain.errors import ConfigError
+
+    if probabilities and top_k:
+        raise ConfigError("--top-k: --probabilities writes every class; give one of them")
+    given = {name: value is not None for name, value in thresholds.items()}
+    if all(given.values()):
+        raise ConfigError("--precision: chooses --min-probability; give one of them")
+    asked = rows | given | {"probabilities": probabilities}
+    asked["bad_rows"] = rows["bad_rows"] != "error"
+    beside = [name.replace("_", "-") for name, value in asked.items() if value]
+    if steps and beside:
+        raise ConfigError(f"--{beside[0]}: --steps writes every answer; give one of them")

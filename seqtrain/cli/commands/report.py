@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, Split, chosen_split
+from seqtrain.cli.options import DataFile, Device, Split, chosen_run, chosen_split
 
 
 def report(
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
-    ],
     runs: Annotated[
         list[str] | None,
         typer.Argument(metavar="RUN...", help="Run directories; default: the newest."),
     ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
+    ] = "report.html",
     split: Split = None,
     data: DataFile = None,
     steps: Annotated[
@@ -47,7 +47,7 @@ def report(
     from seqtrain.report import render
     from seqtrain.workflows.run_facts import run_facts
 
-    chosen: list[str | None] = [*runs] if runs else [None]
+    chosen = runs or [chosen_run(None)]
     facts = [
         run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
         for run in chosen

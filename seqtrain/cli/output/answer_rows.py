@@ -18,7 +18,7 @@ def show_errors(rows: Sequence[AnsweredExample]) -> None:
         Column("answer", [row.answer for row in rows], "words"),
         Column("sequence", [row.text for row in rows], "text", rank=1),
     ]
-    if rows:
+    if rows:  # else a note says that none is wrong
         print_columns(stdout_console(), columns)
 
 

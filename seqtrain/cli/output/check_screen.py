@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from seqtrain.cli.output.console import note, small_table, stdout_console
+from seqtrain.cli.output.columns import Column, print_columns
+from seqtrain.cli.output.console import note, stdout_console
 from seqtrain.workflows.check import SAMPLE_LENGTH, Check, Sampled
 
 
@@ -23,14 +24,13 @@ def show_check(result: Check) -> None:
     cells = {(each.way, each.variant): each for each in result.differences}
     ways = list(dict.fromkeys(way for way, _ in cells))
     variants = list(dict.fromkeys(variant for _, variant in cells))
-    table = small_table("largest difference of logits", *variants)
-    for way in ways:
-        table.add_row(way, *(f"{cells[way, variant].logits:.1e}" for variant in variants))
-    table.add_section()
-    most = [max(cells[way, variant].probabilities for way in ways) for variant in variants]
-    table.add_row("of probabilities, any way", *(f"{value:.1e}" for value in most))
     console = stdout_console()
-    console.print(table)
+    columns = [Column("difference of logits", [*ways, "of probabilities, any way"], "words")]
+    for rank, variant in enumerate(variants):
+        found = [cells[way, variant] for way in ways]
+        values = [each.logits for each in found] + [max(each.probabilities for each in found)]
+        columns.append(Column(variant, [f"{value:.1e}" for value in values], rank=rank))
+    print_columns(console, columns, sections=1)
     largest = max(each.logits for each in result.differences)
     verdict = "passed: predictions don't depend" if result.passed else "failed: predictions depend"
     console.print(

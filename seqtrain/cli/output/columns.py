@@ -9,7 +9,7 @@ from typing import Literal
 from rich.cells import cell_len
 from rich.console import Console
 
-from seqtrain.cli.output.console import plain, small_table
+from seqtrain.cli.output.console import note, plain, small_table
 from seqtrain.text import printable, shorten
 
 GAP, EDGES = 3, 2
@@ -49,12 +49,13 @@ class Column:
         return max(min(self.natural, limit), cell_len(self.name))
 
 
-def print_columns(console: Console, columns: Sequence[Column]) -> None:
-    """Print a table of the columns that the console has room for.
+def print_columns(console: Console, columns: Sequence[Column], *, sections: int = 0) -> None:
+    """Print a table of the columns that the console has room for; say on stderr which it hasn't.
 
     Args:
         console: where to.
         columns: all of as many cells.
+        sections: rows at the end that a line parts from those before.
     """
     shown = fitting(columns, console.width)
     widths = _widths(shown, console.width)
@@ -68,12 +69,14 @@ def print_columns(console: Console, columns: Sequence[Column]) -> None:
             overflow="fold" if column.kind == "words" else "crop",
             width=width,
         )
-    for cells in zip(*(column.cells for column in shown), strict=True):
+    rows = list(zip(*(column.cells for column in shown), strict=True))
+    for made, cells in enumerate(rows, start=1):
         table.add_row(
             *(
-                plain(_cut(cell, width) if column.kind == "text" else cell)
+                plain(cut(cell, width) if column.kind == "text" else cell)
                 for cell, column, width in zip(cells, shown, widths, strict=True)
-            )
+            ),
+            end_section=bool(sections) and sections == len(rows) - made,
         )
     # Where even what is never left out has no room, the terminal wraps lines; no digit is lost.
     width = console.width
@@ -82,12 +85,24 @@ def print_columns(console: Console, columns: Sequence[Column]) -> None:
         console.print(table)
     finally:
         console.width = width
+    note_left_out([column.name for column in columns if column not in shown], width)
+
+
+def note_left_out(names: Sequence[str], width: int) -> None:
+    """Say which columns a table lacks for want of room."""
+    if names:
+        note(f"no room in {width} columns for: {', '.join(names)}")
+
+
+def total_width(columns: Sequence[Column]) -> int:
+    """Return the width that all columns need at least."""
+    return _sum([column.least for column in columns])
 
 
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Return the columns that a width has room for, in their order."""
     shown = list(columns)
-    while _sum([column.least for column in shown]) > width:
+    while total_width(shown) > width:
         last = max(shown, key=lambda column: column.rank)
         if not last.rank:
             break
@@ -113,7 +128,7 @@ def _sum(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1) + EDGES
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     """Cut a text to a width in cells; wide letters take two."""
     shown = shorten(text, width)
     while cell_len(shown) > width:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rich.table import Table
-
-from seqtrain.cli.output.console import small_table
+from seqtrain.cli.output.columns import Column
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import SplitSummary
 
 
-def data_table(preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]) -> Table:
+def data_table(preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]) -> list[Column]:
     """Return the figures of the splits, one column each."""
     vocabulary = preprocessing.vocabulary
     classes = f"{len(preprocessing.labels)} classes"
-    table = small_table(f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes)
+    heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
     rows: dict[str, Callable[[SplitSummary], str]] = {
         "rows": lambda s: f"{s.rows:,}",
         "tokens" if vocabulary else "steps": lambda s: f"{s.steps:,}",
@@ -30,11 +28,10 @@ def data_table(preprocessing: Preprocessing, summaries: Mapping[str, SplitSummar
     }
     if not vocabulary:
         del rows["unknown tokens"]
-    for name in summaries:
-        table.add_column(name, justify="right")
-    for title, figure in rows.items():
-        table.add_row(title, *(figure(summary) for summary in summaries.values()))
-    return table
+    return [
+        Column(heading, list(rows), "words"),
+        *(Column(name, [row(each) for row in rows.values()]) for name, each in summaries.items()),
+    ]
 
 
 def padding_line(padding: tuple[float, float]) -> str:

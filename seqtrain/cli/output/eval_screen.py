@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
-from seqtrain.cli.output.console import plain, small_table, stdout_console
+from seqtrain.cli.output.columns import Column, print_columns, total_width
+from seqtrain.cli.output.console import stdout_console
 from seqtrain.inference.metrics import Scores
 from seqtrain.text import printable
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
+WORST = 10
+"""Classes shown where there are too many to show all."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 LONGEST_HEADING = 4
 """Characters of a label that can head a column of the confusion matrix."""
@@ -22,6 +24,7 @@ LONGEST_HEADING = 4
 
 def show_scores(
     scores: Scores,
+    name: str,
     by_share: list[dict[str, float]] | None = None,
     parts: Mapping[str, Scores] | None = None,
 ) -> None:
@@ -29,132 +32,164 @@ def show_scores(
 
     Args:
         scores: of the answers.
+        name: of the split or file.
         by_share: of answers before the end, if any.
         parts: of the model's parts alone, by name, if there are several.
     """
     console = stdout_console()
     if parts:
-        console.print(_parts(scores, parts))
-    for table in score_tables(scores, "scores"):
-        console.print(table)
-    console.print(_probabilities(scores))
-    console.print(_most_confident(scores))
+        print_columns(console, _parts(scores, parts))
+    print_scores(console, scores, name)
+    print_columns(console, _probabilities(scores))
+    print_columns(console, _most_confident(scores))
     if by_share is not None:
-        console.print(_shares(by_share))
+        print_columns(console, _shares(by_share))
 
 
-def score_tables(scores: Scores, title: str) -> Iterator[Table]:
-    """Yield the tables of one split's scores."""
-    yield _figures(scores, title)
-    yield _classes(scores)
-    if scores.confusion_matrix is not None and len(scores.labels) <= LARGEST_MATRIX:
-        yield _matrix(scores.labels, scores.confusion_matrix)
-    else:
-        yield _confusions(scores)
-    yield _lengths(scores)
+def print_scores(console: Console, scores: Scores, name: str, most: int | None = None) -> None:
+    """Print the tables of one split's scores.
+
+    Args:
+        console: where to.
+        scores: of the answers.
+        name: of the split or file.
+        most: classes that are all shown; of more the worst `WORST`, and their mean; None: all.
+    """
+    print_columns(console, _figures(scores, name))
+    print_columns(console, _classes(scores, most), sections=1)
+    matrix = scores.confusion_matrix
+    if matrix is not None and _fits(_matrix(scores.labels, matrix), console.width):
+        print_columns(console, _matrix(scores.labels, matrix))
+    elif scores.confusions:
+        print_columns(console, _confusions(scores))
+    print_columns(console, _lengths(scores))
 
 
-def _figures(scores: Scores, title: str) -> Table:
-    table = small_table(title, "examples", "accuracy", "macro F1", "weighted F1", "loss")
-    table.add_row(
-        "",
-        f"{scores.num_examples:,}",
-        f"{scores.accuracy:.2%}",
-        f"{scores.macro_f1:.2%}",
-        f"{scores.weighted_f1:.2%}",
-        f"{scores.loss:.4f}",
-    )
-    return table
+def _figures(scores: Scores, name: str) -> list[Column]:
+    return [
+        Column("scored on", [name], "words"),
+        Column("examples", [f"{scores.num_examples:,}"]),
+        Column("accuracy", [f"{scores.accuracy:.2%}"]),
+        Column("macro F1", [f"{scores.macro_f1:.2%}"]),
+        Column("weighted F1", [f"{scores.weighted_f1:.2%}"], rank=2),
+        Column("loss", [f"{scores.loss:.4f}"], rank=1),
+    ]
 
 
-def _parts(scores: Scores, parts: Mapping[str, Scores]) -> Table:
+def _parts(scores: Scores, parts: Mapping[str, Scores]) -> list[Column]:
     """What each part answers alone, beside both together."""
-    table = small_table("part", "accuracy", "macro F1", "loss")
-    for name, own in (("together", scores), *parts.items()):
-        row = f"{own.accuracy:.2%}", f"{own.macro_f1:.2%}", f"{own.loss:.4f}"
-        table.add_row(name, *row)
-    return table
+    every = [scores, *parts.values()]
+    return [
+        Column("part", ["together", *parts], "words"),
+        Column("accuracy", [f"{own.accuracy:.2%}" for own in every]),
+        Column("macro F1", [f"{own.macro_f1:.2%}" for own in every]),
+        Column("loss", [f"{own.loss:.4f}" for own in every]),
+    ]
 
 
-def _classes(scores: Scores) -> Table:
-    table = small_table("class", "precision", "recall", "F1", "examples")
-    for i in display_order(scores.labels):
-        label = scores.labels[i]
-        row = scores.per_class[label]
-        table.add_row(
-            plain(label),
-            *(f"{row[name]:.2%}" for name in ("precision", "recall", "f1")),
-            f"{row['support']:,}",
+def _classes(scores: Scores, most: int | None) -> list[Column]:
+    """The figures of each class; of many the worst, and at the end the means of all."""
+    order, heading = display_order(scores.labels), "class"
+    if most is not None and len(order) > most:
+        order = sorted(order, key=lambda i: scores.per_class[scores.labels[i]]["f1"])[:WORST]
+        heading = f"worst {WORST} classes"
+    labels = [scores.labels[i] for i in order]
+    count = len(scores.labels)
+
+    def column(heading: str, name: str, rank: int) -> Column:
+        mean = sum(scores.per_class[label][name] for label in scores.labels) / count
+        cells = [f"{scores.per_class[label][name]:.2%}" for label in labels]
+        return Column(
+            heading, [*cells, f"{scores.macro_f1 if name == 'f1' else mean:.2%}"], rank=rank
         )
-    return table
+
+    support = [scores.per_class[label]["support"] for label in labels]
+    return [
+        Column(heading, [*labels, f"all {count:,}, mean"], "words"),
+        column("precision", "precision", 2),
+        column("recall", "recall", 1),
+        column("F1", "f1", 0),
+        Column("examples", [f"{n:,}" for n in [*support, scores.num_examples]]),
+    ]
 
 
 def display_order(labels: list[str]) -> list[int]:
-    """Return class indices in the order people expect: labels that are numbers by their value."""
+    """Return class indices in the order people expect: numbers, also in names, by their value."""
     order = range(len(labels))
     if all(NUMBER.fullmatch(label) for label in labels):
         return sorted(order, key=lambda i: float(labels[i]))
-    return list(order)
+    # re.split puts the numbers at odd places, so that texts are compared with texts.
+    parts = [re.split("([0-9]{1,300})", label) for label in labels]
+    return sorted(order, key=lambda i: [int(p) if n % 2 else p for n, p in enumerate(parts[i])])
 
 
-def _matrix(labels: list[str], matrix: list[list[int]]) -> Table:
+def _matrix(labels: list[str], matrix: list[list[int]]) -> list[Column]:
     """Count answers. Short labels head their columns; longer ones have letters there."""
     order = display_order(labels)
     shown = [printable(labels[i]) for i in order]
     keys = shown
-    if max(map(len, shown)) > LONGEST_HEADING:
+    if max(map(len, shown)) > LONGEST_HEADING and len(shown) <= len(string.ascii_uppercase):
         keys = list(string.ascii_uppercase[: len(shown)])
         shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
-    table = small_table("true \\ predicted", *keys)
-    for i, name in zip(order, shown, strict=True):
-        table.add_row(Text(name), *(f"{matrix[i][j]:,}" if matrix[i][j] else "·" for j in order))
-    return table
+    cells = [[f"{matrix[i][j]:,}" if matrix[i][j] else "·" for i in order] for j in order]
+    return [
+        Column("true \\ predicted", shown, "words"),
+        *(Column(key, column) for key, column in zip(keys, cells, strict=True)),
+    ]
 
 
-def _confusions(scores: Scores) -> Table:
+def _fits(matrix: list[Column], width: int) -> bool:
+    """Whether a matrix can be read: not too many columns, and room for all of them."""
+    return len(matrix) <= LARGEST_MATRIX + 1 and total_width(matrix) <= width
+
+
+def _confusions(scores: Scores) -> list[Column]:
     """The most frequent mistakes, where the matrix is too wide to read."""
-    table = small_table("most frequent mistakes: true", "predicted", "examples")
-    for row in scores.confusions[:SHOWN_CONFUSIONS]:
-        table.add_row(plain(str(row["true"])), plain(str(row["predicted"])), f"{row['count']:,}")
-    return table
+    rows = scores.confusions[:SHOWN_CONFUSIONS]
+    return [
+        Column("most frequent mistakes: true", [str(row["true"]) for row in rows], "words"),
+        Column("predicted", [str(row["predicted"]) for row in rows], "words"),
+        Column("examples", [f"{row['count']:,}" for row in rows]),
+    ]
 
 
-def _lengths(scores: Scores) -> Table:
-    table = small_table("length", "examples", "accuracy")
-    for group in scores.by_length:
-        table.add_row(
-            f"{group['min']:,} to {group['max']:,}",
-            f"{group['num_examples']:,}",
-            f"{group['accuracy']:.2%}",
-        )
-    return table
+def _lengths(scores: Scores) -> list[Column]:
+    groups = scores.by_length
+    return [
+        Column("length", [_span(int(row["min"]), int(row["max"])) for row in groups]),
+        Column("examples", [f"{row['num_examples']:,}" for row in groups]),
+        Column("accuracy", [f"{row['accuracy']:.2%}" for row in groups]),
+    ]
 
 
-def _probabilities(scores: Scores) -> Table:
+def _span(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _probabilities(scores: Scores) -> list[Column]:
     """How far probabilities are from what comes true."""
-    table = small_table("probabilities", "calibration error", "Brier score", "log loss")
-    table.add_row("", f"{scores.ece:.2%}", f"{scores.brier:.4f}", f"{scores.loss:.4f}")
-    return table
+    return [
+        Column("calibration error", [f"{scores.ece:.2%}"]),
+        Column("Brier score", [f"{scores.brier:.4f}"]),
+        Column("log loss", [f"{scores.loss:.4f}"]),
+    ]
 
 
-def _most_confident(scores: Scores) -> Table:
+def _most_confident(scores: Scores) -> list[Column]:
     """What the answers above a probability are worth."""
-    table = small_table("most confident", "probability from", "accuracy")
-    for row in scores.risk_coverage:
-        table.add_row(
-            f"{row['coverage']:.0%}", f"{row['min_probability']:.4f}", f"{row['accuracy']:.2%}"
-        )
-    return table
+    rows = scores.risk_coverage
+    return [
+        Column("most confident", [f"{row['coverage']:.0%}" for row in rows]),
+        Column("probability from", [f"{row['min_probability']:.4f}" for row in rows]),
+        Column("accuracy", [f"{row['accuracy']:.2%}" for row in rows]),
+    ]
 
 
-def _shares(by_share: list[dict[str, float]]) -> Table:
+def _shares(by_share: list[dict[str, float]]) -> list[Column]:
     """How early one can decide."""
-    table = small_table("after", "steps (median)", "accuracy", "same answer as at the end")
-    for row in by_share:
-        table.add_row(
-            f"{row['share']:.0%}",
-            f"{row['median_steps']:,.0f}",
-            f"{row['accuracy']:.2%}",
-            f"{row['agreement']:.2%}",
-        )
-    return table
+    return [
+        Column("after", [f"{row['share']:.0%}" for row in by_share]),
+        Column("steps (median)", [f"{row['median_steps']:,.0f}" for row in by_share], rank=1),
+        Column("accuracy", [f"{row['accuracy']:.2%}" for row in by_share]),
+        Column("same answer as at the end", [f"{row['agreement']:.2%}" for row in by_share]),
+    ]

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Literal
+import time
+from typing import Any, NamedTuple
 
-from rich.table import Table
 from tqdm import tqdm
 
+from seqtrain.cli.output.columns import note_left_out, print_columns
 from seqtrain.cli.output.console import note, stderr_console, warn
 from seqtrain.cli.output.data_table import data_table, padding_line
-from seqtrain.cli.output.eval_screen import score_tables
+from seqtrain.cli.output.epoch_rows import (
+    CELLS,
+    LEGEND,
+    epoch_row,
+    heading,
+    pretraining_row,
+    refit_row,
+    shown_cells,
+)
+from seqtrain.cli.output.eval_screen import print_scores
 from seqtrain.data.summary import unknown_share
-from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
+from seqtrain.runs.place import RUNS
+from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
 LOSS_SMOOTHING = 0.98
+MOST_CLASSES = 20
+"""Classes that are all shown at the end; of more the worst, for training not to scroll away."""
+
+
+class Began(NamedTuple):
+    """Where the updates of this process began, to tell how long they all take."""
+
+    at: float = 0.0
+    update: int = 0
+    last: int = 0
+
+    def left(self, update: int) -> str:
+        """Say how long the rest of the run takes at most, after an update of it."""
+        made = update - self.update
+        if made < 1 or update > self.last:
+            return ""
+        seconds = (time.monotonic() - self.at) * (self.last - update) / made
+        return f", run <{tqdm.format_interval(seconds)}"
 
 
 class FitScreen:
@@ -32,6 +61,7 @@ class FitScreen:
         self.loss = 0.0
         self.tokens = 0
         self.header_shown = False
+        self.began = Began()
 
     def __enter__(self) -> FitScreen:
         return self
@@ -67,6 +97,7 @@ class FitScreen:
             if event.nothing_left:
                 note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
+            self.began = Began(time.monotonic(), event.resumed_at, event.updates)
         elif isinstance(event, UpdateEvent):
             self._advance(event)
         elif isinstance(event, EpochEvent) and (event.pretraining or event.refit):
@@ -74,13 +105,12 @@ class FitScreen:
             note(pretraining_row(event) if event.pretraining else refit_row(event))
         elif isinstance(event, EpochEvent):
             self._close_bar()
-            self.console.print(epoch_row(event, header=not self.header_shown))
-            self.header_shown = True
+            self._show_epoch(event)
         elif isinstance(event, Run):
             self._show_end(event)
 
     def _show_data(self, event: DataEvent) -> None:
-        self.console.print(data_table(event.data.preprocessing, event.summaries))
+        print_columns(self.console, data_table(event.data.preprocessing, event.summaries))
         self.console.print(padding_line(event.padding), soft_wrap=True)
         if event.data.unlabelled is not None:
             store = event.data.unlabelled
@@ -90,6 +120,16 @@ class FitScreen:
             )
         cached = " from the cache" if event.data.from_cache else ""
         note(f"read in {event.seconds:.1f} s{cached}")
+
+    def _show_epoch(self, event: EpochEvent) -> None:
+        """Print one row of the table of epochs, which grows as they end."""
+        shown = shown_cells(self.console.width)
+        if not self.header_shown:
+            note(LEGEND)
+            note_left_out([name for name in CELLS if name not in shown], self.console.width)
+            self.console.print(heading(shown))
+            self.header_shown = True
+        self.console.print(epoch_row(event, shown))
 
     def _advance(self, event: UpdateEvent) -> None:
         if self.bar is None:
@@ -108,8 +148,9 @@ class FitScreen:
         self.loss = LOSS_SMOOTHING * self.loss + (1 - LOSS_SMOOTHING) * event.loss
         self.tokens += event.time_steps
         seconds = self.bar.format_dict["elapsed"] or 1e-9
+        left = "" if event.pretraining else self.began.left(event.update)
         self.bar.set_postfix_str(
-            f"loss {self.loss:.4f}, {self.tokens / seconds:,.0f} tokens/s", refresh=False
+            f"loss {self.loss:.4f}, {self.tokens / seconds:,.0f} tokens/s{left}", refresh=False
         )
         self.bar.update()
 
@@ -127,47 +168,6 @@ class FitScreen:
         if run.advice:
             note(run.advice)
         if run.test is not None:
-            for table in score_tables(run.test, "test"):
-                self.console.print(table)
-
-
-def pretraining_row(event: EpochEvent) -> str:
-    """Return one line on an epoch of pretraining."""
-    validation = ""
-    if event.validation_loss is not None:
-        validation = f", validation perplexity {perplexity(event.validation_loss):,.1f}"
-    return (
-        f"pretraining {event.epoch}: loss {event.loss:.4f} per token, perplexity "
-        f"{perplexity(event.loss):,.1f}{validation}, "
-        f"{event.time_steps / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
-    )
-
-
-def refit_row(event: EpochEvent) -> str:
-    """Return one line on an epoch of training anew on train and validation."""
-    return (
-        f"refit {event.epoch}: loss {event.loss:.4f}, accuracy {event.accuracy:.2%}, "
-        f"{event.time_steps / event.seconds:,.0f} tokens/s, {event.seconds:.1f} s"
-    )
-
-
-def epoch_row(event: EpochEvent, *, header: bool) -> Table:
-    """Return one row of the table of epochs, which grows as they end; 77 columns wide."""
-    table = Table(box=None, show_header=header, pad_edge=False, padding=(0, 1, 0, 0))
-    scores = event.validation
-    cells = {
-        "epoch": (6, f"{event.epoch}{' *' if event.is_best else ''}"),
-        "train loss": (10, f"{event.loss:.4f}"),
-        "acc.": (7, f"{event.accuracy:.2%}"),
-        "val. loss": (9, f"{scores.loss:.4f}" if scores else "-"),
-        "val. acc.": (9, f"{scores.accuracy:.2%}" if scores else "-"),
-        "F1": (7, f"{scores.macro_f1:.2%}" if scores else "-"),
-        "lr": (7, f"{event.lr:.1e}"),
-        "tokens/s": (9, f"{event.time_steps / event.seconds:,.0f}"),
-        "s": (6, f"{event.seconds:.1f}"),
-    }
-    for name, (width, _) in cells.items():
-        justify: Literal["left", "right"] = "left" if name == "epoch" else "right"
-        table.add_column(name, justify=justify, width=width, no_wrap=True)
-    table.add_row(*(cell for _, cell in cells.values()))
-    return table
+            print_scores(self.console, run.test, "test", most=MOST_CLASSES)
+        named = "" if run.path.parent == RUNS else f" {run.path}"
+        note(f"next: seqtrain predict FILE{named}, seqtrain eval{named}, seqtrain errors{named}")

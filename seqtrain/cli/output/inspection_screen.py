@@ -53,7 +53,7 @@ def _places(group: Sequence[Place]) -> list[dict[str, Any]]:
 def show_inspection(found: Inspection, top: int) -> None:
     """Print what fit shows first, then lengths, labels, and rows and characters to look at."""
     console = stdout_console()
-    console.print(data_table(found.data.preprocessing, found.summaries))
+    print_columns(console, data_table(found.data.preprocessing, found.summaries))
     console.print(padding_line(found.padding), soft_wrap=True)
     names = list(found.lengths)
     print_columns(

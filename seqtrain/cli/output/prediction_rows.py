@@ -1,17 +1,20 @@
-"""Predictions as rows of tsv, csv or jsonl."""
+"""Predictions as rows of tsv, csv or jsonl; where they are written."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+from seqtrain.cli.output.answer_columns import AnswerColumns, csv_cell, tsv_cell
+from seqtrain.cli.output.answer_line import answer_heading, answer_line
+from seqtrain.cli.output.console import stdout_console
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.atomic import write_all
 from seqtrain.text import json_line, one_of, printable, quote
@@ -21,23 +24,23 @@ if TYPE_CHECKING:
 
 Write: TypeAlias = "Callable[[int, Prediction], None]"
 
-NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-BREAKING = re.compile(r"[\t\r\n]")
-"""What would break a row of a table into two."""
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
-
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Format of each ending of an output file; .gz after it compresses."""
 
 
-def format_of(path: str | None) -> str:
-    """Return the format that an output file's ending names; tsv where it has no ending.
+def answer_format(chosen: str | None, path: str | None) -> str:
+    """Return how answers are written: as chosen, or as the output file's ending says.
+
+    Without both it is tsv; on a terminal it is lines for people.
 
     Raises:
         ConfigError: the ending names no format that can be written.
     """
+    if chosen is not None:
+        return chosen
+    if path is None and sys.stdout.isatty():
+        return "lines"
     ending = Path((path or "").lower().removesuffix(".gz")).suffix
     if ending and ending not in ENDINGS:
         raise ConfigError(
@@ -45,21 +48,6 @@ def format_of(path: str | None) -> str:
             "(and .gz after it, to compress), or give --format"
         )
     return ENDINGS.get(ending, "tsv")
-
-
-def check_one_threshold(
-    min_probability: float | None, precision: float | None, *, steps: bool
-) -> None:
-    """Refuse two thresholds, and one for answers after every step.
-
-    Raises:
-        ConfigError: as said.
-    """
-    if min_probability is not None and precision is not None:
-        raise ConfigError("--precision: chooses --min-probability; give one of them")
-    if steps and (min_probability, precision) != (None, None):
-        name = "--precision" if min_probability is None else "--min-probability"
-        raise ConfigError(f"{name}: --steps writes every answer; give one of them")
 
 
 class _WholeRows(io.FileIO):
@@ -129,11 +117,9 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
 def write_predictions(
     predictions: Iterator[Prediction],
     open_file: Callable[[], AbstractContextManager[TextIO]],
+    columns: AnswerColumns,
     *,
-    labels: Sequence[str],
     format: str,
-    top_k: int | None,
-    threshold: float | None = None,
 ) -> tuple[int, int]:
     """Write one row per prediction, as they come.
 
@@ -141,85 +127,55 @@ def write_predictions(
         predictions: in input order.
         open_file: opens where to; called once the first is known, so that an input that can't be
             read leaves nothing behind.
-        labels: of the model.
-        format: tsv, csv or jsonl.
-        top_k: how many labels per row, most probable first; None: one, in jsonl all.
-        threshold: probability from which on a label is written; below it the label is empty. The
-            best guess stands beside it in every row, as `guess`. None: every label is written.
+        columns: what a row holds.
+        format: tsv, csv, jsonl, or lines for people.
 
     Returns:
-        How many rows had no known token, and how many stayed without a label.
+        How many rows had no known token, and how many stayed below the columns' threshold.
     """
     first = list(islice(predictions, 1))
     unknown = undecided = 0
+    columns = columns.beside(first[0].example if first else None)
     with open_file() as file:
-        if format == "jsonl":
-            write = _jsonl_writer(file, top_k, threshold)
-        else:
-            ranks = min(top_k or 1, len(labels))
-            numbered = top_k is not None
-            write = _table_writer(file, ranks, format, threshold, numbered=numbered)
+        write = WRITERS[format](file, columns)
         for index, prediction in enumerate(chain(first, predictions)):
             write(index, prediction)
             unknown += prediction.unknown == 1.0
-            undecided += threshold is not None and prediction.probability < threshold
+            undecided += columns.is_undecided(prediction)
         file.flush()
     return unknown, undecided
 
 
+def _jsonl_writer(file: TextIO, columns: AnswerColumns) -> Write:
+    def write(index: int, prediction: Prediction) -> None:
+        file.write(json_line({"index": index} | columns.values(prediction)) + "\n")
+
+    return write
+
+
 def _table_writer(
-    file: TextIO, ranks: int, format: str, threshold: float | None, *, numbered: bool
+    file: TextIO, columns: AnswerColumns, quoted: Callable[[str], str], separator: str
 ) -> Write:
     """Write the header; return the function that writes a row."""
-    quote = _tsv_cell if format == "tsv" else _csv_cell
-    separator = "\t" if format == "tsv" else ","
-    suffixes = [f"_{rank + 1}" if numbered else "" for rank in range(ranks)]
-    names = [name + suffix for suffix in suffixes for name in ("label", "probability")]
-    names += [] if threshold is None else ["guess"]
-    file.write(separator.join(names) + "\n")
-
     shown: Callable[[str], str] = printable if file.isatty() else str
 
-    def write(index: int, prediction: Prediction) -> None:
-        cells: list[str] = []
-        for label, probability in islice(prediction.probabilities.items(), ranks):
-            cells += [shown(quote(label)), f"{probability:.6f}"]
-        if threshold is not None:
-            cells.append(cells[0])
-            cells[0] = cells[0] if prediction.probability >= threshold else ""
-        file.write(separator.join(cells) + "\n")
+    def write_cells(cells: Sequence[str]) -> None:
+        file.write(separator.join([shown(quoted(cell)) for cell in cells]) + "\n")
 
-    return write
+    write_cells(columns.names())
+    return lambda index, prediction: write_cells(columns.cells(prediction))
 
 
-def _jsonl_writer(file: TextIO, ranks: int | None, threshold: float | None) -> Write:
-    def write(index: int, prediction: Prediction) -> None:
-        ranked = islice(prediction.probabilities.items(), ranks)
-        guess = {} if threshold is None else {"guess": prediction.label}
-        decided = threshold is None or prediction.probability >= threshold
-        row = {
-            "index": index,
-            "label": prediction.label if decided else "",
-            **guess,
-            "probability": round(prediction.probability, 6),
-            "probabilities": {label: round(p, 6) for label, p in ranked},
-        }
-        file.write(json_line(row) + "\n")
-
-    return write
+def _line_writer(file: TextIO, columns: AnswerColumns) -> Write:
+    """Write lines for people; return the function that writes one."""
+    width = stdout_console().width
+    file.write(answer_heading(columns, width) + "\n")
+    return lambda index, prediction: print(answer_line(prediction, columns, width), file=file)
 
 
-def _tsv_cell(label: str) -> str:
-    """Leave a label as it is, as tsv files do; only one that would break the row is quoted."""
-    return _quoted(label) if BREAKING.search(label) else label
-
-
-def _csv_cell(label: str) -> str:
-    """Quote a label where csv needs it; put a ' before what a spreadsheet takes for a formula."""
-    if label.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(label):
-        label = f"'{label}"
-    return _quoted(label) if BREAKING.search(label) or "," in label or '"' in label else label
-
-
-def _quoted(label: str) -> str:
-    return '"' + label.replace('"', '""') + '"'
+WRITERS: dict[str, Callable[[TextIO, AnswerColumns], Write]] = {
+    "tsv": partial(_table_writer, quoted=tsv_cell, separator="\t"),
+    "csv": partial(_table_writer, quoted=csv_cell, separator=","),
+    "jsonl": _jsonl_writer,
+    "lines": _line_writer,
+}

@@ -18,7 +18,7 @@ from seqtrain.data.readers.lines import read_plain
 from seqtrain.data.readers.npz import read_npz
 from seqtrain.data.readers.options import Column, ReadOptions
 from seqtrain.data.readers.timeseries import read_ts
-from seqtrain.data.readers.txt import read_folder, read_txt
+from seqtrain.data.readers.txt import read_files, read_folder, read_txt
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
@@ -49,8 +49,8 @@ def read_examples(
     """Yield the examples of a file in its order; memory stays flat, npz excepted.
 
     Args:
-        path: a file (decompressed where its name ends in .gz); a folder for format txt; and
-            without `labelled` also `-` for standard input, or a named pipe.
+        path: a file (decompressed where its name ends in .gz); a folder for formats txt and files;
+            and without `labelled` also `-` for standard input, or a named pipe.
         options: how to read it.
         labelled: every row must have its label; else (prediction) labels may be absent.
         stop_at_first: raise at the first bad row, after the rows before it were yielded.
@@ -62,9 +62,13 @@ def read_examples(
     Raises:
         DataError: for a file that can't be read, a labelled file without rows, and at the end
             for all bad rows together: the first five with their lines, and the total (where
-            the options drop them, only if none is left).
+            the options drop or keep them, only if none is left).
     """
-    problems = problems or RowProblems(display_name(path), stop_at_first=stop_at_first)
+    problems = problems or RowProblems(
+        display_name(path),
+        stop_at_first=stop_at_first and options.bad_rows != "blank",
+        keeps_places=options.bad_rows == "blank",
+    )
     rows = 0
     for example in _read(path, options, problems, labelled):
         rows += 1
@@ -79,6 +83,9 @@ def _read(
     path: str, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
     """Open the input and hand it to the reader of its format."""
+    if options.format == "files":
+        yield from read_files(path, options, problems)
+        return
     if options.format == "txt" and os.path.isdir(path):
         yield from read_folder(path, options, problems)
         return

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import BinaryIO, NoReturn, TypeAlias
 
-from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers.lines import LINE_BYTES, read_lines, without_end
 from seqtrain.data.readers.options import Column, ReadOptions, missing_name
-from seqtrain.data.readers.rows import checked_label, parse_rows, without_blank_rows
+from seqtrain.data.readers.rows import Parsed, checked_label, parse_rows, without_blank_rows
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
 from seqtrain.text import quote
@@ -47,7 +47,8 @@ def read_delimited(
     first = next(records, None)
     if first is None:
         return
-    names = _header(first, options, [*columns, label_column, options.group], problems)
+    named = [*columns, label_column, options.group, *options.keep]
+    names = _header(first, options, named, problems)
     if names is None:
         records = chain([first], records)
     line, width = first[0], len(first[1])
@@ -63,12 +64,14 @@ def read_delimited(
     group_at: int | None = None
     if options.group is not None:
         group_at = _position(options.group, names, width, line, problems)
+    kept_at = {str(name): _position(name, names, width, line, problems) for name in options.keep}
 
-    def parse(fields: list[str]) -> tuple[Sequence, str | None, str | None]:
+    def parse(fields: list[str]) -> Parsed:
         text = " ".join([fields[at] for at in where])
         label = None if label_at is None else checked_label(fields[label_at], labelled)
         group = None if group_at is None else checked_label(fields[group_at], labelled=False)
-        return sequence_from_text(text, options.kind), label, group
+        kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
+        return sequence_from_text(text, options.kind), label, group, kept
 
     yield from parse_rows(_even_rows(records, width, problems), parse, problems)
 
@@ -161,7 +164,10 @@ def _quoted_field(
         if end < len(text):
             return "".join(parts).replace('""', '"'), line, text, end + 1
         size += end - at
+        noted = problems.count
         line, text = next(lines, (line, ""))
+        if problems.count > noted:
+            problems.fail(opened, "the quoted field that opens here can't be read to its end")
         at = 0
         if not text:
             problems.fail(opened, "the quote that opens on this line is never closed")

@@ -10,6 +10,7 @@ from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.lines import read_lines
 from seqtrain.data.readers.options import Column, ReadOptions, missing_name
 from seqtrain.data.readers.rows import (
+    Parsed,
     checked_label,
     is_blank_line,
     parse_rows,
@@ -37,7 +38,7 @@ def read_jsonl(
 
     group_name = None if options.group is None else _field_name("group", options.group)
 
-    def parse(text: str) -> tuple[Sequence, str | None, str | None]:
+    def parse(text: str) -> Parsed:
         row = parse_json(text)
         if not isinstance(row, dict):
             raise BadRow(f"expected a JSON object, found {json_type(row)}")
@@ -48,7 +49,8 @@ def read_jsonl(
         group = None
         if group_name is not None:
             group = _label(_field(row, group_name), group_name, labelled=False)
-        return parts[0] if len(parts) == 1 else _joined(parts), label, group
+        kept = {str(name): _field(row, str(name)) for name in options.keep} or None
+        return parts[0] if len(parts) == 1 else _joined(parts), label, group, kept
 
     rows = without_blank_rows(read_lines(stream, problems), is_blank_line, problems)
     return parse_rows(rows, parse, problems)

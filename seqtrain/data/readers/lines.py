@@ -53,7 +53,8 @@ def read_lines(
             if len(raw) > LINE_BYTES:
                 problems.fail(number, f"the line is longer than {LINE_BYTES} bytes")
             text = _decode(raw, number, problems)
-            yield number, text if keep_ends else without_end(text)
+            if text is not None:
+                yield number, text if keep_ends else without_end(text)
             number += 1
             raw = stream.readline(LINE_BYTES + 1)
     except OSError as error:
@@ -75,30 +76,32 @@ def _first_line(stream: BinaryIO, problems: RowProblems) -> bytes:
             problems.fail(1, f"expected UTF-8 text, found {found}")
     if b"\0\0" in (head[0:4:2], head[1:4:2]) and head[:4] != b"\0\0\0\0":
         problems.fail(1, f"expected UTF-8 text, found {UTF_16}")
-    _refuse_nul(head, 1, problems)
+    if b"\0" in head:
+        problems.fail(1, _nul(head))
     if not head.endswith(b"\n"):
         head += stream.readline(LINE_BYTES)
     return head.removeprefix(BYTE_ORDER_MARK)
 
 
-def _refuse_nul(raw: bytes, number: int, problems: RowProblems) -> None:
-    """Complain about a NUL byte, which no text holds."""
-    if b"\0" in raw:
-        at = raw.index(b"\0") + 1
-        problems.fail(number, f"byte {at} is NUL; expected UTF-8 text, found binary data")
+def _nul(raw: bytes) -> str:
+    """Say where a NUL byte is, which no text holds."""
+    return f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data"
 
 
-def _decode(raw: bytes, number: int, problems: RowProblems) -> str:
-    """Decode one line; never replaces a byte."""
+def _decode(raw: bytes, number: int, problems: RowProblems) -> str | None:
+    """Decode one line; never replaces a byte. None where it is noted as a bad row."""
     if b"\0" in raw:
-        _refuse_nul(raw, number, problems)
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        at = error.start
-        problems.fail(
-            number, f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8"
-        )
+        problem = _nul(raw)
+    else:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            at = error.start
+            problem = f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8"
+    if not problems.keeps_places or number == 1:  # the first line may be a header
+        problems.fail(number, problem)
+    problems.add(number, problem)
+    return None
 
 
 def read_plain(

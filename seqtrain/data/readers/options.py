@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -18,7 +18,8 @@ class ReadOptions:
     """How rows are read; saved with the model, so that predict reads as fit did.
 
     Attributes:
-        format: csv, tsv, jsonl, fasttext, txt, ts, npz, or (prediction) lines, one each.
+        format: csv, tsv, jsonl, fasttext, txt, ts, npz; in prediction also lines, a sequence each,
+            and files, each of which is a sequence.
         kind: text, tokens or features.
         header: csv, tsv: whether the first row names the columns; auto: where one is named.
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
@@ -26,8 +27,11 @@ class ReadOptions:
         sequence: column of the sequence, a name or an index from 0; several are joined.
         label: column of the label.
         group: column of the group that a row belongs to.
-        bad_rows: what happens to rows that can't be read: error, or drop (prediction: error).
+        bad_rows: what happens to rows that can't be read: error, or drop; in prediction error, or
+            blank, where they keep their places without an answer.
         by_name: another file's format goes by its own name; else the format was set for all.
+        whole_files: each of train's files was a sequence: a folder of folders of them.
+        keep: columns that prediction copies to the answers.
     """
 
     format: str
@@ -40,6 +44,8 @@ class ReadOptions:
     group: Column | None = None
     bad_rows: str = "error"
     by_name: bool = True
+    whole_files: bool = False
+    keep: Sequence[Column] = ()
 
     def for_file(self, path: str) -> ReadOptions:
         """Return how another file is read: by its own name, unless a format was set for all."""

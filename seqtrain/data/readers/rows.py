@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 
 Row = TypeVar("Row")
+Parsed: TypeAlias = (
+    tuple[Sequence, str | None]
+    | tuple[Sequence, str | None, str | None]
+    | tuple[Sequence, str | None, str | None, dict[str, Any] | None]
+)
+"""Sequence and label of a row; its group; the columns to copy to its answer."""
 
 
 def parse_rows(
     rows: Iterable[tuple[int, Row]],
-    parse: Callable[[Row], tuple[Sequence, str | None] | tuple[Sequence, str | None, str | None]],
+    parse: Callable[[Row], Parsed],
     problems: RowProblems,
     file: str | None = None,
 ) -> Iterator[Example]:
@@ -20,17 +26,20 @@ def parse_rows(
 
     Args:
         rows: line number and content of each row.
-        parse: returns sequence, label and perhaps group of a row, or raises BadRow.
+        parse: returns what a row holds, or raises BadRow.
         problems: where bad rows are noted.
         file: the file within a folder, for the examples.
     """
     for line, row in rows:
+        yield from problems.taken()
         try:
-            sequence, label, *group = parse(row)
+            sequence, label, *more = parse(row)
         except BadRow as bad:
             problems.add(line, str(bad))
+            yield from problems.taken()
         else:
-            yield Example(sequence, label, line, file, *group)
+            yield Example(sequence, label, line, file, *more)
+    yield from problems.taken()
 
 
 def checked_label(label: str, labelled: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import chain
 
@@ -14,6 +15,8 @@ from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 NUMBER_TYPES = {int, float, type(None)}
+INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
+"""A list of integers in JSON, or an empty one."""
 
 
 def sequence_from_text(text: str, kind: str) -> Sequence:
@@ -22,7 +25,7 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
     Args:
         text: the cell.
         kind: text (as it is), tokens (split at blanks, or a JSON list of strings, which begins
-            with `["`) or features (a JSON list of vectors).
+            with `["`, or of integers) or features (a JSON list of vectors).
 
     Raises:
         BadRow: for JSON that is malformed or no list of the kind.
@@ -30,7 +33,7 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
     if kind == "text":
         return text
     if kind == "tokens":
-        is_json = text.startswith('["') or text.strip() == "[]"
+        is_json = text.startswith('["') or INTEGERS.fullmatch(text)
         return sequence_from_json(parse_json(text), kind) if is_json else text.split()
     return features_from_json(parse_json(text) if text.strip() else [])
 
@@ -39,8 +42,8 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     """Read a JSON value.
 
     Args:
-        value: a string (text, tokens), a list of strings (tokens), or a list of vectors or of
-            numbers (features).
+        value: a string (text, tokens), a list of strings or integers (tokens), or a list of
+            vectors or of numbers (features).
         kind: text, tokens or features.
 
     Raises:
@@ -55,9 +58,10 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     if not isinstance(value, list):
         raise BadRow(f"expected a list of strings or a string, found {json_type(value)}")
     for item in value:
-        if not isinstance(item, str):
-            raise BadRow(f"expected strings in the list, found {json_type(item)}")
-    return value
+        if type(item) not in (str, int):
+            found = "a number with a fraction" if type(item) is float else json_type(item)
+            raise BadRow(f"expected strings or integers in the list, found {found}")
+    return [str(item) for item in value]
 
 
 def features_from_json(value: object) -> Features:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import BinaryIO, TypeAlias
 
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
@@ -92,6 +94,47 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
         for label in classes
         for file, _ in _entries(os.path.join(path, label))
     ]
+
+
+def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
+    """Read a file, or each file of a folder and of the folders in it, as one sequence (prediction).
+
+    Args:
+        path: of the file or folder; names that begin with a dot are left out of a folder.
+        options: kind of the text.
+        problems: where files are complained about that can't be read.
+
+    Raises:
+        DataError: the folder holds no file; or a file can't be read, and keeps no place.
+    """
+    files = list(_files_below(path)) if os.path.isdir(path) else [path]
+    if not files:
+        raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
+    for file in files:
+        try:
+            for example in _read_file(file, "", _whole, options, problems):
+                yield replace(example, label=None)
+        except DataError as error:
+            if not problems.keeps_places:
+                raise
+            place = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
+            problem = place.sub("", error.problems[0], count=1)
+            yield Example("", None, 1, problems.file, problem=problem)
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """Yield the files of a folder and of those in it, in the order of their names."""
+    for name, mode in _entries(folder):
+        path = os.path.join(folder, name)
+        if stat.S_ISDIR(mode):
+            yield from _files_below(path)
+        else:
+            yield path
+
+
+def holds_whole_files(path: str) -> bool:
+    """Tell whether the rows of a training file are files: those in the sub-folders of a folder."""
+    return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
 def _entries(path: str) -> list[tuple[str, int]]:

@@ -146,8 +146,14 @@ def test_tokens(read: Read, refuse: Refuse) -> None:
     options: dict[str, Any] = {**OPTIONS, "kind": "tokens"}
     assert read(row(["a b", ""]), "a", **options)[0].sequence == ["a b", ""]
     assert read(row(" a  b"), "a", **options)[0].sequence == ["a", "b"]
-    assert refuse(row(["a", 1]), "a", **options) == (
-        "a:1: text: expected strings in the list, found a number",
+    assert read(row(["a", 1, -2]), "a", **options)[0].sequence == ["a", "1", "-2"]
+    assert read(row("[1, -2]"), "a", **options)[0].sequence == ["1", "-2"]
+    assert read(row("[1 -2]"), "a", **options)[0].sequence == ["[1", "-2]"]
+    assert refuse(row(["a", True]), "a", **options) == (
+        "a:1: text: expected strings or integers in the list, found true or false",
+    )
+    assert refuse(row(["a", 1.5]), "a", **options) == (
+        "a:1: text: expected strings or integers in the list, found a number with a fraction",
     )
     assert refuse(row(1), "a", **options) == (
         "a:1: text: expected a list of strings or a string, found a number",

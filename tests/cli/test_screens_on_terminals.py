@@ -1,0 +1,131 @@
+"""Every screen on terminals of 60 to 200 columns: columns are left out, digits never cut."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import seqtrain
+from seqtrain.cli.main import run
+from seqtrain.cli.output.fit_screen import FitScreen
+from seqtrain.workflows.events import Event
+from tests.helpers.terminal import Terminal, terminal
+from tests.helpers.tiny import CONFIG
+
+WIDTHS = (60, 80, 120, 200)
+FIGURE = re.compile(r"(?<![\w.])[+-]?[0-9][0-9,.]*(?:e[+-]?[0-9]+)?%?(?![\w…])")
+CUT = re.compile(r"[0-9.,]…")
+CLASSES = [f"class {number} of many letters" for number in (1, 2, 10)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs under runs/ of a set with labels of many letters; their figures are wide."""
+    folder = tmp_path_factory.mktemp("screens")
+    lines = [
+        f"word{i % 3} and {'more words ' * (i % 7)}{i}\t{CLASSES[i % 3 if i % 5 else 0]}"
+        for i in range(90)
+    ]
+    table = "text\tlabel\n" + "\n".join(lines) + "\n"
+    (folder / "train.tsv").write_text(table)
+    (folder / "test.tsv").write_text("text\tlabel\n" + "\n".join(lines[7:60]) + "\n")
+    (folder / "c.yaml").write_text(CONFIG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def events(project: Path) -> list[Event]:
+    """What two fits told their listener; the second one trains longer."""
+    told: list[Event] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        for name, epochs in (("first", 1), ("second", 3)):
+            told.clear()
+            config = seqtrain.load_config("c.yaml", [f"training.max_epochs={epochs}"])
+            seqtrain.fit(config, run_dir=f"runs/{name}", listener=told.append)
+    return told
+
+
+def show_fit(events: list[Event]) -> None:
+    with FitScreen(quiet=False) as screen:
+        for event in events:
+            screen(event)
+
+
+def show(words: list[str], width: int, events: list[Event]) -> Terminal:
+    with terminal(width) as shown:
+        if words == ["fit"]:
+            show_fit(events)
+        else:
+            with pytest.raises(SystemExit):
+                run(words)
+    return shown
+
+
+def figures(lines: list[str]) -> set[str]:
+    """Return the numbers on the lines of tables."""
+    table = [line for line in lines if "  " in line.strip() and not line.startswith("no room")]
+    return {figure for line in table for figure in FIGURE.findall(line)}
+
+
+SCREENS = [
+    ["fit"],
+    ["data", "c.yaml"],
+    ["eval"],
+    ["eval", "--steps"],
+    ["errors"],
+    ["diff", "runs/first", "runs/second"],
+    ["runs"],
+    ["check"],
+    ["predict", "test.tsv"],
+    ["predict", "test.tsv", "--top-k", "2"],
+]
+
+
+@pytest.mark.parametrize("words", SCREENS, ids=" ".join)
+def test_no_digit_is_cut(
+    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(project)
+    whole = figures(show(words, 200, events).lines())
+    assert whole
+    for width in WIDTHS:
+        shown = show(words, width, events)
+        lines = shown.lines()
+        assert not CUT.search("\n".join(lines)), width
+        fitting = [line for line in shown.logical_lines() if line and len(line) <= width]
+        assert [line for line in fitting if "\r" not in line and line not in lines] == []
+        wide = [line for line in shown.logical_lines() if len(line) > width and "\r" not in line]
+        assert [line for line in wide if "   " in line.strip()] == [], width  # prose may go on
+        assert figures(fitting) <= whole, width
+
+
+def test_what_has_no_room_is_named(
+    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    for words, names in ((["fit"], "lr"), (["runs"], "max_epochs")):
+        narrow, wide = (show(words, width, events).written for width in (60, 200))
+        assert re.search(rf"no room in 60 columns for: [^\n]*{names}", narrow)
+        assert "no room" not in wide
+
+
+def test_answers_stand_beside_their_texts(
+    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    lines = show(["predict", "test.tsv"], 80, events).lines()
+    assert lines[1].split() == ["label", "probability", "sequence"]
+    row = re.fullmatch(r"(class .*?) +(\d+\.\d\d%)  (word1 and .*)", lines[2])
+    assert row is not None
+    assert len(lines[2]) <= 80
+    as_tsv = show(["predict", "test.tsv", "--format", "tsv"], 80, events).written
+    assert "label\tprobability" in as_tsv or "label   probability" in as_tsv
+
+
+def test_the_last_lines_say_what_is_next(events: list[Event]) -> None:
+    text = " ".join(show(["fit"], 200, events).lines())
+    assert "*: the best epoch so far" in text
+    assert "next: seqtrain predict FILE, seqtrain eval, seqtrain errors" in text

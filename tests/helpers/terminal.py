@@ -1,0 +1,72 @@
+"""A terminal of a given width, to see what a person sees of a screen."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyte
+import pytest
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+HEIGHT = 2000
+
+
+class Terminal:
+    """What was written to a terminal.
+
+    Args:
+        width: columns.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.written = ""
+
+    def lines(self) -> list[str]:
+        """Return the lines as a terminal emulator shows them, empty ones left out."""
+        screen = pyte.Screen(self.width, HEIGHT)
+        stream = pyte.Stream(screen)
+        stream.feed(self.written)
+        return [line.rstrip() for line in screen.display if line.strip()]
+
+    def logical_lines(self) -> list[str]:
+        """Return the lines as they were written, before the terminal wraps them."""
+        return [CONTROL.sub("", line).rstrip() for line in self.written.split("\r\n")]
+
+
+@contextmanager
+def terminal(width: int) -> Iterator[Terminal]:
+    """Let standard output and error be a terminal; what it shows is known afterwards."""
+    shown = Terminal(width)
+    controller, device = pty.openpty()
+    fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    blocks: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while block := os.read(controller, 4096):
+                blocks.append(block)
+        except OSError:  # the last writer closed it
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        with open(device, "w", encoding="utf-8") as stream, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", str(width))
+            patch.setattr(sys, "stdout", stream)
+            patch.setattr(sys, "stderr", stream)
+            yield shown
+    finally:
+        reader.join()
+        os.close(controller)
+        shown.written = b"".join(blocks).decode()
