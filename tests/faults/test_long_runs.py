@@ -20,6 +20,7 @@ from tests.helpers.program import conversing, fingerprint, fit, fit_arguments
 PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
 BLOCK = (b"rise the lift climb " * 25 + b"\n" + b"fall sink the drop " * 25 + b"\n") * 100
 MEMORY = 600 * 2**20
+SEEDS = 5
 ID = 4
 """Bytes of a token as it is kept."""
 
@@ -88,17 +89,12 @@ def test_fit_of_a_file_larger_than_its_memory(
     figure(f"fit of {size / 1e6:,.0f} MB: {peak / 2**20:.0f} MiB at most, mapped files left out")
 
 
-@pytest.mark.parametrize(
-    ("seeds", "most_threads"), [(1, 1), pytest.param(5, 2, marks=pytest.mark.slow)]
-)
-def test_equal_runs_whatever_the_hash_seed(
-    project: Path, figure: Callable[[str], None], seeds: int, most_threads: int
-) -> None:
-    fit(project, "whole")  # with a seed drawn at random
-    digests = {number: set[str]() for number in range(1, most_threads + 1)}
-    digests[1].add(json.dumps(fingerprint(project / "whole")))
+@pytest.mark.slow
+def test_equal_runs_whatever_the_hash_seed(project: Path, figure: Callable[[str], None]) -> None:
+    """By default seeds are drawn at random, so that a run started anew elsewhere shows the same."""
+    digests: dict[int, set[str]] = {1: set(), 2: set()}
     for threads, found in digests.items():
-        for seed in range(seeds):
+        for seed in range(SEEDS):
             run = f"r{threads}-{seed}"
             environment = {"PYTHONHASHSEED": str(seed), "OMP_NUM_THREADS": str(threads)}
             command = [*PROGRAM, "fit", "c.yaml", "--run-dir", run, "--quiet", "--no-cache"]
@@ -112,5 +108,5 @@ def test_equal_runs_whatever_the_hash_seed(
             recorded = json.loads((project / run / "environment.json").read_text())
             assert recorded["threads"] == threads
             found.add(json.dumps(fingerprint(project / run)))
-    assert {len(found) for found in digests.values()} == {1}
-    figure(f"equal runs: {seeds} hash seeds, {len(digests)} numbers of threads: one digest each")
+    assert [len(found) for found in digests.values()] == [1, 1]
+    figure(f"equal runs: {SEEDS} hash seeds, 1 and 2 threads: one digest a thread count")

@@ -55,7 +55,7 @@ def run_without(place: str, folder: Path, *commands: list[str]) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("place", ["/proc", "/dev/shm"])
+@pytest.mark.parametrize("place", ["/dev/shm", pytest.param("/proc", marks=pytest.mark.slow)])
 def test_without_a_folder_of_the_system(tmp_path: Path, place: str) -> None:
     """Training, going on and predicting need neither /proc nor /dev/shm.
 
