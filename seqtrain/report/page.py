@@ -27,7 +27,8 @@ p{max-width:44rem;color:var(--soft)}
 .figures{display:flex;flex-wrap:wrap;gap:.75rem}
 .figures div{background:var(--panel);border-radius:.5rem;padding:.5rem 1rem;min-width:6.5rem}
 .figures b{display:block;font-size:1.25rem}.figures span{color:var(--soft);font-size:.85rem}
-dl{display:grid;grid-template-columns:minmax(7rem,auto) minmax(50%,1fr);gap:.15rem 1rem;font-size:.9rem}
+dl{display:grid;grid-template-columns:minmax(7rem,auto) minmax(50%,1fr);
+gap:.15rem 1rem;font-size:.9rem}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1rem}
 figure{margin:0;max-width:30rem}figcaption{font-size:.9rem;color:var(--soft)}
