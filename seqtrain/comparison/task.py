@@ -81,7 +81,9 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     config, left_out = recurrent_alone(config)
     data = prepare(config, cache_folder=default_folder())
     preprocessing = data.preprocessing
-    check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
+    check_model(
+        config.model, preprocessing.input_size, len(preprocessing.labels), preprocessing.num_ngrams
+    )
     check_longest(config, data.splits["train"])
     train, held_out = _hold_out(data.splits["train"], data.splits.get("validation"), config.seed)
     batches = plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=1)

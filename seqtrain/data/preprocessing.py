@@ -66,6 +66,11 @@ class Preprocessing:
             return len(self.vocabulary)
         return len(self.mean) * (2 if self.missing == "mask" else 1)
 
+    @property
+    def num_ngrams(self) -> int:
+        """Return how many n-grams of tokens train chose; 0 where none were asked for."""
+        return 0 if self.ngrams is None else len(self.ngrams)
+
     @cached_property
     def _tokenizer(self) -> Tokenizer | None:
         """What splits a sequence into tokens; None for feature vectors."""

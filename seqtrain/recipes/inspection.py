@@ -66,10 +66,11 @@ class Facts:
         lengths: shortest, median, 95 % and longest, in time steps of the chosen split.
         text: of texts, how they are split.
         channels: of features.
-        scales: of features, how many times the largest deviation of a series is the smallest.
         symbols: distinct tokens of the sample.
         delimiter: name of what separates columns, where it is not the format's own.
         group: a column that looks like a session's name.
+        empty: rows without a sequence.
+        missing: whether a value of a series is missing.
     """
 
     reading: ReadOptions
@@ -79,10 +80,20 @@ class Facts:
     lengths: tuple[int, int, int, int]
     text: TextFacts | None = None
     channels: int = 0
-    scales: float = 1.0
     symbols: int = 0
     delimiter: str | None = None
     group: Column | None = None
+    empty: int = 0
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class Further:
+    """What is known of a file beside train's; as in `Facts`."""
+
+    rows: int
+    empty: int
+    missing: bool
 
 
 @dataclass
@@ -116,21 +127,31 @@ def inspect(path: str, wishes: Wishes) -> Facts:
     return _facts(path, table)
 
 
-def count_rows(path: str, reading: ReadOptions, labels: Iterable[str]) -> int:
-    """Return the rows of a further file, read as train is.
+def look_through(path: str, reading: ReadOptions, labels: Iterable[str]) -> Further:
+    """Return what is known of a further file, read as train is.
 
     Raises:
         DataError: it can't be read so, or has a label that train lacks.
     """
-    known, rows = set(labels), 0
+    known, rows, empty, missing = set(labels), 0, 0, False
     for example in read_examples(path, reading.for_file(path)):
         rows += 1
+        empty += _is_empty(example.sequence)
+        missing = missing or _has_missing(example.sequence)
         if example.label not in known:
             raise DataError(
                 f"{display_name(example.file or path)}:{example.line}: label "
                 f"{quote(str(example.label))}; train has none such"
             )
-    return rows
+    return Further(rows, empty, missing)
+
+
+def _is_empty(sequence: Any) -> bool:
+    return not (sequence.strip() if isinstance(sequence, str) else len(sequence))
+
+
+def _has_missing(sequence: Any) -> bool:
+    return isinstance(sequence, np.ndarray) and bool(np.isnan(sequence).any())
 
 
 def _format(path: str) -> str:
@@ -321,10 +342,16 @@ class _Sample:
 def _facts(path: str, table: _Table) -> Facts:
     """Read all rows and judge a sample of them."""
     classes: Counter[str] = Counter()
-    sample = _Sample()
+    sample, empty, missing = _Sample(), 0, False
     for example in read_examples(path, table.reading):
+        if _is_empty(example.sequence):
+            empty += 1
+            continue
+        missing = missing or _has_missing(example.sequence)
         classes[str(example.label)] += 1
         sample.add(example.sequence, str(example.label))
+    if not classes:
+        raise DataError(f"{display_name(path)}: all {empty} rows are empty")
     if len(classes) < 2:
         raise DataError(
             f"{display_name(path)}: one label, {quote(next(iter(classes)))}; expected two or more"
@@ -337,6 +364,8 @@ def _facts(path: str, table: _Table) -> Facts:
         lengths=(0, 0, 0, 0),
         delimiter=table.delimiter,
         group=table.group,
+        empty=empty,
+        missing=missing,
     )
     sequences, labels = zip(*sample.rows, strict=True)
     if table.reading.kind == "features":
@@ -345,13 +374,10 @@ def _facts(path: str, table: _Table) -> Facts:
 
 
 def _with_features(facts: Facts, sequences: tuple[Any, ...]) -> Facts:
-    deviations = [np.nanstd(s, axis=0).max() for s in sequences if len(s) > 1 and s.shape[1]]
-    spread = [d for d in deviations if np.isfinite(d) and d > 0] or [1.0]
     return replace(
         facts,
         lengths=_quantiles([len(s) for s in sequences]),
         channels=max(s.shape[1] for s in sequences),
-        scales=float(max(spread) / min(spread)),
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from seqtrain.config import parse_config
 from seqtrain.config.render import flow
+from seqtrain.data.preparation import prepare
 from seqtrain.errors import DataError
-from seqtrain.recipes.inspection import Facts, Wishes, count_rows, inspect
+from seqtrain.recipes.inspection import Facts, Further, Wishes, inspect, look_through
 from seqtrain.recipes.rules import Choice, choices
 from seqtrain.text import quote, shorten
 
@@ -19,6 +21,8 @@ ROLES = {
     "train": re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)"),
 }
 """What the names of files say of their part, looked for in this order."""
+TRIED_ROWS = 4096
+"""Below so many rows the data is read as `fit` reads it, and what it refuses is mended."""
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
 
@@ -39,14 +43,30 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     """
     parts = _parts(files, test)
     facts = inspect(parts["train"], wishes)
-    sizes = {
-        name: count_rows(path, facts.reading, facts.classes)
+    further = {
+        name: look_through(path, facts.reading, facts.classes)
         for name, path in parts.items()
         if name != "train"
     }
-    found = [*_files(parts, sizes, facts), *_columns(facts), *choices(facts)]
-    text = "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
-    parse_config(text, "the proposed config")
+    facts = replace(
+        facts,
+        empty=facts.empty + sum(each.empty for each in further.values()),
+        missing=facts.missing or any(each.missing for each in further.values()),
+    )
+
+    def written(*, held_out: bool) -> str:
+        files = _files(parts, further, facts, held_out=held_out)
+        found = [*files, *_columns(facts), *choices(facts)]
+        return "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
+
+    text = written(held_out=True)
+    config = parse_config(text, "the proposed config")
+    if facts.rows < TRIED_ROWS:
+        try:
+            prepare(config, cache_folder=None)
+        except DataError:
+            text = written(held_out=False)
+            prepare(parse_config(text, "the proposed config"), cache_folder=None)
     return text
 
 
@@ -69,18 +89,23 @@ def _parts(files: Sequence[str], test: str | None) -> dict[str, str]:
     return parts
 
 
-def _files(parts: dict[str, str], sizes: dict[str, int], facts: Facts) -> Iterator[Choice]:
+def _files(
+    parts: dict[str, str], further: dict[str, Further], facts: Facts, *, held_out: bool
+) -> Iterator[Choice]:
     classes = f"{facts.rows:,} rows, {len(facts.classes)} classes"
     yield Choice("data.train", parts["train"], classes)
     if "validation" in parts:
-        why = f"{sizes['validation']:,} rows choose the best epoch"
+        why = f"{further['validation'].rows:,} rows choose the best epoch"
         yield Choice("data.validation", parts["validation"], why)
-    else:
+    elif held_out:
         share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
         why = f"held out of train: {round(share * facts.rows):,} rows choose the best epoch"
         yield Choice("data.validation", share, why)
+    else:
+        yield Choice("data.validation", None, "too few rows to hold any out")
     if "test" in parts:
-        yield Choice("data.test", parts["test"], f"{sizes['test']:,} rows, scored once at the end")
+        why = f"{further['test'].rows:,} rows, scored once at the end"
+        yield Choice("data.test", parts["test"], why)
 
 
 def _columns(facts: Facts) -> Iterator[Choice]:
@@ -100,6 +125,10 @@ def _columns(facts: Facts) -> Iterator[Choice]:
     if reading.kind != "text":
         words = {"tokens": "symbols, already split", "features": "numbers per time step"}
         yield Choice("data.kind", reading.kind, words[reading.kind])
+    if facts.empty:
+        yield Choice("data.empty", "drop", f"{facts.empty:,} rows have no sequence")
+    if facts.missing:
+        yield Choice("data.missing", "mask", "values are missing: a channel says where")
 
 
 def _labels(facts: Facts) -> str:

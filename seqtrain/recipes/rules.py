@@ -15,6 +15,8 @@ UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
+LONG = 40
+"""Median time steps from which convolutions read an alphabet or a series first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
 
@@ -74,7 +76,6 @@ def _model(facts: Facts) -> Iterator[Choice]:
     if kind == "words":
         yield Choice("model.ngrams", [1, 2], "words and pairs of words, classified beside the GRU")
         yield Choice("model.subwords", [3, 5], "rare words are also read by their parts")
-        yield Choice("model.embedding_std", 0.3, "of the initial word vectors")
     elif kind == "symbols":
         yield Choice("model.ngrams", [1, 2], "symbols and pairs of symbols, beside the GRU")
     elif kind == "characters":
@@ -82,14 +83,13 @@ def _model(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.ngrams", [1, longest], "characters in a row, classified beside the GRU")
     elif kind == "alphabet":
         yield Choice("model.ngrams", [1, 6], "symbols in a row, classified beside the GRU")
-        if steps >= 40:
-            stem = [[64, 7, 2], [64, 5, 2]]
-            yield Choice(
-                "model.convolutions", stem, "width, kernel, stride: a quarter of the steps"
-            )
+    first = {"alphabet": 64, "series": 32, "channels": 32}.get(kind)
+    if first is not None and steps >= LONG:
+        why = "width, kernel, stride: a quarter of the steps"
+        yield Choice("model.convolutions", [[first, 7, 2], [64, 5, 2]], why)
     if kind in ("characters", "alphabet"):
         yield Choice("model.embedding_dim", 64 if steps < 30 else 32, "few different characters")
-    elif kind in ("series", "channels"):
+    elif kind in ("series", "channels") and steps < LONG:
         yield Choice("model.embedding_dim", 32, "size that the channels are mapped to")
     if kind in ("characters", "alphabet") or (kind == "symbols" and facts.symbols < 500):
         yield Choice("model.embedding_std", 1.0, "few different tokens, each seen often")
@@ -99,6 +99,8 @@ def _model(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.bidirectional", True, "read each sequence backward too")
     if (kind == "characters" and steps < 30) or kind == "alphabet":
         yield Choice("model.pooling", ["last", "mean", "max"], "joined: signals stand anywhere")
+    elif kind == "words":
+        yield Choice("model.pooling", "attention", "learned weights over the words")
     elif kind != "channels":
         yield Choice("model.pooling", "max", "largest value of each unit over the sequence")
     yield from _dropout(kind)
@@ -107,7 +109,7 @@ def _model(facts: Facts) -> Iterator[Choice]:
 def _dropout(kind: str) -> Iterator[Choice]:
     if kind == "words":
         yield Choice("model.dropout", 0.5, "before the head")
-        yield Choice("model.embedding_dropout", 0.5, "of the word vectors")
+        yield Choice("model.embedding_dropout", 0.6, "of the word vectors")
     elif kind in ("series", "channels"):
         yield Choice("model.embedding_dropout", 0.0, "measurements aren't dropped")
     else:
@@ -123,7 +125,9 @@ def _training(facts: Facts) -> Iterator[Choice]:
     fewest, most = EPOCHS
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
-    yield Choice("training.lr", 0.004 if kind == "words" else 0.003, "peak learning rate")
+    yield Choice("training.lr", 0.002 if kind == "words" else 0.003, "peak learning rate")
+    if kind == "words":
+        yield Choice("training.label_smoothing", 0.1, "of the target, spread over all classes")
     yield Choice("training.patience", None, "train all epochs; the best one is kept all the same")
     if kind == "series":
         yield Choice("training.augment", {"slice": 0.2}, "random windows, in training alone")

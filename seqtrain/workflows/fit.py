@@ -277,7 +277,12 @@ def _prepare(
     with group.together():
         _check_same_data(data, group)
         preprocessing = data.preprocessing
-        check_model(config.model, preprocessing.input_size, len(preprocessing.labels))
+        check_model(
+            config.model,
+            preprocessing.input_size,
+            len(preprocessing.labels),
+            preprocessing.num_ngrams,
+        )
         check_longest(config, data.splits["train"])
     summaries = summarize(data)
     listener(

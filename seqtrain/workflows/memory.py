@@ -6,6 +6,7 @@ import os
 
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.store import SequenceStore
+from seqtrain.data.subwords import BUCKETS
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
@@ -17,13 +18,14 @@ STATES_SAVED = 6
 FLOAT_BYTES = 4
 
 
-def check_model(model: ModelConfig, input_size: int, num_classes: int) -> None:
+def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: int = 0) -> None:
     """Compare an estimate for the weights and their optimizer with the machine's memory.
 
     Args:
         model: of the config.
         input_size: size of the vocabulary, or width of the feature vectors.
         num_classes: labels.
+        ngrams: that model.ngrams chose; 0: not known yet, or none.
 
     Raises:
         ConfigError: they need more than there is.
@@ -35,13 +37,16 @@ def check_model(model: ModelConfig, input_size: int, num_classes: int) -> None:
         network = SequenceClassifier(
             model, input_size=input_size, num_classes=num_classes, features=False
         )
-    parameters = sum(p.numel() for p in network.parameters())
+    parameters = sum(p.numel() for p in network.parameters()) + ngrams * num_classes
+    parameters += BUCKETS * model.embedding_dim if model.subwords else 0
     needed = parameters * COPIES * FLOAT_BYTES
     if needed > available:
+        of_ngrams = 2 * ngrams * num_classes > parameters
+        key = "model.max_ngrams" if of_ngrams else "model.hidden_size"
+        lower = "it" if of_ngrams else "model.hidden_size or model.embedding_dim"
         raise ConfigError(
-            f"model.hidden_size: {parameters:,} parameters need {needed:,} bytes "
-            f"({_gib(needed)}) to train, about; this machine has {_gib(available)}; lower "
-            "model.hidden_size or model.embedding_dim"
+            f"{key}: {parameters:,} parameters need {needed:,} bytes "
+            f"({_gib(needed)}) to train, about; this machine has {_gib(available)}; lower {lower}"
         )
 
 
