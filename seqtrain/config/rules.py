@@ -35,6 +35,13 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for format, key in formats.items():
         if "kind" in data:
             yield from _kind_faults(data["kind"], format, key)
+    parts = data.get("validation")
+    if isinstance(parts, dict) and not 1 <= parts["fold"] <= parts["of"] >= 2:
+        yield (
+            "validation",
+            f"found {{fold: {parts['fold']}, of: {parts['of']}}}; expected two parts or more, and "
+            "one of them",
+        )
     yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
     yield from _group_faults(data, formats)
     validation, test = data.get("validation"), data.get("test")

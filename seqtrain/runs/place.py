@@ -14,8 +14,9 @@ from seqtrain.files.regular import wrong_kind
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
+ENSEMBLE = "ensemble.json"
 BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
-FILES, FOLDERS = (CONFIG, ENVIRONMENT, METRICS, TEST), (BEST, LAST, PREVIOUS, PRETRAINED)
+FILES, FOLDERS = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE), (BEST, LAST, PREVIOUS, PRETRAINED)
 
 
 def not_writable(path: Path, error: OSError) -> ConfigError | RunError:

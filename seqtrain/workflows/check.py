@@ -29,7 +29,7 @@ from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized
-from seqtrain.workflows.classifier import Classifier, load
+from seqtrain.workflows.classifier import Classifier, load_one
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.predict import input_options
@@ -155,7 +155,7 @@ def check(
         RunError: memory ran out, or the model's answers aren't finite.
     """
     path = find(path_of(run)).path
-    classifier = load(path, device=device)
+    classifier = load_one(path, device=device)
     network = classifier.network
     source, store = _read(path, classifier, data)
     if not len(store):

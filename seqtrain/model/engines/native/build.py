@@ -30,20 +30,25 @@ FLAGS = (
     *("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
 )
 
+MACHINE = os.environ.get("_PYTHON_HOST_PLATFORM", "").rpartition("-")[2] or platform.machine()
+"""The processor that is compiled for, named as Python's own builds for other machines name it."""
+
 PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
 """Vector paths and the flags each is compiled with; which of them runs is decided at run time.
 
-bfloat16 is avx512 with products that take bfloat16, for calls that allow it; compilers that don't
-know it leave it out.
+bfloat16 is the path before it with products that take bfloat16, for calls that allow it; compilers
+that don't know it leave it out.
 """
 
-if platform.machine() in {"x86_64", "AMD64"}:
+if MACHINE in {"x86_64", "AMD64"}:
     PATHS = {
         "portable": (),
         "avx2": ("-mavx2", "-mfma"),
         "avx512": ("-mavx2", "-mfma", *(f"-mavx512{part}" for part in ("f", "bw", "dq", "vl"))),
     }
     PATHS["bfloat16"] = (*PATHS["avx512"], "-mavx512bf16")
+elif MACHINE in {"aarch64", "arm64"}:
+    PATHS = {"neon": (), "bfloat16": ("-march=armv8.2-a+bf16",)}
 
 
 def sources_digest() -> str:
@@ -147,7 +152,11 @@ else:
                 self.app.display_warning(f"built without the native engine: {problem}")
                 return
             build_data["pure_python"] = False
-            build_data["infer_tag"] = True
+            platform_tag = os.environ.get("_PYTHON_HOST_PLATFORM")
+            if platform_tag:  # ctypes takes the library in every Python
+                build_data["tag"] = f"py3-none-{platform_tag.replace('-', '_').replace('.', '_')}"
+            else:
+                build_data["infer_tag"] = True
             if not editable:
                 inside = f"seqtrain/model/engines/native/{LIBRARY}"
                 build_data["force_include"][str(built)] = inside

@@ -3,10 +3,16 @@
 #include <string.h>
 
 #include "interface.h"
+#include "processor.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-extern "C" const Kernels seqtrain_kernels_portable;
+#if defined(__aarch64__)
+#define BASE seqtrain_kernels_neon
+#else
+#define BASE seqtrain_kernels_portable
+#endif
+extern "C" const Kernels BASE;
 #if defined(HAS_avx512)
 extern "C" const Kernels seqtrain_kernels_avx2;
 extern "C" const Kernels seqtrain_kernels_avx512;
@@ -16,28 +22,28 @@ extern "C" const Kernels seqtrain_kernels_bfloat16;
 #endif
 
 // Those in use, and those for calls that allow bfloat16 products: the same where there are no other.
-static const Kernels* kernels = &seqtrain_kernels_portable;
-static const Kernels* rounding = &seqtrain_kernels_portable;
+static const Kernels* kernels = &BASE;
+static const Kernels* rounding = &BASE;
 
 // The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
 static const Kernels* find(const char* wanted) {
   bool any = strcmp(wanted, "auto") == 0;
 #if defined(HAS_avx512)
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-  if (avx512 && (any || strcmp(wanted, "avx512") == 0)) return &seqtrain_kernels_avx512;
-  if (avx2 && (any || strcmp(wanted, "avx2") == 0)) return &seqtrain_kernels_avx2;
+  Processor has = this_processor();
+  if (has.avx512 && (any || strcmp(wanted, "avx512") == 0)) return &seqtrain_kernels_avx512;
+  if (has.avx2 && (any || strcmp(wanted, "avx2") == 0)) return &seqtrain_kernels_avx2;
 #endif
-  return any || strcmp(wanted, "portable") == 0 ? &seqtrain_kernels_portable : nullptr;
+  return any || strcmp(wanted, BASE.name) == 0 ? &BASE : nullptr;
 }
 
 // The same path with bfloat16 products where the processor has them; both have the same layouts of
 // what they save and project.
 static const Kernels* find_rounding(const Kernels* found) {
-#if defined(HAS_bfloat16)
-  if (found == &seqtrain_kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
+#if defined(HAS_bfloat16) && defined(HAS_avx512)
+  if (found == &seqtrain_kernels_avx512 && this_processor().bfloat16)
     return &seqtrain_kernels_bfloat16;
+#elif defined(HAS_bfloat16)
+  if (this_processor().bfloat16) return &seqtrain_kernels_bfloat16;
 #endif
   return found;
 }

@@ -13,12 +13,12 @@ from seqtrain.model.cells import GRU, LSTM, RNN, Cell
 from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
-"""Environment variable that forces a vector path: avx512, avx2 or portable; or off.
+"""Environment variable that forces a vector path: avx512, avx2 or portable, or neon; or off.
 
-Products in bfloat16 belong to avx512.
+Products in bfloat16 belong to avx512 and neon.
 """
 
-CHOICES = ("auto", "avx512", "avx2", "portable", "off")
+CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
 
 _POINTER = ctypes.c_void_p
 _NUMBER = ctypes.c_int64
@@ -169,7 +169,7 @@ def why_not() -> str:
 
 
 def vector_path() -> str:
-    """Return which of the compiled vector paths runs: avx512, avx2 or portable; or none."""
+    """Return which of the compiled vector paths runs: avx512, avx2, portable or neon; or none."""
     library = find_library()
     return "none" if isinstance(library, str) else library.vector_path
 

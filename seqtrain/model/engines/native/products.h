@@ -85,20 +85,20 @@ void multiply(const Product& product, Index rows, const float* const* a, float* 
   }
 }
 
-// sum (ROWS, W vectors) += left (depth, ROWS)^T right (depth, W vectors); depth counts words.
+// sum (OUTER_ROWS, W vectors) += left (depth, OUTER_ROWS)^T right (depth, W vectors); depth counts words.
 template <int W>
 NOINLINE void outer_tile(const Word* left, const Word* right, Index depth, float* sum,
                          Index stride) {
-  Vec sums[ROWS][W] = {};
-  for (Index k = 0; k < depth; ++k, left += ROWS, right += W * LANES) {
+  Vec sums[OUTER_ROWS][W] = {};
+  for (Index k = 0; k < depth; ++k, left += OUTER_ROWS, right += W * LANES) {
     WordVec y[W];
     UNROLL for (int v = 0; v < W; ++v) y[v] = load_words(right + v * LANES);
-    UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLL for (int r = 0; r < OUTER_ROWS; ++r) {
       WordVec x = in_register(splat(left[r]));
       UNROLL for (int v = 0; v < W; ++v) sums[r][v] = add_products(sums[r][v], x, y[v]);
     }
   }
-  UNROLL for (int r = 0; r < ROWS; ++r) {
+  UNROLL for (int r = 0; r < OUTER_ROWS; ++r) {
     UNROLL for (int v = 0; v < W; ++v) {
       float* at = sum + r * stride + v * LANES;
       store(at, load(at) + sums[r][v]);
@@ -108,25 +108,25 @@ NOINLINE void outer_tile(const Word* left, const Word* right, Index depth, float
 
 // Words between two tiles of the packed left side, away from a power of two: tiles that lie a
 // power of two apart share a few lines of the cache, and a line written goes to a tile each.
-INLINE Index left_tile(Index depth) { return words_of(depth) * ROWS + 16; }
+INLINE Index left_tile(Index depth) { return words_of(depth) * OUTER_ROWS + 16; }
 
-INLINE Index left_size(Index gates, Index depth) { return gates / ROWS * left_tile(depth); }
+INLINE Index left_size(Index gates, Index depth) { return gates / OUTER_ROWS * left_tile(depth); }
 
 // Runs of vectors next to each other in a row: `count` of them, `stride` apart.
 struct Runs {
   Index count, vectors, stride;
 };
 
-// Copies the runs of gate rows into tiles of ROWS columns.
+// Copies the runs of gate rows into tiles of OUTER_ROWS columns.
 void pack_left(const float* const* rows, Index depth, const Runs& runs, Word* to) {
   Index tile = left_tile(depth);
   for (Index k = 0; k < depth; k += PAIR) {
-    Word* at = to + k / PAIR * ROWS;
+    Word* at = to + k / PAIR * OUTER_ROWS;
     for (Index run = 0; run < runs.count; ++run) {
       for (Index v = 0; v < runs.vectors; ++v) {
         WordVec words = words_across(rows, k, depth, (runs.stride * run + v) * LANES, LANES);
-        UNROLL for (int i = 0; i < LANES; i += ROWS, at += tile)
-          memcpy(at, (const Word*)&words + i, ROWS * sizeof(Word));
+        UNROLL for (int i = 0; i < LANES; i += OUTER_ROWS, at += tile)
+          memcpy(at, (const Word*)&words + i, OUTER_ROWS * sizeof(Word));
       }
     }
   }
@@ -157,8 +157,8 @@ void add_outer(const OuterProduct& outer, Index depth, const float* const* gate_
   pack_left(gate_rows, depth, outer.runs, outer.left);
   for (Index at = 0, width; (width = panel_width(vectors - at)) > 0; at += width) {
     pack_right(rows, depth, at * LANES, width, outer.columns, outer.right);
-    for (Index i = 0; i < gates; i += ROWS) {
-      const Word* left = outer.left + i / ROWS * left_tile(depth);
+    for (Index i = 0; i < gates; i += OUTER_ROWS) {
+      const Word* left = outer.left + i / OUTER_ROWS * left_tile(depth);
       float* sum = outer.sum + i * stride + at * LANES;
       if (width == 3) outer_tile<3>(left, outer.right, words_of(depth), sum, stride);
       if (width == 2) outer_tile<2>(left, outer.right, words_of(depth), sum, stride);

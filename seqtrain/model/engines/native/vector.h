@@ -12,23 +12,30 @@
 
 #define INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 
 namespace {
 
 using Index = ptrdiff_t;
 
 // LANES floats a vector. ROWS x 3 accumulators, three vectors of weights and one of the state fit
-// into the registers: 32 of them with AVX-512, 16 elsewhere. ROWS_OF_FOUR, of accumulators four
-// vectors wide, would fit six times into 32; but four go evenly into a block of eight sequences,
-// which is faster than blocks of six. ROWS divides LANES.
+// into the registers: 32 of them with AVX-512 and NEON, 16 elsewhere. ROWS_OF_FOUR, of accumulators
+// four vectors wide, would fit six times into 32; but four go evenly into a block of eight
+// sequences, which is faster than blocks of six. OUTER_ROWS, of outer products, divides LANES.
 #if defined(__AVX512F__)
 constexpr int LANES = 16, ROWS = 8, ROWS_OF_FOUR = 4;
 #elif defined(__AVX2__)
 constexpr int LANES = 8, ROWS = 4, ROWS_OF_FOUR = 2;
+#elif defined(__aarch64__)
+constexpr int LANES = 4, ROWS = 8, ROWS_OF_FOUR = 4;
 #else
 constexpr int LANES = 4, ROWS = 4, ROWS_OF_FOUR = 2;
 #endif
+constexpr int OUTER_ROWS = ROWS < LANES ? ROWS : LANES;
 
 typedef float Vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t IntVec __attribute__((vector_size(4 * LANES)));

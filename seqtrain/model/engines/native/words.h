@@ -12,22 +12,26 @@
 
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#include <arm_neon.h>
 #endif
 
 namespace {
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 
 constexpr Index PAIR = 2;   // numbers of a word
 using Number = uint16_t;    // one of them
 using Word = int32_t;
 using WordVec = IntVec;
 
+INLINE WordVec splat(Word word) { return word - WordVec{}; }
+
+#if defined(__AVX512BF16__)
+
 INLINE Number to_number(float x) {
   return (Number)_mm_cvtsi128_si32((__m128i)_mm_cvtneps_pbh(_mm_set_ss(x)));
 }
-
-INLINE WordVec splat(Word word) { return word - WordVec{}; }
 
 INLINE Vec add_products(Vec sum, WordVec a, WordVec b) {
   return (Vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
@@ -39,6 +43,36 @@ INLINE WordVec join(Vec a, Vec b) {
   WordVec high = (WordVec)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)b));
   return low | high << 16;
 }
+
+// Two vectors one after the other.
+INLINE WordVec pairs_of(Vec low, Vec high) {
+  return (WordVec)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+}
+
+#else
+
+INLINE Number to_number(float x) {
+  bfloat16_t rounded = vcvth_bf16_f32(x);
+  Number bits;
+  memcpy(&bits, &rounded, sizeof bits);
+  return bits;
+}
+
+INLINE Vec add_products(Vec sum, WordVec a, WordVec b) {
+  return (Vec)vbfdotq_f32((float32x4_t)sum, (bfloat16x8_t)a, (bfloat16x8_t)b);
+}
+
+INLINE WordVec join(Vec a, Vec b) {
+  WordVec low = (WordVec)vmovl_u16((uint16x4_t)vcvt_bf16_f32((float32x4_t)a));
+  WordVec high = (WordVec)vmovl_u16((uint16x4_t)vcvt_bf16_f32((float32x4_t)b));
+  return low | high << 16;
+}
+
+INLINE WordVec pairs_of(Vec low, Vec high) {
+  return (WordVec)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32((float32x4_t)low), (float32x4_t)high);
+}
+
+#endif
 
 #else
 
@@ -52,6 +86,8 @@ INLINE Number to_number(float x) { return x; }
 INLINE Vec add_products(Vec sum, WordVec a, WordVec b) { return sum + a * b; }
 
 INLINE WordVec join(Vec a, Vec) { return a; }
+
+INLINE WordVec pairs_of(Vec low, Vec) { return low; }
 
 #endif
 
@@ -70,15 +106,12 @@ INLINE Index room_of(Index numbers) {
 
 // A row as words, where it is or in `room`; what follows its last number counts as zeros.
 INLINE const Word* to_words(const float* row, Index numbers, Word* room) {
-#if defined(__AVX512BF16__)
+  if (PAIR == 1) return (const Word*)row;
   for (Index i = 0; i < numbers; i += 2 * LANES) {
     Vec low = load_part(row + i, numbers - i), high = load_part(row + i + LANES, numbers - i - LANES);
-    store_words(room + i / 2, (WordVec)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low));
+    store_words(room + i / 2, pairs_of(low, high));
   }
   return room;
-#else
-  return row;
-#endif
 }
 
 // One word of each of LANES columns: from row k, and where words are pairs from the row after it.

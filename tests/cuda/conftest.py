@@ -1,0 +1,42 @@
+"""The device of these tests: a GPU, or what SEQTRAIN_TEST_DEVICE names (cpu: to try the tests)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqtrain.inference.devices import available_devices
+from tests.helpers.tiny import write_text_project
+
+DEVICE = os.environ.get("SEQTRAIN_TEST_DEVICE", "cuda")
+MISSING = (
+    f"no {DEVICE} device here; SEQTRAIN_TEST_DEVICE=cpu runs these tests on the CPU"
+    if DEVICE not in {name.split(":")[0] for name in available_devices()}
+    else ""
+)
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark this folder's tests; skip them where their device is missing."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.cuda)
+            if MISSING:
+                item.add_marker(pytest.mark.skip(reason=MISSING))
+
+
+@pytest.fixture
+def device() -> torch.device:
+    return torch.device(DEVICE)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with tiny data and a config for it."""
+    write_text_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

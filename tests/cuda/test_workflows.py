@@ -1,0 +1,111 @@
+"""The verbs on the device: train, score, predict, check, compare, stop and go on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import seqtrain
+
+SENTENCES = ["rise the lift", "fall", "the n1 unknown", "slip drop sink climb"]
+CELLS = ("gru", "lstm", "rnn")
+
+
+def configured(*changes: str) -> seqtrain.Config:
+    return seqtrain.load_config("c.yaml", list(changes))
+
+
+def probabilities(run: Any, device: str) -> np.ndarray:
+    answers = seqtrain.load(run, device=device).predict(SENTENCES)
+    return np.array([list(answer.probabilities.values()) for answer in answers])
+
+
+def weights(run: str) -> bytes:
+    return Path(run, "best/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("rnn", CELLS)
+def test_a_model_of_one_device_answers_alike_on_the_other(
+    rnn: str, project: Path, device: torch.device
+) -> None:
+    for number, trained in enumerate((device.type, "cpu")):
+        run = seqtrain.fit(configured(f"model.rnn={rnn}"), run_dir=f"on-{number}", device=trained)
+        on_both = [probabilities(run, where) for where in (device.type, "cpu")]
+        np.testing.assert_allclose(*on_both, atol=1e-4)
+        scores = [seqtrain.evaluate(run, device=where).scores for where in (device.type, "cpu")]
+        assert scores[0].accuracy == scores[1].accuracy
+
+
+@pytest.mark.parametrize("rnn", CELLS)
+def test_check_finds_nothing(rnn: str, project: Path, device: torch.device) -> None:
+    run = seqtrain.fit(configured(f"model.rnn={rnn}"), run_dir="r", device=device.type)
+    assert seqtrain.check(run, device=device.type).passed
+
+
+def test_equal_seeds_give_equal_bits_where_asked_for(project: Path, device: torch.device) -> None:
+    config = configured("training.deterministic=true", "model.embedding_dropout=0.3")
+    for name in ("a", "b"):
+        seqtrain.fit(config, run_dir=name, device=device.type)
+    assert weights("a") == weights("b")
+
+
+def test_a_run_that_was_killed_ends_with_equal_bits(project: Path, device: torch.device) -> None:
+    options = ["--device", device.type, "--quiet"]
+    options += ["--set", "training.deterministic=true", "--set", "training.max_epochs=30"]
+    begin = [sys.executable, "-c", "from seqtrain.cli.main import run; run()", "fit", "c.yaml"]
+    subprocess.run([*begin, "--run-dir", "whole", *options], check=True)
+    with subprocess.Popen([*begin, "--run-dir", "r", *options]) as process:
+        while not Path("r/last").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    subprocess.run([*begin, "--run-dir", "r", "--resume", *options], check=True)
+    assert weights("r") == weights("whole")
+
+
+@pytest.mark.parametrize("rnn", CELLS)
+def test_bfloat16_learns(rnn: str, project: Path, device: torch.device) -> None:
+    changes = (f"model.rnn={rnn}", "training.precision=bfloat16", "training.max_epochs=12")
+    run = seqtrain.fit(configured(*changes), run_dir="r", device=device.type)
+    assert seqtrain.evaluate(run, device=device.type).scores.accuracy > 0.8
+
+
+@pytest.mark.parametrize("objective", ["language_model", "autoencoder"])
+def test_pretraining(objective: str, project: Path, device: torch.device) -> None:
+    changes = (f"pretraining.objective={objective}", "pretraining.max_epochs=2")
+    run = seqtrain.fit(configured(*changes), run_dir="r", device=device.type)
+    assert probabilities(run, "cpu").shape == (len(SENTENCES), 2)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("model.ngrams=[1, 2]", "model.subwords=[3, 5]"),
+        ("model.convolutions=[[8, 3, 2]]", "model.pooling=[max, last, attention]"),
+        ("training.bptt=3",),
+        ("model.initial_state=learned", "model.num_layers=2", "model.bidirectional=true"),
+        ("training.refit=true",),
+    ],
+)
+def test_parts_train(keys: tuple[str, ...], project: Path, device: torch.device) -> None:
+    run = seqtrain.fit(configured(*keys), run_dir="r", device=device.type)
+    on_both = [probabilities(run, where) for where in (device.type, "cpu")]
+    np.testing.assert_allclose(*on_both, atol=1e-4)
+
+
+@pytest.mark.parametrize("rnn", CELLS)
+def test_compare_measures(rnn: str, project: Path, device: torch.device) -> None:
+    found = seqtrain.compare(configured(f"model.rnn={rnn}"), seconds=6, device=device.type)
+    rows = {row.name: row for row in found.candidates}
+    assert rows["torch"].training is not None, rows["torch"].problem
+    assert rows["fused"].training is not None, rows["fused"].problem
+    assert all(
+        (row.largest_difference or 0) < 1e-3 for row in found.candidates if row.kind == "engine"
+    )
