@@ -7,15 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import seqtrain
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.signals import StopSignals
+from tests.helpers.program import FORKS
 
 WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
 
@@ -111,38 +114,36 @@ def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) 
         seqtrain.load(run).predict(["fine", sequence])
 
 
-FORK = """
-import os, sys, time, torch, seqtrain
-torch.set_num_threads(2)
-classifier = seqtrain.load(sys.argv[1])
-texts = [f"the rise of n{i} " * 30 for i in range(300)]
-before = classifier.predict(texts)
-child = os.fork()
-if child == 0:
-    after = classifier.predict(texts)
-    os._exit([p.label for p in after] != [p.label for p in before])
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    done, status = os.waitpid(child, os.WNOHANG)
-    if done:
-        sys.exit(os.waitstatus_to_exitcode(status))
-    time.sleep(0.05)
-os.kill(child, 9)
-sys.exit("the child hangs")
-"""
+def predict_and_fork(run: str) -> None:
+    torch.set_num_threads(2)
+    classifier = seqtrain.load(run)
+    texts = [f"the rise of n{i} " * 30 for i in range(300)]
+    before = classifier.predict(texts)
+    child = os.fork()
+    if child == 0:
+        after = classifier.predict(texts)
+        os._exit([p.label for p in after] != [p.label for p in before])
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            sys.exit(os.waitstatus_to_exitcode(status))
+        time.sleep(0.05)
+    os.kill(child, 9)
+    sys.exit("the child hangs")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_predicts(run: seqtrain.Run) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORK, str(run.path)]
-    assert subprocess.run(command).returncode == 0
+    process = FORKS.Process(target=predict_and_fork, args=(str(run.path),))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
     config: dict[str, object], tmp_path: Path, run: seqtrain.Run
 ) -> None:
-    import torch
-
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
