@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from seqtrain.config.formats import ENDINGS, FEATURE_FORMATS, FIXED_COLUMNS, resolve_format
+from seqtrain.config.formats import (
+    ENDINGS,
+    FEATURE_FORMATS,
+    FIXED_COLUMNS,
+    advice,
+    resolve_format,
+)
 from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
 from seqtrain.text import one_of
@@ -35,6 +41,13 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for format, key in formats.items():
         if "kind" in data:
             yield from _kind_faults(data["kind"], format, key)
+    parts = data.get("validation")
+    if isinstance(parts, dict) and not 1 <= parts["fold"] <= parts["of"] >= 2:
+        yield (
+            "validation",
+            f"found {{fold: {parts['fold']}, of: {parts['of']}}}; expected two parts or more, and "
+            "one of them",
+        )
     yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
     yield from _group_faults(data, formats)
     validation, test = data.get("validation"), data.get("test")
@@ -47,6 +60,9 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _no_format(path: str) -> str:
+    how = advice(path)
+    if how is not None:
+        return f"found {show(path)}; {how}"
     return f"found {show(path)}; expected an ending {one_of(list(ENDINGS))}, or set data.format"
 
 

@@ -17,6 +17,10 @@ PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=65536)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 HeldOut = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Fold = Annotated[
+    dict[Literal["fold", "of"], PositiveInt],
+    _wanted("{fold: I, of: N}", min_length=2, max_length=2),
+]
 Positive = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]
 Path = Annotated[str, _wanted("a file path", pattern=NO_NUL)]
 Column = (
@@ -58,7 +62,7 @@ _Between = Annotated[
 ]
 _Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
 TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
-Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
+Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"]
 
 
 class Section(BaseModel):
@@ -74,8 +78,9 @@ class DataConfig(Section):
 
     train: Path
     """File of labelled sequences to learn from (for format txt also a folder)."""
-    validation: Path | HeldOut | None = None
-    """File, or a fraction of train held out by a seeded, stratified split; null: none."""
+    validation: Path | HeldOut | Fold | None = None
+    """File, or a fraction of train held out by a seeded, stratified split, or {fold: I, of: N}: one
+    of N such parts of train; null: none."""
     test: Path | HeldOut | None = None
     """File, or a fraction of train held out, scored once at the end, at the best epoch; null:
     none."""

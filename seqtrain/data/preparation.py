@@ -22,7 +22,7 @@ from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.readers.txt import holds_whole_files
-from seqtrain.data.splits import equal_rows, hold_out
+from seqtrain.data.splits import Part, equal_rows, hold_out
 from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
@@ -136,10 +136,15 @@ def _is_missing(path: str) -> bool:
     return False
 
 
-def held_out_fractions(data: DataConfig) -> dict[str, float]:
-    """Return the splits that are held out of train's file, and how much of it each is."""
+def held_out_fractions(data: DataConfig) -> dict[str, Part]:
+    """Return the splits that are held out of train's file, and how much of it each is.
+
+    A fold comes last: whichever it is, the test split is the same.
+    """
     named = {"validation": data.validation, "test": data.test}
-    return {name: value for name, value in named.items() if isinstance(value, float)}
+    if isinstance(data.validation, dict):
+        named = {"test": data.test, "validation": data.validation}
+    return {name: value for name, value in named.items() if isinstance(value, float | dict)}
 
 
 def read_options(data: DataConfig, path: str) -> ReadOptions:
@@ -310,7 +315,11 @@ def _parts(
     fractions = held_out_fractions(config.data)
     if not fractions:
         return {"train": read}, {"train": report}
-    if held_out is None:
+    if read.groups is not None:
+        alone = np.arange(len(read)) + len(read)
+        groups = np.where(read.groups < 0, alone, read.groups)
+        held_out = hold_out(read.labels, fractions, config.seed, groups)
+    elif held_out is None:
         held_out = hold_out(read.labels, fractions, config.seed, equal_rows(read))
     parts = {name: read.selection(rows) for name, rows in held_out.items()}
     reports = {name: EncodingReport(rows=len(rows)) for name, rows in held_out.items()}
@@ -350,9 +359,11 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
     for name, store in prepared.splits.items():
         if len(store) == 0:
             value = getattr(data, name)
+            if isinstance(value, dict):
+                raise DataError(f"data.{name}: part {value['fold']} holds no row; take fewer parts")
             hint = (
-                f"{value:g} of train's rows is none, for each class keeps one in train, and equal "
-                "sequences stay together; hold out more, or see whether data.label is right"
+                f"{value:g} holds out no row: every class keeps a row in train, and equal "
+                "sequences stay together; give more rows, or see whether data.label is right"
                 if isinstance(value, float)
                 else "no rows are left, for every sequence is empty (data.empty: drop)"
             )

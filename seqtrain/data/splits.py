@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from seqtrain.data.store import Ints, SequenceStore
+
+Part: TypeAlias = float | Mapping[Any, int]
+"""A fraction; or {fold: I, of: N}."""
 
 
 def stratified_split(
@@ -47,14 +51,39 @@ def stratified_split(
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def hold_out(
-    labels: Ints, fractions: Mapping[str, float], seed: int, alike: Ints | None = None
-) -> dict[str, Ints]:
-    """Hold out several parts, each as `stratified_split` does; a later one changes no earlier one.
+def stratified_fold(
+    labels: Ints, fold: int, folds: int, seed: int, alike: Ints | None = None
+) -> tuple[Ints, Ints]:
+    """Hold out one of several parts, which share out the rows of every class evenly.
 
     Args:
         labels: class of each row, (B,).
-        fractions: of all rows, by the name of the part; less than 1 together.
+        fold: which part, from 1.
+        folds: how many there are.
+        seed: decides which rows are in which part.
+        alike: as for `stratified_split`.
+
+    Returns:
+        Rows of train and rows held out, each ascending.
+    """
+    generator = np.random.default_rng(seed)
+    sets = np.arange(len(labels)) if alike is None else alike
+    first = np.sort(np.unique(sets, return_index=True)[1])
+    order = generator.permutation(len(first))
+    by_label = first[order[np.argsort(labels[first[order]], kind="stable")]]
+    held_out = np.isin(sets, sets[by_label[fold - 1 :: folds]])
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def hold_out(
+    labels: Ints, fractions: Mapping[str, Part], seed: int, alike: Ints | None = None
+) -> dict[str, Ints]:
+    """Hold out several parts, stratified; a later one changes no earlier one.
+
+    Args:
+        labels: class of each row, (B,).
+        fractions: of all rows, by the name of the part, less than 1 together; or which of how
+            many equal parts of what the others leave.
         seed: decides which rows.
         alike: as for `stratified_split`.
 
@@ -63,9 +92,14 @@ def hold_out(
     """
     rest, parts = np.arange(len(labels)), {}
     for name, fraction in fractions.items():
-        share = fraction * len(labels) / max(1, len(rest))
         sets = None if alike is None else alike[rest]
-        kept, chosen = stratified_split(labels[rest], min(share, 1.0), seed, sets)
+        if isinstance(fraction, float):
+            share = fraction * len(labels) / max(1, len(rest))
+            kept, chosen = stratified_split(labels[rest], min(share, 1.0), seed, sets)
+        else:
+            kept, chosen = stratified_fold(
+                labels[rest], fraction["fold"], fraction["of"], seed, sets
+            )
         parts[name], rest = rest[chosen], rest[kept]
     return parts
 

@@ -175,7 +175,9 @@ def joined(place: Place, device: torch.device) -> Iterator[Group]:
         raise ConfigError(f"{missing[0]}: not set, but WORLD_SIZE is {place.size}; start torchrun")
     wait = timedelta(seconds=_timeout())
     try:
-        store, rank, size = next(rendezvous("env://", timeout=wait))
+        found, rank, size = next(rendezvous("env://", timeout=wait))
+        # The launcher's store may still hold what was told before all were started again.
+        store = PrefixStore(f"seqtrain/{place.restarts}", found)
         dist.init_process_group(
             "nccl" if device.type == "cuda" else "gloo",
             store=PrefixStore("collectives", store),
@@ -188,7 +190,7 @@ def joined(place: Place, device: torch.device) -> Iterator[Group]:
         raise RunError(
             f"rank {place.rank} doesn't find the {place.size} processes: {said}"
         ) from None
-    group = JoinedGroup(place, PrefixStore("seqtrain", store), device)
+    group = JoinedGroup(place, PrefixStore("told", store), device)
     _set_threads(group)
     try:
         yield group

@@ -52,8 +52,10 @@ def launch(
     else:
         options += [f"--nnodes={hosts}", "--rdzv-backend=c10d", f"--rdzv-id={RUN_ID}"]
         options.append(f"--rdzv-endpoint={endpoint}")
-    # It would tell once more, in other words, what the processes say themselves.
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("torch.distributed"):
+            # It would tell once more, in other words, what the processes say themselves.
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     torchrun: Any = torch.distributed.run  # it has no types
     try:
         torchrun.run(torchrun.parse_args([*options, "-m", "seqtrain", *arguments]))

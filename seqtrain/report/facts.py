@@ -19,6 +19,8 @@ class AnsweredExample:
         probability: of the answer, in [0, 1].
         length: time steps.
         file: the file inside the folder that was read, or None where the data is one file.
+        weights: each time step as people read it, and how much it speaks for the answer; None: not
+            asked for.
     """
 
     line: int
@@ -28,6 +30,7 @@ class AnsweredExample:
     probability: float
     length: int
     file: str | None = None
+    weights: Sequence[tuple[str, float]] | None = None
 
     @property
     def is_correct(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import unreadable
-from seqtrain.runs.place import BEST, CONFIG, RUNS
+from seqtrain.runs.place import BEST, CONFIG, ENSEMBLE, RUNS
 from seqtrain.runs.run_directory import RunDirectory
 
 
@@ -103,6 +103,8 @@ def model_folder(path: Path) -> Path:
         if folder == path and os.path.islink(folder):
             return Path(os.path.realpath(folder))  # the user named it; in a run it is refused
         return folder
+    if os.path.lexists(path / ENSEMBLE):
+        raise CheckpointError(f"{path}: holds several runs; name one of them")
     raise CheckpointError(
         f"{path}: no model in it (no {BEST}/model.json and no model.json); "
         "expected a run directory or a model folder"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.readers import read_examples
 from seqtrain.inference.logits import predict_logits
 from seqtrain.inference.metrics import Scores, score
+from seqtrain.inference.occlusion import step_weights
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.report import AnsweredExample
 from seqtrain.workflows.evaluate import Labelled, load_labelled
@@ -52,6 +53,7 @@ def answer_split(
     split: str | None = None,
     data: str | None = None,
     steps: bool = False,
+    explain: int | None = None,
     device: str = "auto",
 ) -> Answers:
     """Return a run's answer for every example of a split.
@@ -62,6 +64,7 @@ def answer_split(
             where there is no test.
         data: a labelled file to answer instead.
         steps: score also what the model would answer earlier in each sequence.
+        explain: how many of the most confident mistakes tell which time steps they rest on.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
@@ -75,6 +78,8 @@ def answer_split(
     scores = score(logits, labels, lengths, classifier.labels)
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     rows = _rows(found, logits)
+    if explain is not None:
+        _explain(found, rows, explain)
     return Answers(
         classifier.path, found.source, rows, scores, found.warnings, by_share, found.split
     )
@@ -103,6 +108,18 @@ def _rows(found: Labelled, logits: torch.Tensor) -> list[AnsweredExample]:
             strict=True,
         )
     ]
+
+
+def _explain(found: Labelled, rows: list[AnsweredExample], number: int) -> None:
+    """Put weights into the rows of the most confident mistakes."""
+    classifier, examples = found.classifier, _examples_at(found)
+    wrong = [index for index, row in enumerate(rows) if not row.is_correct]
+    wrong.sort(key=lambda index: -rows[index].probability)
+    for index in wrong[:number]:
+        weights = step_weights(classifier.network, found.store, index, classifier.device)
+        steps = classifier.preprocessing.tokens(examples[index].sequence)
+        names = steps or [f"step {step}" for step in range(1, len(weights) + 1)]
+        rows[index] = replace(rows[index], weights=list(zip(names, weights, strict=True)))
 
 
 def _examples_at(found: Labelled) -> list[Example]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
@@ -13,17 +18,21 @@ from seqtrain.data.preparation import held_out_fractions, prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
-from seqtrain.inference.metrics import Scores
+from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.metrics import Scores, score
 from seqtrain.inference.prefixes import score_prefixes
+from seqtrain.runs.ensemble import members
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import display_name
-from seqtrain.workflows.classifier import Classifier, load
+from seqtrain.workflows.classifier import Classifier, load_one
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")
 NO_TEST = "there is no test split; these are answers to validation, which chose the best epoch"
+SMALLEST = 1e-300
+"""Probability that stands for 0, whose logarithm is no number."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,10 @@ class Evaluation:
         warnings: rows cut, left out, or with labels that the model doesn't know.
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
             `score_prefixes` returns it.
-        parts: scores of each part of the model alone, by name; empty where it has but one.
+        parts: scores of each part of the model alone, by name; empty where it has but one. Of
+            several runs that answer together: of each run.
         split: which of the run's config; None where a file was given.
+        ensemble: whether several runs answer together.
     """
 
     run: Path
@@ -48,6 +59,7 @@ class Evaluation:
     by_share: list[dict[str, float]] | None = None
     parts: dict[str, Scores] = field(default_factory=dict)
     split: str | None = None
+    ensemble: bool = False
 
 
 def evaluate(
@@ -73,12 +85,44 @@ def evaluate(
         ConfigError: the run has no such split, or there is no such device.
         DataError: the file is missing or has rows that can't be used.
     """
-    loaded = load_labelled(run, split=split, data=data, device=device)
+    path = find(path_of(run)).path
+    runs = members(path)
+    if runs:
+        if steps:
+            raise ConfigError(f"--steps: {path} holds several runs; name one of them")
+        each = [load_labelled(at, split=split, data=data, device=device) for at in runs]
+        return _evaluate_together(path, each)
+    loaded = load_labelled(path, split=split, data=data, device=device)
     classifier, store = loaded.classifier, loaded.store
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     scores, parts = classifier.score(store), classifier.score_parts(store)
     source, told, split = loaded.source, loaded.warnings, loaded.split
     return Evaluation(classifier.path, source, scores, told, by_share, parts, split)
+
+
+def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
+    """Score the mean of several classifiers' probabilities, and each of them."""
+    first, labels = each[0], each[0].classifier.labels
+    for other in each[1:]:
+        if other.source != first.source or not np.array_equal(other.store.lines, first.store.lines):
+            raise ConfigError(
+                f"--split: the runs in {path} hold out different rows; "
+                "score test, or a labelled file with --data"
+            )
+    found = []
+    for part in each:
+        classifier = part.classifier
+        logits = predict_logits(classifier.network, part.store, classifier.device)
+        places = [classifier.labels.index(label) for label in labels]
+        found.append(logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST))
+    true, lengths = torch.tensor(first.store.labels), torch.tensor(first.store.lengths)
+
+    def scored(probabilities: Tensor) -> Scores:
+        return score(probabilities.log(), true, lengths, labels)
+
+    parts = {part.classifier.path.name: scored(own) for part, own in zip(each, found, strict=True)}
+    together = scored(torch.stack(found).mean(dim=0))
+    return Evaluation(path, first.source, together, first.warnings, None, parts, first.split, True)
 
 
 @dataclass(frozen=True)
@@ -109,7 +153,7 @@ def load_labelled(
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
-    classifier = load(path, device=device)
+    classifier = load_one(path, device=device)
     named = split or ("test" if data is not None else default_split(path))
     source = data if data is not None else _config_and_source(path, named)[1]
     digested = Digested.read(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
@@ -98,7 +99,9 @@ def _card(
     return {name: shorten(value, TEXT) for name, value in card.items()}
 
 
-def _validation(validation: str | float | None) -> str:
+def _validation(validation: str | float | Mapping[Any, int] | None) -> str:
+    if isinstance(validation, Mapping):
+        return f"part {validation['fold']} of {validation['of']} of it, held out"
     if isinstance(validation, float):
         return f"{validation:.0%} of it, held out"
     return validation or "nothing"

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
+from seqtrain.errors import ConfigError
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.prefixes import predict_step_logits
 from seqtrain.text import display_name
-from seqtrain.workflows.classifier import Classifier, load
+from seqtrain.workflows.classifier import Classifier, Ensemble, load
 from seqtrain.workflows.events import RunLike
 from seqtrain.workflows.predict import arrivals, input_options
 
@@ -91,6 +92,8 @@ def predict_steps(
         DataError: a row can't be read; the answers for the rows before it come first.
     """
     classifier = classifier or load(run, device=device)
+    if isinstance(classifier, Ensemble):
+        raise ConfigError(f"--steps: {classifier.path} holds several runs; name one of them")
     network, preprocessing = classifier.network, classifier.preprocessing
     chunks = encoded_chunks(
         classifier.for_prediction,

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import seqtrain
+from seqtrain.data.store import StoreBuilder
+from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.occlusion import step_weights
+from tests.helpers.small_models import make_model
 from tests.helpers.tiny import Cli, write_jsonl, write_npz
 
 
@@ -32,7 +38,9 @@ def test_mistakes_are_those_of_eval_and_of_predict(
     answers = cli("predict", tmp_path / "texts.txt", "--run", "run").out.splitlines()[1:]
     for row, answer in zip(found["errors"], answers, strict=True):
         assert file[row["line"] - 1] == f"{row['text']}\t{row['label']}"
-        assert answer == f"{row['answer']}\t{row['probability']:.6f}"
+        label, probability = answer.split("\t")
+        assert label == row["answer"]
+        assert float(probability) == pytest.approx(row["probability"], abs=2e-6)  # six digits
         assert row["answer"] != row["label"]
         assert row["length"] == len(row["text"].split())
 
@@ -89,3 +97,46 @@ def test_no_mistakes_is_no_table(beside: Path, tmp_path: Path, cli: Cli) -> None
     ended = cli("errors", "run", "--data", tmp_path / "r.jsonl")
     assert (ended.code, ended.out) == (0, "")
     assert "0 of 1 answers are wrong" in ended.err
+
+
+@pytest.mark.parametrize("fixture", ["trained", "trained_tokens"])
+def test_weights_are_what_the_answer_loses_without_a_token(
+    fixture: str, request: pytest.FixtureRequest, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = request.getfixturevalue(fixture)
+    monkeypatch.chdir(folder)
+    classifier = seqtrain.load("run")
+    shown = cli("errors", "run", "--split", "train", "--format", "jsonl", "--explain", "--top", "3")
+    for line in shown.out.splitlines():
+        row = json.loads(line)
+        tokens = [token for token, _ in row["weights"]]
+        assert len(tokens) == row["length"]
+        for place, (_, weight) in enumerate(row["weights"]):
+            rest = tokens[:place] + tokens[place + 1 :]
+            given = " ".join(rest) if classifier.preprocessing.kind == "text" else rest
+            if rest:
+                without = classifier.predict([given])[0].probabilities[row["answer"]]
+                assert weight == pytest.approx(np.log(row["probability"] / without), abs=1e-4)
+
+
+def test_explained_mistakes_show_their_tokens(beside: Path, cli: Cli) -> None:
+    ended = cli("errors", "run", "--explain", "--top", "2")
+    assert ended.out.count("strongest: ") == 2
+    plain = json.loads(cli("errors", "run", "--format", "jsonl", "--top", "1").out)
+    assert "weights" not in plain
+    explained = json.loads(cli("errors", "run", "--explain", "--json", "--top", "2").out)["errors"]
+    strongest = max(explained[0]["weights"], key=lambda pair: abs(pair[1]))
+    assert f"strongest: {strongest[0]} {strongest[1]:+.2f}" in ended.out
+
+
+def test_a_long_sequence_is_explained_in_pieces() -> None:
+    model = make_model("tokens").network
+    builder = StoreBuilder()
+    for ids in ([2, 3, 4], [5], list(np.arange(600) % 6 + 2)):
+        builder.add_ids(ids, 0, 1)
+    store, device = builder.build(), torch.device("cpu")
+    weights = [step_weights(model, store, row, device) for row in range(3)]
+    assert [len(each) for each in weights] == [3, 1, 600]
+    assert weights[2][0] == weights[2][1] == weights[2][2]
+    logs = predict_logits(model, store, device).double().log_softmax(1)
+    assert weights[1][0] == pytest.approx(float(logs[1].max()) + np.log(3))

@@ -173,7 +173,7 @@ def test_data_section(data: str, expected: list[str]) -> None:
 
 def test_quotes_are_advised_only_where_no_number_could_be_meant() -> None:
     (problem,) = problems("data: {train: x.txt, validation: 1.5}")
-    assert problem.endswith("a file path, a number above 0 and below 1 or null")
+    assert problem.endswith("a file path, a number above 0 and below 1, {fold: I, of: N} or null")
 
 
 def test_rules_between_keys_are_told_beside_other_problems() -> None:

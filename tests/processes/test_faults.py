@@ -42,6 +42,26 @@ def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
         shutil.rmtree(project / "several")
 
 
+@pytest.mark.parametrize("signals", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_sigterm_to_one_or_all_loses_no_update(project: Path, signals: int) -> None:
+    draw, options = random.Random(signals), ("--set", "training.checkpoint_every=null")
+    fit_together(project, "whole", 2, *options)
+    whole = fingerprint(project / "whole")
+    for turn in range(signals):
+        update = draw.randint(1, 20)
+        stop = signals_within("_gradient_of_parts", update, (draw.randint(1, 99), signal.SIGTERM))
+        asked = dict.fromkeys([0, 1] if turn % 2 else [turn // 2 % 2], stop)
+        first, _ = fit_together(project, "several", 2, *options, prepare=asked, code=143)
+        stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
+        assert stopped
+        assert int(stopped[1]) in (update, update + 1)  # it may come when the sum was told
+        state = (project / "several" / "last" / "training_state.json").read_text()
+        assert f'"updates": {stopped[1]},' in state
+        fit_together(project, "several", 2, *options)
+        assert fingerprint(project / "several") == whole
+        shutil.rmtree(project / "several")
+
+
 def test_a_rank_that_stands_still_is_named(project: Path) -> None:
     stop = {1: signals_within("_gradient_of_parts", 3, (1, signal.SIGSTOP))}
     patience = {"SEQTRAIN_TIMEOUT": "1"}

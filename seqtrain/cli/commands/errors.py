@@ -39,6 +39,10 @@ def errors(
     format: Annotated[
         Format, typer.Option(help="A table, or one JSON object per mistake.")
     ] = Format.table,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Show which tokens each answer rests on."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of all.")] = False,
     device: Device = None,
 ) -> None:
@@ -46,19 +50,20 @@ def errors(
 
     Example: seqtrain errors runs/mine --split validation --top 50
     """
-    from dataclasses import asdict
-
-    from seqtrain.cli.output.answer_rows import show_errors
+    from seqtrain.cli.output.answer_rows import as_values, show_errors, show_weights
     from seqtrain.cli.output.console import note, warn
     from seqtrain.text import json_line
     from seqtrain.workflows.answers import answer_split
 
     name = chosen_split(split, data)
-    found = answer_split(chosen_run(run, named), split=name, data=data, device=device or "auto")
+    shown = top or SHOWN if explain else None
+    chosen = chosen_run(run, named)
+    found = answer_split(chosen, split=name, data=data, explain=shown, device=device or "auto")
     note(f"run: {found.run}, data: {found.data}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)
     mistakes = found.errors()
+    top = shown if explain else top
     if as_json:
         print(
             json_line(
@@ -67,13 +72,14 @@ def errors(
                     "data": found.data,
                     "num_examples": len(found.rows),
                     "num_errors": len(mistakes),
-                    "errors": [asdict(row) for row in mistakes[:top]],
+                    "errors": [as_values(row) for row in mistakes[:top]],
                 }
             )
         )
     elif format is Format.jsonl:
         for row in mistakes[:top]:
-            print(json_line(asdict(row)))
+            print(json_line(as_values(row)))
     else:
         show_errors(mistakes[: top or SHOWN])
+        show_weights([row for row in mistakes[: top or SHOWN] if row.weights is not None])
         note(f"{len(mistakes):,} of {len(found.rows):,} answers are wrong")

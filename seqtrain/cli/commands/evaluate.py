@@ -44,6 +44,12 @@ def evaluate(
     note(f"run: {result.run}, data: {result.data}" + (f" ({result.split})" if result.split else ""))
     for warning in result.warnings:
         warn(warning)
+    if result.ensemble:
+        mean = sum(own.accuracy for own in result.parts.values()) / len(result.parts)
+        note(
+            f"together {result.scores.accuracy:.2%} right, the {len(result.parts)} runs alone "
+            f"{mean:.2%} on average"
+        )
     if as_json:
         values = asdict(result.scores)
         if result.by_share is not None:

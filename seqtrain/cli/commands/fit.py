@@ -27,6 +27,14 @@ def fit(
         str | None,
         typer.Option(metavar="RUN", help="Begin with the weights of a run or model folder."),
     ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="0,1,2", help="Train once a seed; the runs answer together."),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Train N times, each without one of N parts of train."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
     ] = False,
@@ -54,6 +62,26 @@ def fit(
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
+
+    if seeds is not None or folds is not None:
+        from seqtrain.cli.commands.fit_several import fit_several
+
+        if {nproc_per_node, nnodes, rdzv_endpoint, max_restarts} != {None}:
+            from seqtrain.errors import ConfigError
+
+            raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
+        fit_several(
+            config,
+            settings,
+            run_dir,
+            seeds,
+            folds,
+            resume=resume,
+            force=force,
+            quiet=quiet,
+            options={"device": device, "cache": not no_cache, "init_from": init_from},
+        )
+        return
 
     from seqtrain.processes.place import Place
     from seqtrain.runs.finding import find

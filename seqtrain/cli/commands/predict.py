@@ -13,6 +13,8 @@ import typer
 from seqtrain.cli.options import Device, RunOption, RunOrNewest, Sequences, chosen_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seqtrain.workflows.classifier import Classifier
 
 OpenFile = Callable[[], AbstractContextManager[TextIO]]
@@ -108,6 +110,13 @@ Precision = Annotated[
         help="The same, with the P from which on so many answers were right on validation.",
     ),
 ]
+OutputDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Answer each file that INPUT names in a file there."),
+]
+Shard = Annotated[
+    str | None, typer.Option(metavar="K/N", help="With --output-dir: every N-th file, from K on.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing --output file.")]
 
 
@@ -126,6 +135,8 @@ def predict(
     empty: EmptyOption = None,
     bad_rows: BadRowsOption = BadRows.error,
     steps: Steps = False,
+    output_dir: OutputDir = None,
+    shard: Shard = None,
     force: Force = False,
     device: Device = None,
 ) -> None:
@@ -133,6 +144,8 @@ def predict(
 
     Example: seqtrain predict new.csv --keep id --output answers.csv
     """
+    from pathlib import Path
+
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import answer_format, open_output
     from seqtrain.cli.output.step_rows import check_format
@@ -144,6 +157,9 @@ def predict(
     rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
     thresholds = {"precision": precision, "min_probability": min_probability}
     _check_together(rows, thresholds, probabilities, top_k, steps=steps)
+    if output_dir is not None or shard is not None:
+        _check_many(output, output_dir, steps=steps)
+        chosen = chosen or "tsv"
     if steps:
         check_format(chosen, output)
     written = "jsonl" if steps else answer_format(chosen, output)
@@ -151,12 +167,25 @@ def predict(
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
+    from seqtrain.workflows.input_files import answer_paths, matching, shard_of
     from seqtrain.workflows.predict import how_read
 
     path = chosen_run(run, named)
     classifier, report = load(path, device=device or "auto"), EncodingReport()
     reading = input_format.value if input_format else None
+    shown: dict[str, Any]
+    given: dict[str, Any]
     newest = [f"run: {path}"] if run is None and named is None else []
+    if output_dir is not None:
+        files = matching(source)
+        own = shard_of(files, shard)
+        paths = answer_paths(files, Path(output_dir), written)
+        todo = {file: paths[file] for file in own}
+        shown = {"top_k": top_k, "each_class": probabilities}
+        shown["threshold"] = _threshold(classifier, min_probability, precision)
+        given = {"classifier": classifier, "input_format": reading}
+        _answer_files(todo, given | rows, written, shown, force=force)
+        return
     for line in newest + how_read(source, classifier, reading):
         note(line)
     given = {"classifier": classifier, "report": report, "input_format": reading}
@@ -164,7 +193,7 @@ def predict(
     if steps:
         unknown = _answer_steps(source, given, open_file, chosen, output, top_k)
     else:
-        shown: dict[str, Any] = {"top_k": top_k, "each_class": probabilities}
+        shown = {"top_k": top_k, "each_class": probabilities}
         shown["threshold"] = _threshold(classifier, min_probability, precision)
         unknown = _answer(source, given | rows, open_file, written, shown)
     for line in report.notices("input"):
@@ -195,6 +224,49 @@ def _answer(
     if columns.threshold is not None:
         note(f"{undecided:,} of {given['report'].rows:,} rows stay without a label")
     return unknown
+
+
+def _answer_files(
+    paths: dict[str, Path],
+    given: dict[str, Any],
+    written: str,
+    shown: dict[str, Any],
+    *,
+    force: bool,
+) -> None:
+    """Answer each file in a file of its own, whole or not at all, but those answered before."""
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.prediction_rows import open_output
+    from seqtrain.data.encoding import EncodingReport
+    from seqtrain.workflows.input_files import whole_or_nothing
+
+    left = {file: path for file, path in paths.items() if force or not path.exists()}
+    for file, path in left.items():
+        report = EncodingReport()
+        with whole_or_nothing(path) as unfinished:
+            open_file = partial(open_output, unfinished, line_by_line=False)
+            unknown = _answer(file, given | {"report": report}, open_file, written, shown)
+        for line in report.notices(file):
+            warn(line)
+        if unknown:
+            warn(f"{file}: {unknown} of {report.rows} sequences hold no token that is known")
+    note(f"{len(left):,} files answered, {len(paths) - len(left):,} were answered before")
+
+
+def _check_many(output: str | None, output_dir: str | None, *, steps: bool) -> None:
+    """Refuse options that don't go with a file for each input.
+
+    Raises:
+        ConfigError: as said.
+    """
+    from seqtrain.errors import ConfigError
+
+    if output_dir is None:
+        raise ConfigError("--shard: parts the files of --output-dir; give that too")
+    if output is not None:
+        raise ConfigError("--output: --output-dir says where answers go; give one of them")
+    if steps:
+        raise ConfigError("--steps: --output-dir has a row per sequence; give one of them")
 
 
 def _threshold(

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.padding import Padding
+from rich.text import Text
 
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.report import AnsweredExample
+from seqtrain.text import printable
+
+WEIGHTS = "weights"
+FOR, AGAINST = "bold green", "bold red"
+"""Styles of what speaks for an answer and against it."""
+SHOWN_TOKENS, STRONGEST = 200, 5
 
 
 def show_errors(rows: Sequence[AnsweredExample]) -> None:
@@ -20,6 +31,40 @@ def show_errors(rows: Sequence[AnsweredExample]) -> None:
     ]
     if rows:  # else a note says that none is wrong
         print_columns(stdout_console(), columns)
+
+
+def as_values(row: AnsweredExample) -> dict[str, Any]:
+    """Return a mistake as JSON has it; weights only where they were asked for."""
+    values = asdict(row)
+    return values if row.weights is not None else {k: v for k, v in values.items() if k != WEIGHTS}
+
+
+def show_weights(rows: Sequence[AnsweredExample]) -> None:
+    """Print on stdout, for each mistake, its tokens in the colour of what they speak for."""
+    console = stdout_console()
+    for row in rows:
+        weights = row.weights or []
+        console.print(
+            Text.assemble(
+                (f"\nline {row.line}: ", "dim"),
+                (printable(row.answer), FOR),
+                f" {row.probability:.2%}, label ",
+                (printable(row.label), AGAINST),
+            )
+        )
+        largest = max((abs(weight) for _, weight in weights), default=0.0)
+        line = Text()
+        for token, weight in weights[:SHOWN_TOKENS]:
+            style = FOR if weight > 0 else AGAINST
+            strong = abs(weight) >= largest / 4
+            line.append(printable(token), style if strong else "dim").append(" ")
+        line.append(
+            f"… {len(weights) - SHOWN_TOKENS:,} more" if len(weights) > SHOWN_TOKENS else ""
+        )
+        console.print(Padding(line, (0, 0, 0, 2)))
+        strongest = sorted(weights, key=lambda pair: -abs(pair[1]))[:STRONGEST]
+        told = ", ".join(f"{printable(token)} {weight:+.2f}" for token, weight in strongest)
+        console.print(Padding(Text(f"strongest: {told}"), (0, 0, 0, 2)))
 
 
 def place_columns(rows: Sequence[AnsweredExample]) -> list[Column]:

@@ -1,0 +1,56 @@
+"""`seqtrain fit CONFIG --seeds …` and `--folds …`: several runs in one directory."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqtrain.config import Config
+
+
+def fit_several(
+    path: str,
+    config: Config,
+    run_dir: str | None,
+    seeds: str | None,
+    folds: int | None,
+    *,
+    resume: bool,
+    force: bool,
+    quiet: bool,
+    options: dict[str, Any],
+) -> None:
+    """Train several runs, show their mean scores, and print the directory that holds them."""
+    from seqtrain.cli.output.console import note, small_table, stderr_console
+    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.workflows import several
+
+    with ExitStack() as screens:
+
+        def listener(name: str) -> FitScreen:
+            if not quiet:
+                note(f"{name}:")
+            return screens.enter_context(FitScreen(quiet=quiet))
+
+        done = several.fit_several(
+            config,
+            seeds=None if seeds is None else several.seeds_of(seeds),
+            folds=folds,
+            run_dir=None if run_dir is None else Path(run_dir),
+            name=Path(path).stem,
+            resume=resume,
+            force=force,
+            beside=Path(path).parent,
+            listener=listener,
+            **options,
+        )
+    if not quiet:
+        table = small_table(f"{len(done.runs)} runs", "mean", "standard error", "least", "most")
+        for figure in done.figures:
+            numbers = (figure.mean, figure.standard_error, min(figure.values), max(figure.values))
+            form = ".4f" if "loss" in figure.name else ".2%"
+            table.add_row(figure.name, *(format(number, form) for number in numbers))
+        stderr_console().print(table)
+    print(done.path)

@@ -1,0 +1,50 @@
+"""Several runs in one directory that answer together: ensemble.json names them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqtrain.errors import CheckpointError
+from seqtrain.files.directory import Directory
+from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
+from seqtrain.runs.place import ENSEMBLE
+from seqtrain.runs.run_directory import RunDirectory
+
+FORMAT_VERSION = 1
+MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
+"""Name of a run among several."""
+
+
+def write_ensemble(path: Path, names: Sequence[str]) -> None:
+    """Say in a directory which of its runs answer together."""
+    RunDirectory(path).write_json(
+        ENSEMBLE, {"format_version": FORMAT_VERSION, "members": list(names)}
+    )
+
+
+def members(path: Path) -> list[Path]:
+    """Return the runs in a directory that answer together; none: it is no ensemble.
+
+    Raises:
+        CheckpointError: ensemble.json is damaged.
+    """
+    if not os.path.lexists(path / ENSEMBLE):
+        return []
+    try:
+        with Directory(path) as here:
+            values = json_of(path / ENSEMBLE, read_regular(here, ENSEMBLE, LARGEST_JSON))
+    except OSError as error:
+        raise unreadable(path / ENSEMBLE, error) from None
+    names = values.get("members") if isinstance(values, dict) else None
+    known = isinstance(values, dict) and values.get("format_version") == FORMAT_VERSION
+    if (
+        not known
+        or not isinstance(names, list)
+        or len(names) < 2
+        or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
+    ):
+        raise CheckpointError(f"{path / ENSEMBLE}: expected format_version 1 and names of runs")
+    return [path / name for name in names]

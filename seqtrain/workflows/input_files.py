@@ -1,0 +1,96 @@
+"""Many input files at once: which there are, which of them are this process's, where answers go."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.processes.place import Place
+from seqtrain.text import display_name
+
+SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+
+
+def matching(pattern: str) -> list[str]:
+    """Return the files that a pattern such as in/*.jsonl.gz names, in the order of their names.
+
+    Raises:
+        DataError: there is none.
+    """
+    found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
+    files = sorted(path for path in found if not os.path.isdir(path))
+    if not files:
+        raise DataError(
+            f"{display_name(pattern)}: no such file (looked in {os.path.abspath(os.curdir)}); "
+            "expected a file, or a pattern in quotes such as 'in/*.jsonl'"
+        )
+    return files
+
+
+def shard_of(files: list[str], shard: str | None) -> list[str]:
+    """Return every N-th file from the K-th on: those of one of N processes.
+
+    Args:
+        files: of all.
+        shard: K/N, from 0/N; None: as a launcher set RANK and WORLD_SIZE, else all files.
+
+    Raises:
+        ConfigError: it isn't K/N.
+    """
+    if shard is None:
+        place = Place.here()
+        return files[place.rank :: place.size]
+    parts = SHARD.fullmatch(shard)
+    if parts is None or not int(parts[1]) < int(parts[2]):
+        raise ConfigError(f"--shard: found {shard}; expected K/N, with K from 0 to N - 1")
+    return files[int(parts[1]) :: int(parts[2])]
+
+
+def answer_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]:
+    """Return where the answers to each file go: under its own name, with the format behind it.
+
+    Args:
+        files: of all processes.
+        folder: made where it doesn't exist.
+        format: tsv, csv or jsonl.
+
+    Raises:
+        ConfigError: two files have one name, the folder holds input, or it can't be made.
+    """
+    paths = {file: folder / f"{os.path.basename(file)}.{format}" for file in files}
+    by_name: dict[Path, str] = {}
+    for file, path in paths.items():
+        other = by_name.setdefault(path, file)
+        if other != file:
+            raise ConfigError(f"--output-dir: {other} and {file} would both be answered in {path}")
+        if os.path.realpath(os.path.dirname(file) or ".") == os.path.realpath(folder):
+            raise ConfigError(f"--output-dir: {folder} holds {file}; choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--output-dir: {folder}: {error.strerror}") from None
+    return paths
+
+
+@contextmanager
+def whole_or_nothing(path: Path) -> Iterator[str]:
+    """Yield a path to write to; what stands there afterwards gets its name, unless it failed.
+
+    Raises:
+        RunError: it can't be renamed.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        yield str(unfinished)
+        try:
+            os.replace(unfinished, path)
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()

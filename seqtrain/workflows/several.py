@@ -1,0 +1,163 @@
+"""Training one config several times: by several seeds, or on several parts of train."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqtrain.config import Config
+from seqtrain.data.preparation import check_files
+from seqtrain.errors import ConfigError
+from seqtrain.runs.ensemble import write_ensemble
+from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free
+from seqtrain.runs.run_directory import TIME
+from seqtrain.workflows.events import Listener, Run
+from seqtrain.workflows.fit import fit, resolved_config
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure over several runs.
+
+    Attributes:
+        name: of it.
+        values: of each run.
+    """
+
+    name: str
+    values: list[float]
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over the runs."""
+        return float(np.mean(self.values))
+
+    @property
+    def standard_error(self) -> float:
+        """Return the standard error of the mean."""
+        return float(np.std(self.values, ddof=1) / np.sqrt(len(self.values)))
+
+
+@dataclass(frozen=True)
+class Several:
+    """What several runs came to.
+
+    Attributes:
+        path: the directory that holds them; as a RUN, it answers by all of them.
+        runs: in order.
+        figures: the monitored value, and scores of the test split where there is one.
+    """
+
+    path: Path
+    runs: list[Run]
+    figures: list[Figure]
+
+
+def seeds_of(text: str) -> list[int]:
+    """Read `0,1,2`.
+
+    Raises:
+        ConfigError: it isn't two or more different whole numbers from 0.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) < 2 or len({*parts}) < len(parts) or not all(p.isdecimal() for p in parts):
+        raise ConfigError(f"--seeds: found {text!r}; expected different numbers such as 0,1,2")
+    return [int(part) for part in parts]
+
+
+def variants(
+    config: Config, *, seeds: Sequence[int] | None, folds: int | None
+) -> dict[str, Config]:
+    """Return the config of each run by the run's name.
+
+    Raises:
+        ConfigError: both are asked for, or neither.
+    """
+    if (seeds is None) == (folds is None):
+        raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
+    if folds is not None and folds < 2:
+        raise ConfigError(f"--folds: found {folds}; expected 2 or more")
+    if seeds is not None:
+        return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
+    return {
+        f"fold-{number}": config.model_copy(
+            update={
+                "data": config.data.model_copy(update={"validation": {"fold": number, "of": folds}})
+            }
+        )
+        for number in range(1, int(folds or 0) + 1)
+    }
+
+
+def fit_several(
+    config: Config,
+    *,
+    seeds: Sequence[int] | None = None,
+    folds: int | None = None,
+    run_dir: Path | None = None,
+    name: str = "run",
+    resume: bool = False,
+    force: bool = False,
+    beside: Path | None = None,
+    listener: Callable[[str], Listener] = lambda name: lambda event: None,
+    **options: Any,
+) -> Several:
+    """Train a config once a seed, or once a part of train that is held out.
+
+    Args:
+        config: resolved or not.
+        seeds: of each run.
+        folds: parts of train; each run holds out one of them, stratified, in data.validation's
+            place.
+        run_dir: directory that will hold the runs; None: runs/<name>-<time>.
+        name: of the config.
+        resume: go on where these runs were stopped.
+        force: replace earlier runs.
+        beside: as for `fit`.
+        listener: returns what is called with the events of the run of this name.
+        options: others of `fit`.
+
+    Raises:
+        ConfigError, DataError, CheckpointError, RunError, Interrupted: as `fit`.
+    """
+    config = resolved_config(config, None)
+    configs = variants(config, seeds=seeds, folds=folds)
+    if resume and run_dir is None:
+        raise ConfigError(
+            "--resume: of several runs needs --run-dir, the directory that holds them"
+        )
+    path = run_dir or RUNS / f"{name}-{time.strftime(TIME)}"
+    check_free(path if not resume else None, force=force)
+    check_files(config, beside)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        (path / ENSEMBLE).unlink()  # it names runs that are whole
+    runs = []
+    for member, settings in configs.items():
+        begun = resume and (path / member / CONFIG).exists()
+        runs.append(
+            fit(
+                settings,
+                run_dir=path / member,
+                resume=begun,
+                force=force,
+                beside=beside,
+                listener=listener(member),
+                **options,
+            )
+        )
+    write_ensemble(path, list(configs))
+    return Several(path, runs, _figures(config, runs))
+
+
+def _figures(config: Config, runs: list[Run]) -> list[Figure]:
+    figures = [Figure(f"best {config.training.monitor}", [run.best_value for run in runs])]
+    for name in ("accuracy", "macro_f1", "loss"):
+        values = [getattr(run.test, name) for run in runs if run.test is not None]
+        figures += [Figure(f"test {name.replace('_', ' ')}", values)] if values else []
+    return figures

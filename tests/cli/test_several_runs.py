@@ -1,0 +1,194 @@
+"""fit --seeds and --folds: runs in one directory, which answer together."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.config import load_config
+from seqtrain.data.preparation import prepare
+from seqtrain.data.splits import stratified_fold
+from tests.helpers.tiny import Cli, Ended, assert_same_run, listing
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("three")
+
+
+@pytest.fixture
+def together(three: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with `many`: runs of three seeds. Read only."""
+    if not (three / "many").exists():
+        shutil.copytree(project, three, dirs_exist_ok=True)
+        monkeypatch.chdir(three)
+        ended = cli("fit", "c.yaml", "--run-dir", "many", "--seeds", "0,1,5")
+        assert (ended.code, ended.out) == (0, "many\n"), ended.err
+        (three / "said").write_text(ended.err)
+    monkeypatch.chdir(three)
+    return three
+
+
+def answers(cli: Cli, run: str) -> list[dict[str, float]]:
+    ended = cli("predict", "test.tsv", "--run", run, "--format", "jsonl")
+    assert ended.code == 0, ended.err
+    return [json.loads(line)["probabilities"] for line in ended.out.splitlines()]
+
+
+def test_the_runs_answer_by_their_mean(together: Path, cli: Cli) -> None:
+    each = [answers(cli, f"many/seed-{seed}") for seed in (0, 1, 5)]
+    for row, *parts in zip(answers(cli, "many"), *each, strict=True):
+        for label, probability in row.items():
+            mean = np.mean([part[label] for part in parts])
+            assert probability == pytest.approx(mean, abs=2e-6)
+    first = cli("predict", "test.tsv", "--run", "many", "--top-k", "1").out.splitlines()[1]
+    best = max(answers(cli, "many")[0].items(), key=lambda item: item[1])
+    assert first.split("\t")[0] == best[0]
+
+
+def test_eval_says_what_the_ensemble_adds(together: Path, cli: Cli) -> None:
+    ended = cli("eval", "many", "--json")
+    scores = json.loads(ended.out)
+    assert list(scores["parts"]) == ["seed-0", "seed-1", "seed-5"]
+    alone = json.loads(cli("eval", "many/seed-1", "--json").out)
+    assert scores["parts"]["seed-1"]["loss"] == pytest.approx(alone["loss"])
+    mean = np.mean([part["accuracy"] for part in scores["parts"].values()])
+    assert f"the 3 runs alone {mean:.2%} on average" in ended.err
+    labels = [line.split("\t")[1] for line in Path("test.tsv").read_text().splitlines()[1:]]
+    right = [
+        max(row, key=row.get) == y for row, y in zip(answers(cli, "many"), labels, strict=True)
+    ]  # type: ignore[arg-type]
+    assert scores["accuracy"] == pytest.approx(np.mean(right))
+
+
+def test_mean_and_standard_error_are_shown(together: Path) -> None:
+    tests = [
+        json.loads(Path("many", f"seed-{seed}", "test.json").read_text())["accuracy"]
+        for seed in (0, 1, 5)
+    ]
+    error = np.std(tests, ddof=1) / np.sqrt(3)
+    said = Path("said").read_text()
+    line = next(line for line in said.splitlines() if "test accuracy" in line)
+    assert line.split()[2:4] == [f"{np.mean(tests):.2%}", f"{error:.2%}"]
+    assert "seed-5:" in said
+
+
+def test_seeds_differ_in_nothing_else(together: Path) -> None:
+    configs = [load_config(f"many/seed-{seed}/config.yaml", []) for seed in (0, 1, 5)]
+    assert [config.seed for config in configs] == [0, 1, 5]
+    assert len({config.model_copy(update={"seed": 0}).model_dump_json() for config in configs}) == 1
+
+
+def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--run-dir", "many", "--folds", "4", "--quiet")
+    assert ended.code == 0, ended.err
+    held_out = []
+    for number in range(1, 5):
+        config = load_config(f"many/fold-{number}/config.yaml", [])
+        data = prepare(config, cache_folder=None)
+        held_out += data.splits["validation"].lines.tolist()
+        assert len(data.splits["validation"]) == 10
+        shown = cli("eval", f"many/fold-{number}", "--split", "validation", "--json")
+        assert json.loads(shown.out)["num_examples"] == 10
+    assert sorted(held_out) == list(range(2, 42))
+    assert json.loads(cli("eval", "many", "--json").out)["num_examples"] == 20
+    refused = cli("eval", "many", "--split", "validation")
+    assert (refused.code, "hold out different rows" in refused.err) == (2, True)
+
+
+def test_a_test_split_held_out_is_the_same_in_every_fold(project: Path) -> None:
+    tests, held_out = [], []
+    for number in (1, 2, 3):
+        fold = f"data.validation={{fold: {number}, of: 3}}"
+        config = load_config("c.yaml", [fold, "data.test=0.25"])
+        splits = prepare(config, cache_folder=None).splits
+        tests.append(splits["test"].lines.tolist())
+        held_out += splits["validation"].lines.tolist()
+    assert tests[0] == tests[1] == tests[2]
+    assert sorted(held_out + tests[0]) == list(range(2, 42))
+
+
+def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
+    shutil.copytree("many", project / "parts")
+    shutil.rmtree(project / "parts/seed-5")
+    (project / "parts/ensemble.json").unlink()
+    ended = cli(
+        *("fit", "c.yaml", "--run-dir", project / "parts", "--seeds", "0,1,5"),
+        *("--resume", "--quiet"),
+    )
+    assert ended.code == 0, ended.err
+    for seed in (0, 1, 5):
+        assert_same_run(f"many/seed-{seed}", str(project / f"parts/seed-{seed}"))
+    names = json.loads((project / "parts/ensemble.json").read_text())["members"]
+    assert names == ["seed-0", "seed-1", "seed-5"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--seeds", "0,0"), "--seeds: found '0,0'; expected different numbers such as 0,1,2"),
+        (("--seeds", "a,b"), "--seeds: found 'a,b'"),
+        (("--folds", "1"), "--folds: found 1; expected 2 or more"),
+        (("--folds", "3", "--seeds", "0,1"), "--folds: trains on parts of train"),
+        (("--folds", "3", "--nproc-per-node", "2"), "--nproc-per-node: trains one run; leave out"),
+        (("--folds", "3", "--resume"), "--resume: of several runs needs --run-dir"),
+    ],
+)
+def test_refusals(project: Path, cli: Cli, given: tuple[str, ...], said: str) -> None:
+    before = listing(project)
+    ended = cli("fit", "c.yaml", *given)
+    assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert listing(project) == before
+
+
+USES: list[Callable[[Cli], Ended]] = [
+    lambda cli: cli("errors", "many"),
+    lambda cli: cli("check", "many"),
+    lambda cli: cli("predict", "test.tsv", "--run", "many", "--steps"),
+    lambda cli: cli("eval", "many", "--steps"),
+    lambda cli: cli("fit", "c.yaml", "--init-from", "many"),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_needs_one_run_says_so(together: Path, cli: Cli, use: Callable[[Cli], Ended]) -> None:
+    ended = use(cli)
+    assert (ended.code, ended.out) == (2, "")
+    assert re.search("many:? holds several runs; name one of them", ended.err)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{", '{"format_version": 1, "members": ["../../etc", "seed-1"]}']
+)
+def test_a_forged_list_of_runs_is_refused(project: Path, cli: Cli, content: str) -> None:
+    Path("many").mkdir()
+    Path("many/ensemble.json").write_text(content)
+    ended = cli("predict", "test.tsv", "--run", "many")
+    assert ended.code == 2
+    assert "ensemble.json" in ended.err
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60),
+    st.integers(2, 6),
+)
+def test_parts_are_even_and_equal_rows_stay_together(
+    rows: list[tuple[int, int]], folds: int
+) -> None:
+    labels, alike = (np.array(column) for column in zip(*rows, strict=True))
+    parts = [stratified_fold(labels, i + 1, folds, 0)[1] for i in range(folds)]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
+    for label in set(labels.tolist()):
+        counts = [int((labels[part] == label).sum()) for part in parts]
+        assert max(counts) - min(counts) <= 1
+    for i in range(folds):
+        train, held_out = stratified_fold(labels, i + 1, folds, 0, alike)
+        assert not set(alike[train]) & set(alike[held_out])
