@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -56,6 +57,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_text_project(folder)
     fit(folder, CONFIG)
     return folder
+
+
+@pytest.fixture
+def begun(project: Path, trained: Path) -> Path:
+    """A current directory with a config, its data, and `r`: a run of it to do anything with."""
+    shutil.copytree(trained / "run", project / "r")
+    return project
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import Cli, listing
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")
+SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "1")
 ENGINES = ["native", "fused", "torch"]
 OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
 RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
@@ -39,7 +39,7 @@ def test_json_and_chart(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     chart = tmp_path / "chart.svg"
     ended = cli("compare", "configs/quickstart.yaml", *SMALL, "--json", "--chart", chart)
     assert ended.code == 0
-    assert ended.problems[0] == "measuring for 2 s, in turns"
+    assert ended.problems[0] == "measuring for 1 s, in turns"
     assert not [line for line in ended.problems[1:] if "native" not in line]  # no bar in a file
     found = json.loads(ended.out)
     assert {"device", "threads", "peak_flops", "flops_a_token", "reason"} <= found.keys()
@@ -125,7 +125,7 @@ def test_table_on_a_terminal(cli: Cli, project: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     ended = cli(
-        *("compare", "c.yaml", "--seconds", "4"),
+        *("compare", "c.yaml", "--seconds", "2"),
         *("--set", "model.rnn=lstm", "--set", "data.bad_rows=drop"),
     )
     assert ended.code == 0

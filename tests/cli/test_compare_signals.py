@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.program import Running, started
 
 PATIENCE = 300
 POLLS = 100
@@ -33,26 +35,23 @@ def under_way(pid: int) -> bool:
         return False
 
 
-def comparing(seconds: int, at_work: int) -> tuple[subprocess.Popen[str], list[int]]:
-    """Start the program; return it and its processes once so many variants are at work.
+@contextmanager
+def comparing(folder: Path, seconds: int, at_work: int) -> Iterator[tuple[Running, list[int]]]:
+    """Start the program in a session of its own; so many variants are at work in the block.
 
-    The first of these starts the others.
+    Yields:
+        The program and its processes, of which the first starts the others.
     """
-    program = subprocess.Popen(
-        [sys.executable, "-m", "seqtrain", "compare", "c.yaml", "--seconds", str(seconds)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    for _ in range(PATIENCE * POLLS):
-        nursery = next(iter(children(program.pid)), 0)
-        started = [nursery, *children(nursery)] if nursery else []
-        if len(started) > at_work or program.poll() is not None:
-            break
-        time.sleep(1 / POLLS)
-    return program, started
+    arguments = ("compare", "c.yaml", "--seconds", str(seconds))
+    with started(folder, *arguments, prepare=os.setsid) as program:
+        assert program.process.pid
+        for _ in range(PATIENCE * POLLS):
+            pool = next(iter(children(program.process.pid)), 0)
+            processes = [pool, *children(pool)] if pool else []
+            if len(processes) > at_work or not program.process.is_alive():
+                break
+            time.sleep(1 / POLLS)
+        yield program, processes
 
 
 @pytest.mark.parametrize(
@@ -66,45 +65,44 @@ def test_a_signal_ends_all_processes_without_a_word_of_theirs(
     project: Path, number: int, at_work: int, code: int, line: str | None
 ) -> None:
     """As from a terminal, while torch is loaded, and while processes are started."""
-    program, started = comparing(100, at_work)
-    os.killpg(program.pid, number)
-    said, _ = program.communicate(timeout=PATIENCE)
-    assert started
-    assert said.splitlines() == ["measuring for 100 s, in turns", *([line] if line else [])]
-    assert program.returncode == code
-    assert not [pid for pid in started if under_way(pid)]
+    with comparing(project, 100, at_work) as (program, processes):
+        assert processes
+        assert program.process.pid
+        os.killpg(program.process.pid, number)
+        assert program.end() == code, program.err
+        assert program.out == ""
+        expected = ["measuring for 100 s, in turns", *([line] if line else [])]
+        assert program.err.splitlines() == expected
+        assert not [pid for pid in processes if under_way(pid)]
 
 
 def test_a_killed_variant_is_named_and_the_others_go_on(project: Path) -> None:
     """As where the system runs out of memory."""
-    program, started = comparing(2, 5)
-    os.kill(started[2], signal.SIGKILL)
-    said, _ = program.communicate(timeout=PATIENCE)
-    assert program.returncode == 0, said
-    assert said.count("its process ended with code -9") == 1
-    assert "recommended" in said
-    assert not [pid for pid in started if under_way(pid)]
+    with comparing(project, 2, 5) as (program, processes):
+        os.kill(processes[2], signal.SIGKILL)
+        assert program.end() == 0, program.err
+        assert program.err.count("its process ended with code -9") == 1
+        assert "recommended" in program.out
+        assert not [pid for pid in processes if under_way(pid)]
 
 
 @pytest.mark.slow
 def test_where_the_process_that_starts_the_others_is_killed(project: Path) -> None:
-    program, started = comparing(100, 5)
-    os.kill(started[0], signal.SIGKILL)
-    said, _ = program.communicate(timeout=PATIENCE)
-    assert program.returncode == 3, said
-    assert said.splitlines()[1:] == [
-        "seqtrain: the process that starts all others ended with code -9"
-    ]
-    assert not [pid for pid in started if under_way(pid)]
+    with comparing(project, 100, 5) as (program, processes):
+        os.kill(processes[0], signal.SIGKILL)
+        assert program.end() == 3, program.err
+        assert program.err.splitlines()[1:] == [
+            "seqtrain: the process that starts all others ended with code -9"
+        ]
+        assert not [pid for pid in processes if under_way(pid)]
 
 
 @pytest.mark.slow
 def test_where_the_program_is_killed_its_processes_end(project: Path) -> None:
-    program, started = comparing(100, 5)
-    program.kill()
-    program.communicate(timeout=PATIENCE)
-    for _ in range(PATIENCE * POLLS):
-        if not any(map(under_way, started)):
-            return
-        time.sleep(1 / POLLS)
-    raise AssertionError("processes are left")
+    with comparing(project, 100, 5) as (program, processes):
+        program.process.kill()
+        for _ in range(PATIENCE * POLLS):
+            if not any(map(under_way, processes)):
+                return
+            time.sleep(1 / POLLS)
+        raise AssertionError("processes are left")

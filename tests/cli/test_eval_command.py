@@ -117,13 +117,12 @@ def test_validation_is_scored_where_there_is_no_test_split(project: Path, cli: C
     assert cli("report", "r").code == 2  # it exists
 
 
-def test_held_out_rows_of_a_changed_file_are_refused(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
-    write_table(project / "train.tsv", rows(41, seed=1))
+def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> None:
+    write_table(begun / "train.tsv", rows(41, seed=1))
     ended = cli("eval", "r", "--split", "validation")
     assert ended.code == 2
     assert "SHA-256" in ended.err
-    (project / "r" / "environment.json").unlink()
+    (begun / "r" / "environment.json").unlink()
     assert cli("eval", "r", "--split", "validation").code == 2
 
 

@@ -161,25 +161,23 @@ def test_config_problems_carry_file_line_and_column(project: Path, cli: Cli) -> 
     assert any(p.startswith("seqtrain: c.yaml:5:8: model.rnn") for p in ended.problems)
 
 
-def test_force_replaces_the_run_and_keeps_other_files(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
-    (project / "r" / "notes.txt").write_text("mine")
-    (project / "r" / ".best-12345").mkdir()
+def test_force_replaces_the_run_and_keeps_other_files(begun: Path, cli: Cli) -> None:
+    (begun / "r" / "notes.txt").write_text("mine")
+    (begun / "r" / ".best-12345").mkdir()
     assert cli("fit", "c.yaml", "--run-dir", "r").code == 2
     short = ("--set", "training.max_epochs=1")
     assert cli("fit", "c.yaml", "--run-dir", "r", "--force", *short).code == 0
-    assert (project / "r" / "notes.txt").read_text() == "mine"
-    assert not (project / "r" / ".best-12345").exists()
-    events = [json.loads(line) for line in (project / "r/metrics.jsonl").read_text().splitlines()]
+    assert (begun / "r" / "notes.txt").read_text() == "mine"
+    assert not (begun / "r" / ".best-12345").exists()
+    events = [json.loads(line) for line in (begun / "r/metrics.jsonl").read_text().splitlines()]
     assert sum(event["event"] == "epoch" for event in events) == 1
 
 
-def test_force_leaves_the_old_run_where_the_new_one_is_refused(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
-    before = listing(project)
-    (project / "train.tsv").write_text("text\tlabel\n")
+def test_force_leaves_the_old_run_where_the_new_one_is_refused(begun: Path, cli: Cli) -> None:
+    before = listing(begun)
+    (begun / "train.tsv").write_text("text\tlabel\n")
     assert cli("fit", "c.yaml", "--run-dir", "r", "--force").code == 2
-    after = listing(project)
+    after = listing(begun)
     assert {**after, "train.tsv": before["train.tsv"]} == before
 
 

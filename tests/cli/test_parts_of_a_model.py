@@ -96,7 +96,11 @@ def stop_after(update: int) -> Any:
     return listener
 
 
-@pytest.mark.parametrize("part", PARTS)
+COMBINED = [part for part in PARTS if part not in ("subwords", "convolutions", "series")]
+"""What is in none of the others."""
+
+
+@pytest.mark.parametrize("part", COMBINED)
 def test_a_resumed_run_is_the_run_never_stopped(part: str, folder: Path) -> None:
     config = config_of(part)
     seqtrain.fit(config, run_dir="whole")
@@ -106,7 +110,7 @@ def test_a_resumed_run_is_the_run_never_stopped(part: str, folder: Path) -> None
     assert_same_run("whole", "parts")
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", COMBINED)
 def test_every_command_takes_it(part: str, folder: Path, cli: Cli) -> None:
     seqtrain.fit(config_of(part, max_epochs=1), run_dir="run")
     scored = json.loads(cli("eval", "run", "--json").out)

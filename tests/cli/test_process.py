@@ -14,51 +14,18 @@ import sys
 import termios
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from seqtrain.cli.main import ended_by_signals
 from seqtrain.signals import ended_by_second_interrupt
+from tests.helpers.program import conversing, started
 from tests.helpers.tiny import CONFIG, Cli, metrics
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
-EPOCHS = 15
+EPOCHS = 6
 LONG = ("--set", f"training.max_epochs={EPOCHS}")
-
-
-class Started:
-    """The program under way, with its three streams piped; leaving closes them."""
-
-    def __init__(self, *arguments: object) -> None:
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        self.process = subprocess.Popen([*PROGRAM, *map(str, arguments)], bufsize=0, **pipes)
-
-    def __enter__(self) -> Started:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
-
-    def ask(self, line: bytes) -> None:
-        """Write a line to standard input, which stays open."""
-        assert self.process.stdin
-        self.process.stdin.write(line)
-
-    def answer(self) -> bytes:
-        """Read a line of standard output."""
-        assert self.process.stdout
-        return self.process.stdout.readline()
-
-    def complaints(self) -> bytes:
-        """Read standard error to its end."""
-        assert self.process.stderr
-        return self.process.stderr.read()
 
 
 def test_help_and_config_errors_do_not_import_torch(tmp_path: Path) -> None:
@@ -136,33 +103,30 @@ def test_exit_code_stands_where_nobody_reads_stderr(redirection: str) -> None:
         assert bool(ended.stdout) == (code == 0)
 
 
-def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(trained: Path) -> None:
-    with Started("predict", "-", "--run", trained / "run") as program:
-        program.ask(b"rise\n")
-        assert program.answer() == b"label\tprobability\n"
-        assert program.answer().count(b"\t") == 1
-        assert program.process.stdout
-        program.process.stdout.close()
-        program.ask(b"fall\n")
-        assert program.process.wait(timeout=30) == 141
-        assert program.complaints() == b""
+def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(
+    trained: Path, tmp_path: Path
+) -> None:
+    with conversing(tmp_path, "predict", "-", "--run", trained / "run") as (program, ask, answers):
+        ask.write(b"rise\n")
+        assert answers.readline() == b"label\tprobability\n"
+        assert answers.readline().count(b"\t") == 1
+        answers.close()
+        ask.write(b"fall\n")
+        assert program.end() == 141
+        assert program.err == ""
 
 
-def test_signals_while_waiting_for_input(trained: Path) -> None:
-    codes = {signal.SIGINT: 130, signal.SIGTERM: 143}
-    with ExitStack() as stack:
-        programs = {
-            number: stack.enter_context(Started("predict", "-", "--run", trained / "run"))
-            for number in codes
-        }
-        for number, program in programs.items():
-            program.ask(b"rise\n")
-            assert program.answer() == b"label\tprobability\n"
-            program.process.send_signal(number)
-        for number, program in programs.items():
-            assert program.process.wait(timeout=30) == codes[number]
-            assert b"Traceback" not in program.complaints()
-            assert b"Fatal" not in program.complaints()
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_while_waiting_for_input(
+    trained: Path, tmp_path: Path, number: int, code: int
+) -> None:
+    with conversing(tmp_path, "predict", "-", "--run", trained / "run") as (program, ask, answers):
+        ask.write(b"rise\n")
+        assert answers.readline() == b"label\tprobability\n"
+        program.send(number)
+        assert program.end() == code
+        assert "Traceback" not in program.err
+        assert "Fatal" not in program.err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -170,14 +134,12 @@ def test_signal_while_training_saves_and_resume_is_exact(
     project: Path, cli: Cli, number: int, code: int
 ) -> None:
     (project / "c.yaml").write_text(CONFIG.replace("batch_size: 8", "batch_size: 2"))
-    with Started("fit", "c.yaml", "--run-dir", "cut", *LONG) as program:
-        while not Path("cut/metrics.jsonl").exists():
-            assert program.process.poll() is None
-            time.sleep(0.005)
-        program.process.send_signal(number)
-        assert program.process.wait(timeout=30) == code
-        assert program.answer() == b""
-        line = program.complaints().decode().splitlines()[-1]
+    with started(project, "fit", "c.yaml", "--run-dir", "cut", *LONG) as program:
+        program.wait_for(Path("cut/metrics.jsonl"))
+        program.send(number)
+        assert program.end() == code
+        assert program.out == ""
+        line = program.err.splitlines()[-1]
     assert "--resume" in line
     assert "cut/config.yaml" in line
     progress = json.loads(Path("cut/last/training_state.json").read_text())["progress"]
@@ -235,13 +197,9 @@ def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:
     except OSError:
         pytest.skip("this file system refuses such names")
     run = os.fsdecode(b"run-\xff")
-    ended = subprocess.run(
-        [*PROGRAM, "fit", "c.yaml", "--run-dir", run, "--quiet"],
-        capture_output=True,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-    )
-    assert ended.returncode == 0
-    assert ended.stdout == b"run-\xff\n"
+    with started(project, "fit", "c.yaml", "--run-dir", run, "--quiet") as program:
+        assert program.end() == 0
+        assert os.fsencode(program.out) == b"run-\xff\n"
     assert cli("predict", name, "--run", run).out.count("\n") == 3
     refused = cli("predict", name, "--run", run, "--output", name, "--force")
     assert refused.code == 2
@@ -289,23 +247,17 @@ def test_signal_outside_of_training_has_its_code(number: int, code: int) -> None
     assert signal.getsignal(number) is before
 
 
-def test_waiting_threads_soon_leave_the_processor_to_others() -> None:
-    script = """
-import os
-from seqtrain.cli.main import run
-try:
-    run(["--version"])
-except SystemExit:
-    print(os.environ.get("GOMP_SPINCOUNT"))
-"""
-    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-    unset = {name: value for name, value in os.environ.items() if name not in names}
-    for given, expected in (
-        ({}, "1000"),
-        ({"GOMP_SPINCOUNT": "7"}, "7"),
-        ({"OMP_WAIT_POLICY": "ACTIVE"}, "None"),
-    ):
-        ended = subprocess.run(
-            [sys.executable, "-c", script], env=unset | given, capture_output=True, text=True
-        )
-        assert ended.stdout.splitlines()[-1] == expected
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
+)
+def test_waiting_threads_soon_leave_the_processor_to_others(
+    given: dict[str, str], expected: str | None, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.setenv(name, "")  # so that it is put back in any case
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert cli("--version").code == 0
+    assert os.environ.get("GOMP_SPINCOUNT") == expected

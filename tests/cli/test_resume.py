@@ -30,28 +30,26 @@ def test_longer_run_equals_an_uninterrupted_one(project: Path, cli: Cli, epochs:
     assert_same_run("whole", "parts")
 
 
-def test_changed_keys_are_named(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
-    before = listing(project)
+def test_changed_keys_are_named(begun: Path, cli: Cli) -> None:
+    before = listing(begun)
     changed = ("--set", "model.hidden_size=5", "--set", "seed=1")
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *changed)
     assert ended.code == 2
     assert any("model.hidden_size" in p and "5" in p and "4" in p for p in ended.problems)
     assert any("seed" in p for p in ended.problems)
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
-def test_changed_data_is_named_with_both_digests(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_changed_data_is_named_with_both_digests(begun: Path, cli: Cli) -> None:
     recorded = json.loads(Path("r/environment.json").read_text())["data"]["test.tsv"]
-    write_table(project / "test.tsv", rows(19, seed=2))
-    before = listing(project)
+    write_table(begun / "test.tsv", rows(19, seed=2))
+    before = listing(begun)
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 2
     assert len(ended.problems) == 1
     assert "test.tsv" in ended.err
     assert recorded[:12] in ended.err
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
 FILES = ["training_state.json", "training_state.safetensors", "model.safetensors", "manifest.json"]
@@ -74,16 +72,15 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(
     assert path.read_bytes() == Path("whole/previous", name).read_bytes()
 
 
-def test_two_damaged_checkpoints_are_refused(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_two_damaged_checkpoints_are_refused(begun: Path, cli: Cli) -> None:
     for folder in ("last", "previous"):
         Path("r", folder, "training_state.json").write_bytes(b"{}")
-    before = listing(project)
+    before = listing(begun)
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 2
     assert ["r/last/" in ended.problems[0], "r/previous/" in ended.problems[1]] == [True, True]
     assert "start anew with --force" in ended.problems[-1]
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
 def remove_best() -> None:
@@ -122,15 +119,14 @@ def test_run_that_cannot_end_is_refused_before_data_are_read(
     assert listing(project) == before
 
 
-def test_fewer_epochs_than_are_done_are_refused(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
-    before = listing(project)
+def test_fewer_epochs_than_are_done_are_refused(begun: Path, cli: Cli) -> None:
+    before = listing(begun)
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--set", "training.max_epochs=1")
     assert ended.code == 2
     assert ended.err == (
         "seqtrain: training.max_epochs: found 1, but 2 epochs are done; expected 2 or more\n"
     )
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
 @pytest.mark.parametrize(
@@ -210,13 +206,14 @@ def test_weights_that_are_not_finite_are_never_saved(
 ) -> None:
     """An update whose loss and gradient are finite may still bring a weight beyond its range."""
 
-    def overflowing(optimizer: torch.optim.AdamW) -> None:
+    def overflowing(optimizer: torch.optim.SGD) -> None:
         weight = optimizer.param_groups[0]["params"][1]
         weight.data.mul_(1e30).mul_(1e30)
 
-    monkeypatch.setattr(torch.optim.AdamW, "step", overflowing)
-    every = ("--set", "training.checkpoint_every={steps: 1}")
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--quiet", *every)
+    monkeypatch.setattr(torch.optim.SGD, "step", overflowing)
+    keys = ("training.checkpoint_every={steps: 1}", "training.optimizer=sgd")
+    options = [word for key in keys for word in ("--set", key)]
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--quiet", *options)
     assert (ended.code, ended.err) == (
         3,
         "seqtrain: step 1: encoder.weight_ih_l0 holds values that aren't finite; not saved; lower "
@@ -286,8 +283,7 @@ with FolderLock(Path("r")):
 """
 
 
-def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(begun: Path, cli: Cli) -> None:
     waiting = subprocess.Popen(
         [sys.executable, "-c", HOLDER],
         stdin=subprocess.PIPE,
@@ -323,20 +319,19 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(project: Path
         ("format_version", 2),
     ],
 )
-def test_forged_state_is_refused(project: Path, cli: Cli, path: str, value: object) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_forged_state_is_refused(begun: Path, cli: Cli, path: str, value: object) -> None:
     shutil.rmtree("r/previous")
     files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
     state = json.loads(files["training_state.json"])
     *keys, last = path.split("/")
     (state[keys[0]] if keys else state)[last] = value
     write_folder(Path("r/last"), {**files, "training_state.json": json.dumps(state).encode()})
-    before = listing(project)
+    before = listing(begun)
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 2
     assert "training_state.json" in ended.err
     assert "bug" not in ended.err
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
 def _no_moments(tensors: dict[str, Any]) -> None:
@@ -353,9 +348,8 @@ def _transposed(tensors: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("change", [_no_moments, _not_finite, _transposed])
 def test_forged_state_tensors_are_refused(
-    project: Path, cli: Cli, change: Callable[[dict[str, Any]], None]
+    begun: Path, cli: Cli, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
     shutil.rmtree("r/previous")
     files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
     tensors = safetensors.torch.load(files["training_state.safetensors"])
@@ -367,8 +361,7 @@ def test_forged_state_tensors_are_refused(
     assert "bug" not in ended.err
 
 
-def test_checkpoint_of_another_architecture_is_refused(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_checkpoint_of_another_architecture_is_refused(begun: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--run-dir", "other", "--set", "model.hidden_size=5")
     shutil.rmtree("r/last")
     Path("other/last").rename("r/last")
@@ -377,14 +370,12 @@ def test_checkpoint_of_another_architecture_is_refused(project: Path, cli: Cli) 
     assert "architecture" in ended.err
 
 
-def test_shortened_metrics_are_refused(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_shortened_metrics_are_refused(begun: Path, cli: Cli) -> None:
     Path("r/metrics.jsonl").write_text("")
     assert cli("fit", "c.yaml", "--run-dir", "r", "--resume").code == 2
 
 
-def test_strays_of_a_killed_process_are_removed(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_strays_of_a_killed_process_are_removed(begun: Path, cli: Cli) -> None:
     Path("r/.metrics.jsonl-99").write_text("half")
     Path("r/.last-99").mkdir()
     Path("r/last").rename("r/.last-old")
@@ -393,8 +384,7 @@ def test_strays_of_a_killed_process_are_removed(project: Path, cli: Cli) -> None
     assert not [path.name for path in Path("r").iterdir() if path.name.startswith(".")]
 
 
-def test_another_machine_is_told(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r")
+def test_another_machine_is_told(begun: Path, cli: Cli) -> None:
     path = Path("r/environment.json")
     values = json.loads(path.read_text())
     path.write_text(json.dumps({**values, "threads": 99}))

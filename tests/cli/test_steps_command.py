@@ -9,14 +9,14 @@ import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.program import connect, started
 from tests.helpers.tiny import (
     CONFIG,
     Cli,
@@ -115,24 +115,18 @@ def test_rows_before_a_bad_one_are_answered(trained: Path, tmp_path: Path, cli: 
     assert "in.jsonl:2" in ended.err
 
 
-def on_a_terminal(columns: int, *arguments: object, **environment: str) -> str:
+def on_a_terminal(folder: Path, columns: int, *arguments: object, **environment: str) -> str:
     """Return what the program writes on a terminal of this width."""
     terminal, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    program = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")
-    }
-    with os.fdopen(terminal, "rb", buffering=0) as screen:
-        ended = subprocess.run(
-            [*program, *map(str, arguments)],
-            stdout=its_end,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-            env={**kept, "TERM": "xterm-256color", **environment},
-        )
+    variables = {"NO_COLOR": None, "COLUMNS": None, "TERM": "xterm-256color", **environment}
+    prepare = partial(connect, {1: os.ttyname(its_end)}, variables)
+    with (
+        os.fdopen(terminal, "rb", buffering=0) as screen,
+        started(folder, *map(str, arguments), prepare=prepare) as program,
+    ):
+        assert program.end() == 0
         os.close(its_end)
-        assert ended.returncode == 0
         written = b""
         with contextlib.suppress(OSError):  # what Linux says where the other end is closed
             while part := screen.read(4096):
@@ -143,8 +137,8 @@ def on_a_terminal(columns: int, *arguments: object, **environment: str) -> str:
 def test_a_terminal_gets_a_line_unless_a_format_is_named(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("rise the climb " * 8 + "\nfall\n")
     arguments = ("predict", tmp_path / "in.txt", "--run", trained / "run", "--steps")
-    colored = on_a_terminal(60, *arguments)
-    plain = on_a_terminal(60, *arguments, NO_COLOR="1")
+    colored = on_a_terminal(tmp_path, 60, *arguments)
+    plain = on_a_terminal(tmp_path, 60, *arguments, NO_COLOR="1")
     assert "\x1b[" in colored
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
@@ -153,7 +147,7 @@ def test_a_terminal_gets_a_line_unless_a_format_is_named(trained: Path, tmp_path
     assert lines[1].startswith("  [")
     assert " ".join(lines).count("climb") == 8
     assert max(map(len, lines)) <= 60
-    rows = on_a_terminal(60, *arguments, "--format", "jsonl")
+    rows = on_a_terminal(tmp_path, 60, *arguments, "--format", "jsonl")
     assert len(steps_of(rows, 2)[0]) == 24
 
 

@@ -132,7 +132,7 @@ def load_for(folder: Path, seconds: float, told: Connection) -> None:
     told.send(counts)
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
 def test_loads_race_with_saves_and_eviction(
     disk: Path, figure: Callable[[str], None], seconds: float
 ) -> None:

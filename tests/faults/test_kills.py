@@ -43,7 +43,7 @@ def predictions(run: Path) -> list[object]:
     return [load(run).predict(["rise the lift", "fall", "the n1 unknown"])]
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [8, pytest.param(300, marks=pytest.mark.slow)])
 def test_killed_runs_end_with_equal_bits(
     project: Path, figure: Callable[[str], None], kills: int
 ) -> None:
@@ -73,7 +73,7 @@ def test_killed_runs_end_with_equal_bits(
     )
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_while_pretraining_it_ends_with_equal_bits(
     project: Path, figure: Callable[[str], None], kills: int
 ) -> None:

@@ -154,11 +154,12 @@ def few_descriptors(number: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
 
 
-def test_too_few_descriptors_are_the_machines_fault(project: Path) -> None:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_too_few_descriptors_are_the_machines_fault(project: Path, step: int) -> None:
     """Whatever can't be opened for lack of them: exit code 3, and an earlier run is whole."""
     fit(project, "r", *SHORT)
     before, codes = fingerprint(project / "r"), set()
-    for number in range(10, 40):
+    for number in range(10, 40, step):
         with started(project, *FORCE, prepare=partial(few_descriptors, number)) as running:
             code = running.end()
         codes.add(code)

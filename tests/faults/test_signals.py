@@ -76,7 +76,7 @@ def test_sigterm_loses_no_step(project: Path, figure: Callable[[str], None], sig
     figure(f"SIGTERM: {done} times, 143 within {slowest:.1f} s, 0 steps lost")
 
 
-@pytest.mark.parametrize("signals", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("signals", [3, pytest.param(60, marks=pytest.mark.slow)])
 def test_signal_while_scoring_is_answered_before_the_next_batch(
     project: Path, figure: Callable[[str], None], signals: int
 ) -> None:
@@ -128,7 +128,7 @@ def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str]
     figure(f"SIGTERM in a long validation pass: {stopped} times, 143 within {slowest:.1f} s")
 
 
-@pytest.mark.parametrize("stops", [4, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stops", [2, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", ["carry_parts", "save_last"])
 def test_second_sigint_stops_at_once(
     project: Path, figure: Callable[[str], None], function: str, stops: int
@@ -172,7 +172,7 @@ def test_signal_while_reading_leaves_nothing(project: Path, number: signal.Signa
 def test_signal_while_a_checkpoint_is_read_is_no_bug(project: Path, number: signal.Signals) -> None:
     """Its model is made without memory in a mode of torch's, which can't be left half-way."""
     fit(project, "r")
-    for step in range(1, 40, 13):
+    for step in range(1, 40, 20):
         prepare = signals_within("shapes_alone", 1, (step, number))
         with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
             assert running.end() == 128 + number, running.err

@@ -17,7 +17,7 @@ from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -102,6 +102,24 @@ def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] |
     run(arguments)
 
 
+def connect(streams: dict[int, str], environment: dict[str, str | None]) -> None:
+    """Let this process read and write elsewhere, as one that a shell starts.
+
+    Args:
+        streams: path of a pipe or terminal, by descriptor: 0 or 1.
+        environment: variables to set, or with None to unset.
+    """
+    for descriptor, path in streams.items():
+        os.dup2(os.open(path, os.O_WRONLY if descriptor else os.O_RDONLY), descriptor)
+    if 0 in streams:
+        sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    for name, value in environment.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
 class Running:
     """The program under way in a folder.
 
@@ -129,7 +147,7 @@ class Running:
         for name in ("out", "err"):
             path = self.folder / f"{name}-{self.process.pid}"
             if path.exists():
-                setattr(self, name, path.read_text())
+                setattr(self, name, path.read_text(errors="surrogateescape"))
                 path.unlink()
         assert self.process.exitcode is not None, f"the program hangs: {self.err}"
         return self.process.exitcode
@@ -160,6 +178,23 @@ def started(*arguments: Any, **options: Any) -> Iterator[Running]:
         running.process.kill()
         running.process.join()
         running.end()
+
+
+@contextmanager
+def conversing(folder: Path, *arguments: Any) -> Iterator[tuple[Running, BinaryIO, BinaryIO]]:
+    """Start the program with its standard input and output piped: to be written, and read."""
+    pipes = [folder / ".stdin", folder / ".stdout"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    prepare = partial(connect, dict(enumerate(map(str, pipes))), {})
+    with (
+        started(folder, *map(str, arguments), prepare=prepare) as running,
+        open(pipes[0], "wb", buffering=0) as stdin,
+        open(pipes[1], "rb") as stdout,
+    ):
+        yield running, stdin, stdout
+    for pipe in pipes:
+        pipe.unlink()
 
 
 def fit(folder: Path, run: str, *options: str) -> Running:

@@ -85,6 +85,7 @@ def test_the_variable_switches_it_off(
         find_library.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no compiler")
 def test_compiles_where_there_is_a_compiler(tmp_path: Path) -> None:
     assert compile_library(tmp_path / LIBRARY) == ""

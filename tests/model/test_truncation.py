@@ -118,8 +118,7 @@ def test_prediction_in_segments_gives_equal_logits(
 
 
 @pytest.mark.parametrize("steps", [1, 5])
-@pytest.mark.parametrize("join", ["concat", "sum"])
-@pytest.mark.parametrize("start", ["zeros", "learned"])
+@pytest.mark.parametrize(("join", "start"), [("concat", "zeros"), ("sum", "learned")])
 @pytest.mark.parametrize("pooling", ["last", "mean", "max", "attention"])
 @pytest.mark.parametrize(("rnn", "engine"), ENGINES)
 def test_prediction_in_segments_in_both_directions_gives_equal_logits_and_states(

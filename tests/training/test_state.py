@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -31,13 +32,20 @@ def state_after(trainer: Trainer, events: int) -> tuple[Any, ...]:
         return weights(trainer), {name: value.clone() for name, value in tensors.items()}, values
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-@pytest.mark.parametrize("start", ["zeros", "random", "learned"])
-@pytest.mark.parametrize("events", [1, 3, 4, 5, 9])
+STARTS = ("zeros", "random", "learned")
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "start", "events"),
+    [
+        *product(["adamw"], STARTS, [1, 3, 4, 5, 9]),
+        *product(["adam", "sgd"], STARTS, [3]),
+    ],
+)
 def test_going_on_from_a_captured_state_gives_equal_bits(
     optimizer: str, start: str, events: int, make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:
-    training = {"optimizer": optimizer, "max_epochs": 3, "schedule": "cosine", "warmup": 0.2}
+    training = {"optimizer": optimizer, "max_epochs": 2, "schedule": "cosine", "warmup": 0.2}
     keys: dict[str, Any] = {
         "model": {
             "dropout": 0.3,

@@ -67,8 +67,8 @@ def test_an_autoencoder_reconstructs_what_it_memorised(
         Autoencoder,
         store,
         model={"rnn": rnn, "hidden_size": 32, "embedding_dim": 16, "bidirectional": True},
-        max_epochs=150,
-        lr=0.01,
+        max_epochs=80,
+        lr=0.03,
     )
     assert epochs(pretrainer)[-1].loss < 0.1
     model = pretrainer.objective.model.eval()

@@ -59,7 +59,7 @@ def test_eight_examples_are_memorised(
     trainer = make_trainer(
         train=store,
         model={**model, "hidden_size": 16},
-        training={"max_epochs": 120, "lr": 0.02, "patience": None},
+        training={"max_epochs": 50, "lr": 0.05, "patience": None},
     )
     last = epochs(trainer)[-1]
     assert last.accuracy == 1.0

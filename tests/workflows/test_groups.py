@@ -49,7 +49,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("data")
     return {
         "data": {
-            "train": write(folder / "train.csv", conversations(400, 0)),
+            "train": write(folder / "train.csv", conversations(240, 0)),
             "validation": write(folder / "validation.jsonl", conversations(100, 1)),
             "sequence": "text",
             "label": "label",
@@ -57,7 +57,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         },
         "model": {"embedding_dim": 8, "hidden_size": 16, "initial_state": "carried"},
         "batching": {"batch_size": 8},
-        "training": {"max_epochs": 15, "lr": 0.02},
+        "training": {"max_epochs": 10, "lr": 0.05},
     }
 
 
@@ -123,16 +123,6 @@ def test_groups_must_be_as_many_as_sequences(run: seqtrain.Run) -> None:
         seqtrain.load(run).predict(["ja", "nein"], groups=["a"])
 
 
-def test_the_cache_keeps_groups(run: seqtrain.Run, config: dict[str, Any], tmp_path: Path) -> None:
-    again = seqtrain.fit(config, run_dir=tmp_path / "again", device="cpu")
-    lines = [
-        [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
-        for path in (run.path, again.path)
-    ]
-    losses = [[line["train"]["loss"] for line in of if line["event"] == "epoch"] for of in lines]
-    assert losses[0] == losses[1]
-
-
 def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(
     run: seqtrain.Run, config: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -140,7 +130,7 @@ def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(
         if isinstance(event, UpdateEvent) and event.update == 70:
             signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted):  # its data come from the cache, with their groups
         seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", listener=stop)
     seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", resume=True)
     one, other = (path / "last" / "model.safetensors" for path in (run.path, tmp_path / "r"))
