@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from html import escape
 from itertools import islice
 from typing import Any
 
@@ -26,6 +27,27 @@ PATH_KEPT = 40
 """Characters of a long path's end that a message keeps at least."""
 PLACE_KEPT = 59
 """Characters of a long `file:line:column` that a message keeps at least."""
+
+
+class Summarized:
+    """What shows as one line, and in a notebook as a small table."""
+
+    def summary(self) -> dict[str, str]:
+        """Return its figures by name, few and short."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the figures on one line."""
+        figures = [f"{name}: {printable(value)}" for name, value in self.summary().items()]
+        return f"{type(self).__name__}({', '.join(figures)})"
+
+    def _repr_html_(self) -> str:
+        """Return the figures as a table, for a notebook."""
+        rows = [
+            f"<tr><th>{escape(name)}</th><td>{escape(printable(value))}</td></tr>"
+            for name, value in self.summary().items()
+        ]
+        return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
 
 
 def printable(text: str) -> str:

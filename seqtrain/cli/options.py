@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from seqtrain.cli.completion import complete_override
+
 
 def _check_device(name: str | None) -> str | None:
     """Check the spelling before torch is loaded."""
@@ -31,6 +33,7 @@ Overrides = Annotated[
     typer.Option(
         "--set",
         metavar="SECTION.KEY=VALUE",
+        autocompletion=complete_override,
         help="Set a key of the config, as --set training.lr=3e-4; may be repeated.",
     ),
 ]

@@ -39,6 +39,8 @@ def usage_problem(error: typer.BadParameter) -> str:
     """
     context: Any = error.ctx
     text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
+    text = re.sub(r"Input should be greater than or equal to (\S+)", r"expected \1 or more", text)
+    text = re.sub(r"Input should be less than or equal to (\S+)", r"expected \1 or less", text)
     option = getattr(error, "option_name", None)
     verb = re.match("No such command '(.*?)'", text)
     if context is None:

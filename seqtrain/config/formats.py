@@ -14,14 +14,34 @@ ENDINGS = {
     ".txt": "txt",
     ".ts": "ts",
     ".npz": "npz",
+    ".parquet": "parquet",
 }
 """Format of each file ending; .gz after it changes nothing."""
 
 FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
 """Formats that fix where sequence and label stand, so that no column is named."""
 
-FEATURE_FORMATS = ("jsonl", "npz", "ts")
+FEATURE_FORMATS = ("jsonl", "npz", "parquet", "ts")
 """Formats that can hold feature vectors."""
+
+
+ADVICE = {
+    ".xlsx": 'write the sheet as csv: python -c "import pandas; '
+    "pandas.read_excel('{path}').to_csv('{stem}.csv', index=False)\"",
+    ".xls": "save the sheet as csv in the program that wrote it",
+    ".zst": "decompress it first: zstd -d '{path}'",
+    ".bz2": "decompress it first: bunzip2 -k '{path}'",
+    ".xz": "decompress it first: unxz -k '{path}'",
+    ".zip": "unpack it first: unzip '{path}'",
+}
+"""What to do with files that can't be read as they are, by their ending."""
+
+
+def advice(path: str) -> str | None:
+    """Return how a file becomes one that can be read; None: nothing is known of its ending."""
+    stem, ending = os.path.splitext(path)
+    known = ADVICE.get(ending.lower())
+    return None if known is None else known.format(path=path, stem=stem)
 
 
 def resolve_format(path: str, format: str) -> str | None:

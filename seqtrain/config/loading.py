@@ -125,7 +125,10 @@ def _read(path: str | Path) -> bytes:
     """Read a regular file of at most 1 MiB, without waiting on pipes and devices."""
     tried = shorten(os.path.abspath(path), 4096)
     if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
-        raise ConfigError(f"{tried}: is a data file by its name; expected a YAML file")
+        raise ConfigError(
+            f"{tried}: is a data file by its name; expected a YAML file; write one for it with: "
+            f"seqtrain init {shorten(os.fspath(path), 60)}"
+        )
     try:
         with os.fdopen(open_regular(path, follow=True), "rb") as file:
             content = file.read(SIZE_LIMIT + 1)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from seqtrain.config.formats import ENDINGS, FEATURE_FORMATS, FIXED_COLUMNS, resolve_format
+from seqtrain.config.formats import (
+    ENDINGS,
+    FEATURE_FORMATS,
+    FIXED_COLUMNS,
+    advice,
+    resolve_format,
+)
 from seqtrain.config.problems import show
 from seqtrain.config.schema import ModelConfig
 from seqtrain.text import one_of
@@ -54,6 +60,9 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _no_format(path: str) -> str:
+    how = advice(path)
+    if how is not None:
+        return f"found {show(path)}; {how}"
     return f"found {show(path)}; expected an ending {one_of(list(ENDINGS))}, or set data.format"
 
 

@@ -63,7 +63,7 @@ _Between = Annotated[
 _Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
 TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
 Metric = Literal["accuracy", "macro_f1", "weighted_f1", "loss"]
-Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz"]
+Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"]
 
 
 class Section(BaseModel):

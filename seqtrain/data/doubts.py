@@ -9,7 +9,7 @@ from seqtrain.data.preparation import PreparedData
 from seqtrain.data.splits import fingerprints
 from seqtrain.data.store import Ints
 from seqtrain.data.vocabulary import UNK
-from seqtrain.text import counted
+from seqtrain.text import counted, quote
 
 MOSTLY = 0.9
 """Share of a split's sequences that is taken for its manner."""
@@ -48,6 +48,23 @@ def reading_doubts(data: PreparedData) -> list[str]:
     else:
         key = "is data.sequence the right column?"
     return [f"nearly all sequences are one token, and {found}: {key}"]
+
+
+def header_doubts(data: PreparedData) -> list[str]:
+    """Say where the first row looks like a header: its label, and no other's, is a class."""
+    train, reading = data.splits["train"], data.preprocessing.reading
+    columns = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
+    named = any(isinstance(column, str) for column in (*columns, reading.label, reading.group))
+    if reading.format not in ("csv", "tsv") or named or reading.header is True:
+        return []
+    first = train.labels[train.lines == 1]
+    if len(first) != 1 or np.count_nonzero(train.labels == first[0]) > 1 or len(train) < FEWEST:
+        return []
+    label = quote(data.preprocessing.labels[int(first[0])])
+    return [
+        f"train: no other row has the label of line 1, {label}; if that line is a header, set "
+        "data.header: true"
+    ]
 
 
 def label_doubts(data: PreparedData) -> list[str]:

@@ -362,8 +362,8 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
             if isinstance(value, dict):
                 raise DataError(f"data.{name}: part {value['fold']} holds no row; take fewer parts")
             hint = (
-                f"{value:g} of train's rows is none, for each class keeps one in train, and equal "
-                "sequences stay together; hold out more, or see whether data.label is right"
+                f"{value:g} holds out no row: every class keeps a row in train, and equal "
+                "sequences stay together; give more rows, or see whether data.label is right"
                 if isinstance(value, float)
                 else "no rows are left, for every sequence is empty (data.empty: drop)"
             )

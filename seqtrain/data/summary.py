@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.doubts import label_doubts, reading_doubts, repeats_line
+from seqtrain.data.doubts import header_doubts, label_doubts, reading_doubts, repeats_line
 from seqtrain.data.growing import blocks
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preparation import PreparedData
@@ -97,7 +97,7 @@ def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str
         if repeats:
             held_out = name == "validation" and data.reports["train"].held_out > 0
             lines.append(repeats_line(name, repeats, summaries[name].rows, held_out=held_out))
-    lines += reading_doubts(data) + label_doubts(data)
+    lines += reading_doubts(data) + header_doubts(data) + label_doubts(data)
     return lines + _vocabulary_warnings(data) + _label_warnings(data)
 
 

@@ -228,7 +228,7 @@ class Rows:
             return
         if name == "-" or (form == "txt" and trained_on != "txt"):
             form = "lines"
-        if form in ("ts", "npz"):
+        if form in ("ts", "npz", "parquet"):
             raise ValueError(
                 f"format {form} isn't read here; give .jsonl, or .txt with a row a line"
             )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.inference.calibration import coverage_points
+from seqtrain.text import Summarized
 
 LENGTH_GROUPS = 5
 CONFIDENCE_BINS = 15
@@ -26,8 +27,8 @@ LOSS_CELLS = 2**22
 """Logits whose probabilities are computed at once, in double precision: memory stays flat."""
 
 
-@dataclass(frozen=True)
-class Scores:
+@dataclass(frozen=True, repr=False)
+class Scores(Summarized):
     """What `eval --json` and `test.json` hold.
 
     Attributes:
@@ -63,6 +64,16 @@ class Scores:
     ece: float
     brier: float
     risk_coverage: list[dict[str, float]]
+
+    def summary(self) -> dict[str, str]:
+        """Return the main figures."""
+        return {
+            "accuracy": f"{self.accuracy:.2%}",
+            "macro F1": f"{self.macro_f1:.2%}",
+            "loss": f"{self.loss:.4f}",
+            "examples": f"{self.num_examples:,}",
+            "classes": f"{len(self.labels)}",
+        }
 
     def monitored(self, name: str) -> float:
         """Return a metric in the sense that greater is better."""

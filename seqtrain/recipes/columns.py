@@ -178,6 +178,13 @@ def choose_label(columns: Sequence[ColumnFacts]) -> ColumnFacts:
     found = ", ".join(column.describe() for column in (named or plain or columns)[:8])
     if candidates:
         raise DataError(f"--label: several columns can be it: {found}; give --label COLUMN")
+    numbers = [c for c in columns if c.is_numeric and len(c.values) > c.rows / 2]
+    if numbers:
+        raise DataError(
+            "--label: no column repeats its values as a label does; column "
+            f"{quote(str(numbers[0].column))} holds numbers that hardly repeat, and seqtrain finds "
+            "classes: group them into some, or give --label COLUMN"
+        )
     raise DataError(
         f"--label: no column repeats its values as a label does; found {found}; give --label COLUMN"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, resolve_format
+from seqtrain.config.formats import ENDINGS, advice, resolve_format
 from seqtrain.data.examples import RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
@@ -156,6 +156,14 @@ def _has_missing(sequence: Any) -> bool:
 
 def _format(path: str) -> str:
     format = resolve_format(path, "auto")
+    how = advice(path)
+    if format is None and how is not None:
+        raise DataError(f"{display_name(path)}: can't be read as it is; {how}")
+    if format == "parquet":
+        raise DataError(
+            f"{display_name(path)}: of parquet no config is proposed; write one: data: "
+            "{train: FILE, sequence: COLUMN, label: COLUMN, validation: 0.1}"
+        )
     if format is None:
         raise DataError(
             f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}"

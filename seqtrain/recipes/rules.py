@@ -15,6 +15,8 @@ UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
+MANY_CLASSES = 20
+"""Classes above which single words tell much, as those of intents."""
 LONG = 40
 """Median time steps from which convolutions read an alphabet or a series first."""
 FEW_ROWS = 1000
@@ -76,6 +78,8 @@ def _model(facts: Facts) -> Iterator[Choice]:
     if kind == "words":
         yield Choice("model.ngrams", [1, 2], "words and pairs of words, classified beside the GRU")
         yield Choice("model.subwords", [3, 5], "rare words are also read by their parts")
+        if _has_many_classes(facts):
+            yield Choice("model.embedding_std", 0.3, "of the initial word vectors")
     elif kind == "symbols":
         yield Choice("model.ngrams", [1, 2], "symbols and pairs of symbols, beside the GRU")
     elif kind == "characters":
@@ -99,17 +103,22 @@ def _model(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.bidirectional", True, "read each sequence backward too")
     if (kind == "characters" and steps < 30) or kind == "alphabet":
         yield Choice("model.pooling", ["last", "mean", "max"], "joined: signals stand anywhere")
-    elif kind == "words":
+    elif kind == "words" and not _has_many_classes(facts):
         yield Choice("model.pooling", "attention", "learned weights over the words")
     elif kind != "channels":
         yield Choice("model.pooling", "max", "largest value of each unit over the sequence")
-    yield from _dropout(kind)
+    yield from _dropout(facts, kind)
 
 
-def _dropout(kind: str) -> Iterator[Choice]:
+def _has_many_classes(facts: Facts) -> bool:
+    return len(facts.classes) > MANY_CLASSES
+
+
+def _dropout(facts: Facts, kind: str) -> Iterator[Choice]:
     if kind == "words":
+        share = 0.3 if _has_many_classes(facts) else 0.6
         yield Choice("model.dropout", 0.5, "before the head")
-        yield Choice("model.embedding_dropout", 0.6, "of the word vectors")
+        yield Choice("model.embedding_dropout", share, "of the word vectors")
     elif kind in ("series", "channels"):
         yield Choice("model.embedding_dropout", 0.0, "measurements aren't dropped")
     else:
@@ -125,8 +134,10 @@ def _training(facts: Facts) -> Iterator[Choice]:
     fewest, most = EPOCHS
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
-    yield Choice("training.lr", 0.002 if kind == "words" else 0.003, "peak learning rate")
-    if kind == "words":
+    few = kind == "words" and not _has_many_classes(facts)
+    lr = 0.002 if few else 0.004 if kind == "words" else 0.003
+    yield Choice("training.lr", lr, "peak learning rate")
+    if few:
         yield Choice("training.label_smoothing", 0.1, "of the target, spread over all classes")
     yield Choice("training.patience", None, "train all epochs; the best one is kept all the same")
     if kind == "series":

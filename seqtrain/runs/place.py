@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from seqtrain.errors import MACHINE_FAULTS, CheckpointError, ConfigError, RunError
@@ -81,19 +82,33 @@ def refuse_files(path: Path, *, force: bool) -> None:
                 if here.status_of(CONFIG) is None:
                     what = "it holds no run; write into it with --force"
                 raise ConfigError(f"--run-dir: {path} isn't empty; {what}, or choose another")
-            for name in (*FILES, *FOLDERS):
-                _check_removable(here, name)
+    except OSError as error:
+        raise not_writable(path, error) from None
+    check_removable(path)
+
+
+def check_removable(
+    path: Path, *, files: Sequence[str] = FILES, folders: Sequence[str] = FOLDERS
+) -> None:
+    """Refuse a folder in a file's place, a file in a folder's, and what may not be changed.
+
+    Raises:
+        ConfigError: as said.
+    """
+    try:
+        with Directory(path) as here:
+            for name in (*files, *folders):
+                _check_kind(here, name, is_wanted_folder=name in folders)
     except OSError as error:
         raise not_writable(path, error) from None
 
 
-def _check_removable(here: Directory, name: str) -> None:
-    """Refuse a folder in a file's place, a file in a folder's, and what may not be changed."""
+def _check_kind(here: Directory, name: str, *, is_wanted_folder: bool) -> None:
     found = here.status_of(name)
     if found is None or stat.S_ISLNK(found.st_mode):
         return
     is_folder, path = stat.S_ISDIR(found.st_mode), here.path / name
-    if is_folder != (name in FOLDERS):
+    if is_folder != is_wanted_folder:
         kind = wrong_kind(path, found.st_mode, "run's").found
         raise ConfigError(
             f"--run-dir: {path} is {kind}, so no run's; move it away, or choose another"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,17 +13,23 @@ from typing import TypeAlias
 import torch
 
 from seqtrain.config import Config
-from seqtrain.errors import ConfigError, Interrupted
+from seqtrain.errors import CheckpointError, ConfigError, Interrupted
 from seqtrain.files.atomic import write_atomically
 from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG, render_best
 from seqtrain.tuning.proposal import Proposal
 from seqtrain.tuning.space import Space, changed, differing
-from seqtrain.tuning.trials import State, Trial, best_of, read_trials, write_trials
+from seqtrain.tuning.trials import (
+    FOLDER,
+    State,
+    Trial,
+    best_of,
+    read_trials,
+    remove_runs,
+    write_trials,
+)
 from seqtrain.tuning.worker import EpochReport, Task, Worker
 
-FOLDER = "trials"
-"""The folder of the runs of trials under way, and of the best one."""
 PAUSE = 0.2
 """Seconds until signals and the time are looked at again."""
 
@@ -108,6 +112,13 @@ class Search:
 
     def __post_init__(self) -> None:
         self.trials = read_trials(self.directory)
+        for trial in self.trials.values():
+            settings = trial.settings.items()
+            if not all(key in self.space and self.space[key].holds(v) for key, v in settings):
+                raise CheckpointError(
+                    f"{self.directory}: trial {trial.number} has settings that this search doesn't "
+                    "try; restore trials.jsonl, or start anew with --force"
+                )
         self.began = time.monotonic()
 
     @property
@@ -174,8 +185,8 @@ class Search:
         except ConfigError as error:
             self._note(trial, "failed", error.problems[0])
             return
+        remove_runs(self.directory, lambda other: other == number)
         run_dir = self._run_of(number)
-        shutil.rmtree(run_dir, ignore_errors=True)
         run_dir.parent.mkdir(exist_ok=True)
         jobs = self.limits.jobs
         threads = None if jobs == 1 else max(1, torch.get_num_threads() // jobs)
@@ -217,15 +228,16 @@ class Search:
         return self.directory / FOLDER / str(number)
 
     def _forget_all_but_best(self) -> None:
-        """Remove the runs of trials that are over, but for the best one's."""
-        best, folder = self.best, self.directory / FOLDER
-        kept = {str(number) for number in self.running} | {str(best.number) if best else ""}
-        for name in os.listdir(folder) if folder.is_dir() else []:
-            if name not in kept:
-                shutil.rmtree(folder / name, ignore_errors=True)
+        """Remove the runs of trials that are over, but for the best one's.
+
+        Raises:
+            CheckpointError: a link, or no folder, stands where they belong.
+        """
+        kept = {*self.running, self.best.number if self.best else None}
+        remove_runs(self.directory, lambda number: number not in kept)
 
     def _how_to_go_on(self) -> str:
         return (
-            f"stopped after {len(self.trials)} trials, kept; go on with: seqtrain tune … --resume "
-            f"--run-dir {quote(str(self.directory))}"
+            f"stopped after {len(self.trials)} trials, kept; go on with: seqtrain tune CONFIG "
+            f"--resume --run-dir {quote(str(self.directory))}"
         )

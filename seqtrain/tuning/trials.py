@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from pydantic import TypeAdapter
 
 from seqtrain.errors import CheckpointError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.files.directory import Directory
-from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular
+from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
+from seqtrain.files.strict_json import LARGEST
 from seqtrain.text import json_line
 
 TRIALS = "trials.jsonl"
+FOLDER = "trials"
+"""The folder of the runs of trials under way, and of the best one, each named by its number."""
 State: TypeAlias = Literal["complete", "pruned", "failed", "stopped"]
 
 
@@ -67,6 +73,25 @@ def write_trials(folder: Path, trials: Mapping[int, Trial]) -> None:
     write_atomically(folder / TRIALS, "".join(lines).encode())
 
 
+def remove_runs(directory: Path, unwanted: Callable[[int], bool]) -> None:
+    """Remove runs of trials by their number; what no search names so stays.
+
+    Raises:
+        CheckpointError: a link, or no folder, stands where they belong.
+        RunError: the machine failed to read it.
+    """
+    try:
+        with Directory(directory) as here:
+            if here.status_of(FOLDER) is None:
+                return
+            with here.folder(FOLDER) as folder:
+                for name in folder.names():
+                    if name.isdecimal() and unwanted(int(name)):
+                        folder.try_to_remove(name)
+    except OSError as error:
+        raise unreadable(directory / FOLDER, error) from None
+
+
 def read_trials(folder: Path) -> dict[int, Trial]:
     """Return the trials of a folder by number; none where it has no such file.
 
@@ -81,13 +106,27 @@ def read_trials(folder: Path) -> dict[int, Trial]:
     for line, text in enumerate(content.splitlines(), start=1):
         values = json_of(folder / TRIALS, text)
         try:
-            curve = tuple((int(share), float(value)) for share, value in values.pop("curve"))
-            trial = Trial(**values, curve=curve)
-            trials[int(trial.number)] = trial
-            assert trial.state != "complete" or curve
-        except (AssertionError, AttributeError, KeyError, TypeError, ValueError):
+            trial = _checked(values)
+        except ValueError:
             raise CheckpointError(
                 f"{folder / TRIALS}:{line}: not a trial; restore the file, or start anew with "
                 "--force"
             ) from None
+        trials[trial.number] = trial
     return trials
+
+
+def _checked(values: Any) -> Trial:
+    """Return a trial that a search can have written.
+
+    Raises:
+        ValueError: it can't have written this.
+    """
+    trial: Trial = TypeAdapter(Trial).validate_python(values)
+    counts = [trial.number, trial.best_epoch, trial.epochs]
+    numbers = [trial.value, trial.loss, trial.seconds, *chain.from_iterable(trial.curve), *counts]
+    finite = all(abs(number) <= LARGEST for number in numbers if number is not None)
+    whole = trial.state != "complete" or (trial.curve and trial.value is not None)
+    if not (finite and whole and min(counts) >= 0 and values.keys() == asdict(trial).keys()):
+        raise ValueError("no search's")
+    return trial

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from glob import escape as glob_escape
 from pathlib import Path
@@ -14,15 +13,16 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.preparation import check_files, prepare
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.atomic import write_atomically
+from seqtrain.files.directory import Directory
 from seqtrain.files.lock import FolderLock
-from seqtrain.runs.place import CONFIG, FILES, FOLDERS, RUNS, check_free
+from seqtrain.runs.place import CONFIG, FILES, FOLDERS, RUNS, check_free, check_removable
 from seqtrain.runs.run_directory import RunDirectory, make
 from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG
 from seqtrain.tuning.proposal import import_optuna
-from seqtrain.tuning.search import FOLDER, Limits, Listener, Search
+from seqtrain.tuning.search import Limits, Listener, Search
 from seqtrain.tuning.space import changed, space_of
-from seqtrain.tuning.trials import TRIALS, Trial
+from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
 from seqtrain.workflows.events import Run
 from seqtrain.workflows.fit import fit, resolved_config
 
@@ -89,6 +89,7 @@ def tune(
         _check_unchanged(directory, config)
     else:
         check_free(run_dir, force=force)
+        _check_removable(run_dir)
     check_files(config, beside)
     prepare(config, cache_folder=default_folder() if cache else None)
     with ExitStack() as held:
@@ -160,20 +161,41 @@ def _check_unchanged(directory: Path, config: Config) -> None:
 
 def _clear(directory: Path) -> None:
     """Remove what an earlier run or search left."""
+    _check_removable(directory)
     RunDirectory(directory).clear(force=True)
-    shutil.rmtree(directory / FOLDER, ignore_errors=True)
-    for name in (TRIALS, BEST_CONFIG, BASE):
-        (directory / name).unlink(missing_ok=True)
+    remove_runs(directory, lambda number: True)
+    with Directory(directory) as here:
+        for name in (TRIALS, BEST_CONFIG, BASE):
+            here.remove(name)
+
+
+def _check_removable(directory: Path | None) -> None:
+    """Refuse what no search left under the names of one, before anything is removed.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if directory is not None and directory.is_dir():
+        check_removable(directory, files=(TRIALS, BEST_CONFIG, BASE), folders=(FOLDER,))
+        if (directory / FOLDER).is_symlink():
+            raise ConfigError(
+                f"--run-dir: {directory / FOLDER} is a link, so no search's; move it away, or "
+                "choose another"
+            )
 
 
 def _move(source: Path, directory: Path) -> None:
     """Make the best trial's run the run of the directory; done again, it does what is left."""
-    if not source.is_dir():
+    remove_runs(directory, lambda number: str(number) != source.name)  # and refuse a link there
+    if source.is_symlink() or not source.is_dir():
         return
     if (directory / CONFIG).exists():
         RunDirectory(directory).clear(force=True)
-    for name in (*FOLDERS, *FILES[::-1]):  # the config last: without it there is no run here
-        if (source / name).exists():
-            shutil.rmtree(directory / name, ignore_errors=True)
-            os.replace(source / name, directory / name)
-    shutil.rmtree(source.parent, ignore_errors=True)
+    with Directory(directory) as here:
+        for name in (*FOLDERS, *FILES[::-1]):  # the config last: without it there is no run here
+            if (source / name).exists():
+                here.remove(name)
+                os.replace(source / name, directory / name)
+    remove_runs(directory, lambda number: True)
+    with suppress(OSError):  # what no search left stays
+        source.parent.rmdir()

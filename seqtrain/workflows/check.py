@@ -28,6 +28,7 @@ from seqtrain.model.engines.choice import serving_engines
 from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
+from seqtrain.text import Summarized
 from seqtrain.workflows.classifier import Classifier, load_one
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of
@@ -84,8 +85,8 @@ class Sampled:
     carried: bool
 
 
-@dataclass(frozen=True)
-class Check(Sampled):
+@dataclass(frozen=True, repr=False)
+class Check(Summarized, Sampled):
     """What was compared, and what came out.
 
     Attributes:
@@ -95,6 +96,15 @@ class Check(Sampled):
 
     allowed: float
     differences: list[Difference]
+
+    def summary(self) -> dict[str, str]:
+        """Return the verdict and what it rests on."""
+        worst = max(difference.logits for difference in self.differences)
+        return {
+            "verdict": "passed" if self.passed else "failed",
+            "largest difference of logits": f"{worst:.1e} of {self.allowed:.1e} allowed",
+            "data": f"{self.num_examples:,} sequences of {self.data}",
+        }
 
     @property
     def passed(self) -> bool:

@@ -32,11 +32,12 @@ from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.ensemble import members
 from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.text import Summarized
 from seqtrain.workflows.events import RunLike, path_of
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, repr=False)
+class Prediction(Summarized):
     """The answer for one sequence.
 
     Attributes:
@@ -54,13 +55,19 @@ class Prediction:
     unknown: float
     example: Example | None = field(default=None, repr=False, compare=False)
 
+    def summary(self) -> dict[str, str]:
+        """Return the answer, or why there is none."""
+        if self.problem is not None:
+            return {"problem": self.problem}
+        return {"label": self.label, "probability": f"{self.probability:.2%}"}
+
     @property
     def problem(self) -> str | None:
         """Why there is no answer; None where there is one."""
         return None if self.example is None else self.example.problem
 
 
-class Classifier:
+class Classifier(Summarized):
     """A trained model, ready to predict.
 
     Args:
@@ -76,6 +83,17 @@ class Classifier:
         self.calibration = model.calibration
         self.device = device
         self.for_prediction = model.preprocessing.for_prediction()
+
+    def summary(self) -> dict[str, str]:
+        """Return where it comes from, and what it is."""
+        network, kind = self.network.config, self.preprocessing.kind
+        return {
+            "path": str(self.path),
+            "model": f"{network.rnn} of {network.hidden_size}, pooling {network.pooling}",
+            "classes": f"{len(self.labels)}",
+            "sequences": f"{kind} by {self.preprocessing.tokenizer}" if kind == "text" else kind,
+            "device": str(self.device),
+        }
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.summary import SplitSummary
 from seqtrain.inference.metrics import Scores
+from seqtrain.text import Summarized
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 
@@ -77,8 +78,8 @@ class WarningEvent:
     line: str
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Summarized):
     """A finished run, also the last event.
 
     Attributes:
@@ -100,6 +101,11 @@ class Run:
     test: Scores | None
     refit: bool = False
     advice: str | None = None
+
+    def summary(self) -> dict[str, str]:
+        """Return where it is, its best epoch, and how good it is."""
+        found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
+        return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run

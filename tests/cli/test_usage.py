@@ -81,6 +81,7 @@ def test_schema_is_json(cli: Cli) -> None:
         "model",
         "training",
         "pretraining",
+        "tune",
     }
 
 

@@ -74,3 +74,15 @@ def test_rows_that_are_equal() -> None:
     labels = np.array([0, 1, 0, 0, 1, 2])
     assert [rows.tolist() for rows in conflicting_rows(keys, labels)] == [[0, 5, 2]]
     assert equal_rows(np.array([], dtype=np.int64)) == []
+
+
+def test_a_header_read_as_data(warned: Callable[..., list[str]]) -> None:
+    rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
+    keys = {"sequence": 0, "label": 1}
+    (line,) = [line for line in warned(rows, rows[:4], **keys) if "header" in line]
+    assert line == (
+        "train: no other row has the label of line 1, 'label'; if that line is a header, set "
+        "data.header: true"
+    )
+    assert not any("header" in line for line in warned(rows, rows[:4], **keys, header=True))
+    assert not any("header" in line for line in warned(rows, rows[:4]))

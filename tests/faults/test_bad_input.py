@@ -24,7 +24,7 @@ KEYS = {  # values that each key refuses
     "data.train": ("missing.tsv", "5", "null", "''", ".", "c.yaml", "/dev/zero", "[a]"),
     "data.validation": ("2", "0", "-0.5", "missing.tsv", "true", ".nan", "1.0"),
     "data.test": ("missing.tsv", "5"),
-    "data.format": ("xml", "parquet", "null", "1"),
+    "data.format": ("xml", "orc", "null", "1"),
     "data.kind": ("features", "words", "null"),
     "data.header": ("maybe", "1"),
     "data.sequence": ("nosuch", "9", "-1", "label", "[]", "true", "[text, text2]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -207,3 +208,45 @@ def test_one_sequence_instead_of_a_list_is_refused(run: seqtrain.Run, sequences:
 def test_a_split_that_cannot_be_is_refused(run: seqtrain.Run) -> None:
     with pytest.raises(ConfigError, match="found 'dev'; expected test, validation, train"):
         seqtrain.evaluate(run, split="dev")
+
+
+def test_results_show_on_one_line_and_as_tables(run: seqtrain.Run) -> None:
+    classifier = seqtrain.load(run)
+    prediction = classifier.predict(["the rise of x"])[0]
+    evaluation = seqtrain.evaluate(run, split="validation")
+    checked = seqtrain.check(run)
+    assert repr(run) == f"Run(path: {run.path}, best epoch: {run.best_epoch} of {run.epochs})"
+    assert "gru of 8, pooling last, classes: 2, sequences: text by word" in repr(classifier)
+    assert repr(prediction) == f"Prediction(label: up, probability: {prediction.probability:.2%})"
+    assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, macro F1: 100.00%, loss: ")
+    assert repr(checked).startswith("Check(verdict: passed, ")
+    for shown in (run, classifier, prediction, evaluation.scores, checked):
+        assert shown._repr_html_().startswith(f"<table><caption>{type(shown).__name__}</caption>")
+        assert "\n" not in repr(shown)
+
+
+def test_values_cannot_be_markup() -> None:
+    prediction = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
+    assert "<b>" not in prediction._repr_html_()
+    assert "\x1b" not in repr(prediction)
+
+
+def test_fit_shows_progress_unless_told_not_to(
+    config: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seqtrain.fit(config, run_dir=tmp_path / "a", device="cpu")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "epoch  train loss" in shown.err
+    assert "best epoch" in shown.err
+    assert "seqtrain predict" not in shown.err
+    seqtrain.fit(config, run_dir=tmp_path / "b", device="cpu", progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_session_takes_what_the_workflow_takes() -> None:
+    from seqtrain.cli.session import FitOptions
+    from seqtrain.workflows.fit import fit
+
+    known = inspect.signature(fit).parameters.keys() - {"config", "listener"}
+    assert known == FitOptions.__annotations__.keys()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
 
 from seqtrain.cli.options import ConfigFile, Device, Overrides
+
+
+class Log(str, Enum):
+    """What else is written as a run goes on."""
+
+    tensorboard = "tensorboard"
 
 
 def fit(
@@ -34,6 +41,9 @@ def fit(
     folds: Annotated[
         int | None,
         typer.Option(metavar="N", help="Train N times, each without one of N parts of train."),
+    ] = None,
+    log: Annotated[
+        Log | None, typer.Option(help="Write the figures as event files too, in DIR/tensorboard.")
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")
@@ -79,6 +89,7 @@ def fit(
             resume=resume,
             force=force,
             quiet=quiet,
+            log=log is not None,
             options={"device": device, "cache": not no_cache, "init_from": init_from},
         )
         return
@@ -104,6 +115,7 @@ def fit(
 
         arguments = ["fit", config, *(word for o in overrides or [] for word in ("--set", o))]
         options = {"--device": device, "--run-dir": run_dir, "--init-from": init_from}
+        options["--log"] = None if log is None else log.value
         arguments += [word for name, o in options.items() if o for word in (name, o)]
         flags = {"--resume": resume, "--force": force, "--quiet": quiet, "--no-cache": no_cache}
         arguments += [name for name, is_set in flags.items() if is_set]
@@ -118,6 +130,7 @@ def fit(
         )
 
     from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.workflows.fit import fit as run_fit
 
@@ -132,7 +145,7 @@ def fit(
             name=Path(config).stem,
             beside=Path(config).parent,
             init_from=init_from,
-            listener=screen,
+            listener=screen if log is None else EventLog(screen),
         )
     if Place.here().rank == 0:
         print_path(run.path)

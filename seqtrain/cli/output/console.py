@@ -59,6 +59,13 @@ def print_path(path: str | Path) -> None:
     print(printable(str(path)) if sys.stdout.isatty() else path)
 
 
+def in_notebook() -> bool:
+    """Whether this is a notebook's kernel, which shows bars though stderr is no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
 def note(line: str) -> None:
     """Print a line of information."""
     stderr_console().print(plain(line), style="dim", soft_wrap=True)

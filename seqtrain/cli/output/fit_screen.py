@@ -6,10 +6,10 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from seqtrain.cli.output.columns import note_left_out, print_columns
-from seqtrain.cli.output.console import note, stderr_console, warn
+from seqtrain.cli.output.console import in_notebook, note, stderr_console, warn
 from seqtrain.cli.output.data_table import data_table, padding_line
 from seqtrain.cli.output.epoch_rows import (
     CELLS,
@@ -23,6 +23,7 @@ from seqtrain.cli.output.epoch_rows import (
 from seqtrain.cli.output.eval_screen import print_scores
 from seqtrain.data.summary import unknown_share
 from seqtrain.runs.place import RUNS
+from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
@@ -52,10 +53,11 @@ class FitScreen:
 
     Args:
         quiet: show warnings alone.
+        hints: say at the end which commands come next.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool, hints: bool = True) -> None:
+        self.quiet, self.hints = quiet, hints
         self.console = stderr_console()
         self.bar: tqdm[Any] | None = None
         self.loss = 0.0
@@ -93,7 +95,7 @@ class FitScreen:
             )
             if event.origin:
                 note(event.origin)
-            note(f"at most {event.epochs:,} epochs, {event.updates:,} updates")
+            note(f"at most {counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}")
             if event.nothing_left:
                 note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
@@ -141,7 +143,7 @@ class FitScreen:
                 desc=f"{phase} {event.epoch}",
                 bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
                 file=sys.stderr,
-                disable=not sys.stderr.isatty(),
+                disable=not (sys.stderr.isatty() or in_notebook()),
                 leave=False,
                 dynamic_ncols=True,
             )
@@ -169,5 +171,7 @@ class FitScreen:
             note(run.advice)
         if run.test is not None:
             print_scores(self.console, run.test, "test", most=MOST_CLASSES)
+        if not self.hints:
+            return
         named = "" if run.path.parent == RUNS else f" {run.path}"
         note(f"next: seqtrain predict FILE{named}, seqtrain eval{named}, seqtrain errors{named}")

@@ -17,7 +17,7 @@ from seqtrain.tuning.tune import Tuned
 CHART = "trials.svg"
 SHOWN = 10
 """Trials of the table at the end."""
-WIDTH, HEIGHT, EDGE = 720, 260, 56
+WIDTH, HEIGHT, EDGE = 720, 280, 64
 """Pixels of the picture, and around what is drawn."""
 DOTS = {"complete": "#2f81c7", "pruned": "#999", "stopped": "#999"}
 
@@ -117,7 +117,7 @@ def draw_trials(found: Tuned, title: str) -> str:
             text(EDGE - 8, HEIGHT - EDGE + 4, _figure(found.config, abs(low)), "end"),
             text(EDGE, HEIGHT - EDGE + 28, "0: the config itself"),
             text(WIDTH - EDGE, HEIGHT - EDGE + 28, f"{found.trials[-1].number}", "end"),
-            text(WIDTH - 16, 26, "blue: complete, grey: given up; line: best so far", "end"),
+            text(16, 44, "blue: complete, grey: given up or out of time; line: best so far"),
             f'<path d="{steps}" fill="none" stroke="#d08a1d" stroke-width="2"/>',
             *dots,
             "</svg>\n",

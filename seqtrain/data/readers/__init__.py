@@ -17,6 +17,7 @@ from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.lines import read_plain
 from seqtrain.data.readers.npz import read_npz
 from seqtrain.data.readers.options import Column, ReadOptions
+from seqtrain.data.readers.parquet import read_parquet
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import read_files, read_folder, read_txt
 from seqtrain.errors import DataError
@@ -34,6 +35,7 @@ READERS: dict[str, Reader] = {
     "txt": read_txt,
     "ts": read_ts,
     "npz": read_npz,
+    "parquet": read_parquet,
     "lines": read_plain,
 }
 
@@ -89,6 +91,6 @@ def _read(
     if options.format == "txt" and os.path.isdir(path):
         yield from read_folder(path, options, problems)
         return
-    seekable_only = options.format == "npz"
+    seekable_only = options.format in ("npz", "parquet")
     with open_input(path, pipes=not labelled and not seekable_only) as stream:
         yield from READERS[options.format](stream, options, problems, labelled)

@@ -217,7 +217,12 @@ def _position(
     if not _is_present(column, names, width):
         if isinstance(column, int):
             problems.fail(line, f"no column {column}; the row has {width}, counted from 0")
-        problems.fail(line, missing_name("column", column, names or ()))
+        found = missing_name("column", column, names or ())
+        only = next(iter(names or ()), "")
+        split = next((mark for mark in DELIMITERS.values() if mark in only), None)
+        if width == 1 and split is not None:
+            found += f"; is {quote(split)} what separates them? see data.delimiter"
+        problems.fail(line, found)
     return column if isinstance(column, int) else (names or {})[column]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import BinaryIO
 
@@ -32,16 +32,35 @@ def read_jsonl(
         problems: where rows are complained about.
         labelled: whether the label's field must be there.
     """
-    names = [_field_name("sequence", column) for column in options.sequence_columns()]
-    label_column = options.label_column(labelled)
-    label_name = None if label_column is None else _field_name("label", label_column)
-
-    group_name = None if options.group is None else _field_name("group", options.group)
+    parse_object = object_parser(options, labelled)
 
     def parse(text: str) -> Parsed:
         row = parse_json(text)
         if not isinstance(row, dict):
             raise BadRow(f"expected a JSON object, found {json_type(row)}")
+        return parse_object(row)
+
+    rows = without_blank_rows(read_lines(stream, problems), is_blank_line, problems)
+    return parse_rows(rows, parse, problems)
+
+
+def object_parser(options: ReadOptions, labelled: bool) -> Callable[[dict[str, object]], Parsed]:
+    """Return what reads one row, given as an object.
+
+    Args:
+        options: names of the fields, and kind.
+        labelled: whether the label's field must be there.
+
+    Raises:
+        DataError: a field is named by an index.
+    """
+    names = [_field_name("sequence", column, options) for column in options.sequence_columns()]
+    label_column = options.label_column(labelled)
+    label_name = None if label_column is None else _field_name("label", label_column, options)
+
+    group_name = None if options.group is None else _field_name("group", options.group, options)
+
+    def parse(row: dict[str, object]) -> Parsed:
         parts = [_sequence(row, name, options.kind) for name in names]
         label = None
         if label_name is not None and (labelled or label_name.partition(".")[0] in row):
@@ -52,14 +71,15 @@ def read_jsonl(
         kept = {str(name): _field(row, str(name)) for name in options.keep} or None
         return parts[0] if len(parts) == 1 else _joined(parts), label, group, kept
 
-    rows = without_blank_rows(read_lines(stream, problems), is_blank_line, problems)
-    return parse_rows(rows, parse, problems)
+    return parse
 
 
-def _field_name(key: str, column: Column) -> str:
+def _field_name(key: str, column: Column, options: ReadOptions) -> str:
     """Refuse an index: the fields of an object have no order."""
     if isinstance(column, int):
-        raise DataError(f"data.{key}: {column} is an index; format jsonl needs a field's name")
+        raise DataError(
+            f"data.{key}: {column} is an index; format {options.format} needs a field's name"
+        )
     return column
 
 

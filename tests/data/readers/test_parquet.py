@@ -1,0 +1,125 @@
+"""Parquet files: the values of jsonl, names of classes, and refusals; other files' way in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seqtrain.cli.main import run
+from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.errors import ConfigError, DataError
+from tests.helpers.tiny import rows
+
+VALUES: dict[str, list[Any]] = {
+    "text": ["a b", "naïve\ncafé", ""],
+    "tokens": [["a", "b c"], ["é"], []],
+    "features": [[[1.0, 2.5], [None, 1.0]], [[0.0, 3.0]], [[1e30, 2.0]]],
+}
+
+
+def write(path: Path, columns: dict[str, Any], names: list[str] | None = None) -> str:
+    """Write columns, and names of the label's classes as Hugging Face's datasets do."""
+    table = pa.table(columns)
+    if names is not None:
+        features = {"label": {"names": names, "_type": "ClassLabel"}}
+        told = json.dumps({"info": {"features": features}})
+        table = table.replace_schema_metadata({"huggingface": told})
+    pq.write_table(table, path, row_group_size=2)
+    return str(path)
+
+
+def read(path: str, kind: str = "text", **options: Any) -> list[tuple[Any, str | None]]:
+    given = {"sequence": "s", "label": "label", "kind": kind, **options}
+    format = "jsonl" if path.endswith(".jsonl") else "parquet"
+    found = read_examples(path, ReadOptions(format, **given))
+    return [(example.sequence, example.label) for example in found]
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_are_those_of_jsonl(tmp_path: Path, kind: str) -> None:
+    labels = ["x", "y", "x"]
+    path = write(tmp_path / "a.parquet", {"s": VALUES[kind], "label": labels, "other": [1, 2, 3]})
+    lines = [{"s": s, "label": y} for s, y in zip(VALUES[kind], labels, strict=True)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found, expected = read(path, kind), read(str(tmp_path / "a.jsonl"), kind)
+    assert [label for _, label in found] == labels
+    for (sequence, _), (other, _) in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.array(sequence), np.array(other))
+
+
+def test_numbers_of_classes_have_the_names_that_the_file_gives(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", {"s": ["a", "b"], "label": [1, 0]}, ["no", "yes"])
+    assert read(path) == [("a", "yes"), ("b", "no")]
+    bare = write(tmp_path / "b.parquet", {"s": ["a", "b"], "label": [1, 0]})
+    assert read(bare) == [("a", "1"), ("b", "0")]
+    hidden = write(tmp_path / "c.parquet", {"s": ["a", "b"], "label": [1, -1]}, ["no", "yes"])
+    with pytest.raises(DataError, match=r"c\.parquet:2"):
+        read(hidden)
+
+
+def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.parquet", {"text": ["a"], "label": ["x"]})
+    with pytest.raises(DataError, match="no field 's'"):
+        read(path)
+    with pytest.raises(DataError, match="format parquet needs a field's name"):
+        read(path, sequence=0)
+    (tmp_path / "b.parquet").write_text("not parquet at all")
+    with pytest.raises(DataError, match="not a sound parquet file"):
+        read(str(tmp_path / "b.parquet"))
+    whole = Path(path).read_bytes()
+    (tmp_path / "c.parquet").write_bytes(whole[: len(whole) // 2] + whole[-200:])
+    with pytest.raises(DataError, match="not a sound parquet file"):
+        read(str(tmp_path / "c.parquet"), sequence="text")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[parquet\]'"):
+        read(path, sequence="text")
+
+
+def test_a_run_on_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts, labels = zip(*rows(40, seed=1), strict=True)
+    numbers = [int(label == "up") for label in labels]
+    write(tmp_path / "train.parquet", {"s": texts, "label": numbers}, ["down", "up"])
+    (tmp_path / "c.yaml").write_text(
+        "data: {train: train.parquet, sequence: s, label: label, validation: 0.2}\n"
+        "model: {embedding_dim: 4, hidden_size: 4}\ntraining: {max_epochs: 1}\n"
+    )
+    for arguments in (["fit", "c.yaml", "-q"], ["predict", "train.parquet"]):
+        with pytest.raises(SystemExit) as ended:
+            run(arguments)
+        assert ended.value.code == 0
+    answers = capsys.readouterr().out.splitlines()[2:]
+    assert len(answers) == 40
+    assert {answer.split("\t")[0] for answer in answers} <= {"down", "up"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("my.xlsx", "pandas.read_excel('my.xlsx').to_csv('my.csv', index=False)"),
+        ("a.csv.zst", "decompress it first: zstd -d 'a.csv.zst'"),
+    ],
+)
+def test_other_files_are_told_their_way_in(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(b"PK\x03\x04")
+    Path("c.yaml").write_text(f"data: {{train: {name}, sequence: s, label: label}}\n")
+    for arguments in (["fit", "c.yaml"], ["init", name]):
+        with pytest.raises(SystemExit) as ended:
+            run(arguments)
+        assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
