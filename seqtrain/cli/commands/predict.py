@@ -147,8 +147,8 @@ def predict(
     from pathlib import Path
 
     from seqtrain.cli.output.new_file import check_new_file
-    from seqtrain.cli.output.prediction_rows import answer_format, open_output
-    from seqtrain.cli.output.step_rows import check_format, shown_as_lines
+    from seqtrain.cli.output.prediction_rows import open_output
+    from seqtrain.cli.output.step_rows import shown_as_lines
 
     sources = [] if source == "-" else [source]
     check_new_file("--output", output, force=force, sources=sources, streams=True)
@@ -157,12 +157,10 @@ def predict(
     rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
     thresholds = {"precision": precision, "min_probability": min_probability}
     _check_together(rows, thresholds, probabilities, top_k, steps=steps)
-    if output_dir is not None or shard is not None:
+    many = output_dir is not None or shard is not None
+    if many:
         _check_many(output, output_dir, steps=steps)
-        chosen = chosen or "tsv"
-    if steps:
-        check_format(chosen, output)
-    written = "jsonl" if steps else answer_format(chosen, output)
+    written = _written(chosen or ("tsv" if many else None), output, steps=steps)
 
     from seqtrain.workflows.classifier import load
 
@@ -182,6 +180,20 @@ def predict(
         lines = shown_as_lines(output, chosen, top_k)
         answer = partial(_answer_steps, open_file=open_file, lines=lines, top_k=top_k)
     return _answer_input(source, given if steps else given | rows, newest, answer)
+
+
+def _written(chosen: str | None, output: str | None, *, steps: bool) -> str:
+    """Return the format of the answers.
+
+    Raises:
+        ConfigError: the output's ending names none, or steps can't be written so.
+    """
+    from seqtrain.cli.output.prediction_rows import answer_format
+    from seqtrain.cli.output.step_rows import check_format
+
+    if steps:
+        check_format(chosen, output)
+    return "jsonl" if steps else answer_format(chosen, output)
 
 
 def _answer_input(
