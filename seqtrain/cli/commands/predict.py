@@ -257,8 +257,9 @@ def _answer_files(
     from seqtrain.workflows.input_files import answer_paths, matching, shard_of, whole_or_nothing
 
     files = matching(source)
+    own = shard_of(files, shard)
     every = answer_paths(files, folder, written)
-    paths = {file: every[file] for file in shard_of(files, shard)}
+    paths = {file: every[file] for file in own}
     left = {file: path for file, path in paths.items() if force or not path.exists()}
     for file, path in left.items():
         report = EncodingReport()
