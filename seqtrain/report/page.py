@@ -21,12 +21,14 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:60rem;padding:1rem;background:var(--page);color:var(--ink);
 font:16px/1.5 system-ui,sans-serif}
-h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem;overflow-wrap:anywhere}
+h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
+h1,h2,p,dt,figcaption{overflow-wrap:anywhere}
 p{max-width:44rem;color:var(--soft)}
 .figures{display:flex;flex-wrap:wrap;gap:.75rem}
 .figures div{background:var(--panel);border-radius:.5rem;padding:.5rem 1rem;min-width:6.5rem}
 .figures b{display:block;font-size:1.25rem}.figures span{color:var(--soft);font-size:.85rem}
-dl{display:grid;grid-template-columns:minmax(7rem,auto) 1fr;gap:.15rem 1rem;font-size:.9rem}
+dl{display:grid;grid-template-columns:minmax(7rem,auto) minmax(50%,1fr);
+gap:.15rem 1rem;font-size:.9rem}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1rem}
 figure{margin:0;max-width:30rem}figcaption{font-size:.9rem;color:var(--soft)}

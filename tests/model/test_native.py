@@ -79,6 +79,19 @@ def test_awkward_sizes(path: str, cell: str, input_size: int, hidden_size: int) 
     assert_same_as_torch(Case(lengths, input_size, hidden_size, cell=cell, vectors=40))
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize(("cell", "hidden_size"), [("gru", 310), ("gru", 600), ("lstm", 300)])
+def test_awkward_sizes_whose_weights_outgrow_a_cache(
+    path: str, cell: str, hidden_size: int, bidirectional: bool
+) -> None:
+    """More sequences go through time together there, and blocks aren't full."""
+    lengths = [*range(9, 1, -1), *([2] * 20), *([1] * 9)]
+    keys = {"cell": cell, "bidirectional": bidirectional, "with_start": bidirectional}
+    assert_same_as_torch(
+        Case(lengths, 7, hidden_size, vectors=None if bidirectional else 30, **keys)
+    )
+
+
 @every_cell
 def test_float32_is_near_float64(path: str, cell: str) -> None:
     case = Case([200, 60, 60, 31, 1], 64, 100, cell=cell, vectors=50, with_start=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seqtrain.config import Config
+
+
+class Log(str, Enum):
+    """What else is written as a run goes on."""
+
+    tensorboard = "tensorboard"
+
 
 RunDir = Annotated[
     str | None,
@@ -32,6 +40,9 @@ Seeds = Annotated[
 Folds = Annotated[
     int | None,
     typer.Option(metavar="N", help="Train N times, each without one of N parts of train."),
+]
+LogOption = Annotated[
+    Log | None, typer.Option(help="Write the figures as event files too, in DIR/tensorboard.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")]
 NoCache = Annotated[
@@ -63,6 +74,7 @@ def fit(
     init_from: InitFrom = None,
     seeds: Seeds = None,
     folds: Folds = None,
+    log: LogOption = None,
     quiet: Quiet = False,
     no_cache: NoCache = False,
     nproc_per_node: Processes = None,
@@ -97,6 +109,7 @@ def fit(
             resume=resume,
             force=force,
             quiet=quiet,
+            log=log is not None,
             options={"device": device, "cache": not no_cache, "init_from": init_from},
         )
         return
@@ -104,24 +117,28 @@ def fit(
     place = _place(config, run_dir, resume=resume, force=force, quiet=quiet)
     if any(value is not None for value in launched.values()):
         named = {"--device": device, "--run-dir": run_dir, "--init-from": init_from}
+        named["--log"] = None if log is None else log.value
         flags = {"--resume": resume, "--force": force, "--quiet": quiet, "--no-cache": no_cache}
         _launch(config, overrides or [], named, flags, launched)
-    options = {"device": device, "cache": not no_cache, "init_from": init_from}
-    _train(config, settings, quiet=quiet, run_dir=place, resume=resume, force=force, **options)
+    options: dict[str, Any] = {"device": device, "cache": not no_cache, "init_from": init_from}
+    options |= {"run_dir": place, "resume": resume, "force": force}
+    _train(config, settings, quiet=quiet, log=log is not None, **options)
 
 
-def _train(path: str, config: Config, *, quiet: bool, **options: Any) -> None:
+def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any) -> None:
     """Train, show it, and print the run directory."""
     from pathlib import Path
 
     from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.processes.place import Place
     from seqtrain.workflows.fit import fit as run_fit
 
     name, beside = Path(path).stem, Path(path).parent
     with FitScreen(quiet=quiet) as screen:
-        run = run_fit(config, name=name, beside=beside, listener=screen, **options)
+        listener = EventLog(screen) if log else screen
+        run = run_fit(config, name=name, beside=beside, listener=listener, **options)
     if Place.here().rank == 0:
         print_path(run.path)
 

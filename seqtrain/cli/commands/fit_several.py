@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqtrain.config import Config
+    from seqtrain.workflows.events import Listener
 
 
 def fit_several(
@@ -20,19 +21,22 @@ def fit_several(
     resume: bool,
     force: bool,
     quiet: bool,
+    log: bool,
     options: dict[str, Any],
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
     from seqtrain.cli.output.console import note, small_table, stderr_console
+    from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.workflows import several
 
     with ExitStack() as screens:
 
-        def listener(name: str) -> FitScreen:
+        def listener(name: str) -> Listener:
             if not quiet:
                 note(f"{name}:")
-            return screens.enter_context(FitScreen(quiet=quiet))
+            screen = screens.enter_context(FitScreen(quiet=quiet))
+            return EventLog(screen) if log else screen
 
         done = several.fit_several(
             config,

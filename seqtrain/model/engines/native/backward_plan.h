@@ -53,7 +53,7 @@ Worker plan_worker(const LayerCall& call, const Shape& shape, Arena& arena) {
 BackwardPlan plan_backward(const LayerCall& call, Arena& arena) {
   BackwardPlan plan{};
   Shape shape = plan.shape = shape_of(call);
-  plan.blocks = cut_into_blocks(call.batch, call.threads);
+  plan.blocks = cut_into_blocks(shape, call.batch, call.threads);
   plan.start = arena.take<Index>(call.steps);
   plan.owner = arena.take<Index>(plan.blocks.count);
   plan.work = arena.take<Index>(call.threads);

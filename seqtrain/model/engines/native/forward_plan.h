@@ -44,7 +44,7 @@ Runner runner_of(const LayerCall& call, const ForwardPlan& plan, Member member) 
 ForwardPlan plan_forward(const LayerCall& call, Arena& arena) {
   ForwardPlan plan{};
   Shape shape = plan.shape = shape_of(call);
-  plan.blocks = cut_into_blocks(call.batch, call.threads);
+  plan.blocks = cut_into_blocks(shape, call.batch, call.threads);
   plan.start = arena.take<Index>(call.steps);
   plan.recurrent_panels = arena.take<Word>(shape.gates * words_of(shape.hidden));
   plan.recurrent_bias = arena.take<float>(shape.padded);

@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr Index MAX_BLOCK = 8;  // sequences of a block: few enough to stay in registers
+constexpr Index MAX_BLOCK = 32;  // sequences of a block at most
 constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
 
 struct Shape {
@@ -72,9 +72,17 @@ struct Blocks {
   Index rows, count;  // sequences of a block, but for the last; blocks
 };
 
-// Blocks for a batch: as many for every thread, of MAX_BLOCK sequences at most.
-Blocks cut_into_blocks(Index batch, Index threads) {
-  Index count = round_up((batch + MAX_BLOCK - 1) / MAX_BLOCK, threads);
+// Sequences of a block: few, so that their states stay in the first cache and threads have equal
+// work; but more, the further from the processor the recurrent weights lie, for a block reads
+// all of them at every step.
+Index most_rows(const Shape& shape) {
+  Index bytes = shape.gates * shape.hidden * (Index)sizeof(float);
+  return bytes <= 1 << 20 ? 8 : bytes <= 1 << 22 ? 16 : MAX_BLOCK;
+}
+
+// Blocks for a batch: as many for every thread.
+Blocks cut_into_blocks(const Shape& shape, Index batch, Index threads) {
+  Index most = most_rows(shape), count = round_up((batch + most - 1) / most, threads);
   Index rows = (batch + count - 1) / count;
   return {rows, (batch + rows - 1) / rows};
 }

@@ -1,0 +1,78 @@
+"""`fit --log tensorboard`: the run's figures as event files. A log that fails stops no training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seqtrain.cli.output.console import warn
+from seqtrain.errors import ConfigError
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.workflows.events import Event, Run, StartEvent
+from seqtrain.workflows.recorder import UPDATES_PER_LINE
+
+if TYPE_CHECKING:
+    from seqtrain.workflows.events import Listener
+
+FOLDER = "tensorboard"
+
+
+class EventLog:
+    """A listener of `fit` that passes events on, and writes their figures beside.
+
+    Args:
+        listener: hears of each event first.
+
+    Raises:
+        ConfigError: the package tensorboard isn't installed.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigError(
+                "--log tensorboard needs the package tensorboard; "
+                "install it with: pip install 'seqtrain[tensorboard]'"
+            ) from None
+        self._make: Any = SummaryWriter
+        self._writer: Any = None
+        self._listener = listener
+        self._failed = False
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on, then write it down."""
+        self._listener(event)
+        if self._failed:
+            return
+        try:
+            self._write(event)
+        except Exception as error:  # whatever a tracker does, training goes on
+            self._failed = True
+            warn(f"--log: stopped by {type(error).__name__}: {error}; training goes on without it")
+
+    def _write(self, event: Event) -> None:
+        if isinstance(event, StartEvent):
+            self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
+        elif isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:
+            self._add(event, {"loss": event.loss, "lr": event.lr})
+        elif isinstance(event, EpochEvent):
+            speed = event.time_steps / event.seconds
+            self._add(event, {"epoch_loss": event.loss, "tokens_per_second": speed})
+            if event.validation is not None:
+                names = ("loss", "accuracy", "macro_f1", "weighted_f1")
+                scores = {name: getattr(event.validation, name) for name in names}
+                self._add(event, {"epoch_accuracy": event.accuracy})
+                self._add(event, scores, "validation")
+        elif isinstance(event, Run):
+            for name in ("loss", "accuracy", "macro_f1") if event.test is not None else ():
+                self._writer.add_scalar(f"test/{name}", getattr(event.test, name), event.epochs)
+            self._writer.close()
+
+    def _add(
+        self, event: UpdateEvent | EpochEvent, figures: dict[str, float], group: str = "train"
+    ) -> None:
+        """Add figures at the update's number; those of pretraining under a name of their own."""
+        group = "pretraining" if event.pretraining else group
+        for name, value in figures.items():
+            self._writer.add_scalar(f"{group}/{name}", value, event.update)
+        self._writer.flush()

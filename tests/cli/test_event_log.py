@@ -1,0 +1,60 @@
+"""fit --log tensorboard: the figures of metrics.jsonl; a log that fails stops nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.tiny import Cli, metrics
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of tensorboard's own
+
+
+def figures(run: Path) -> dict[str, list[tuple[int, float]]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(run / "tensorboard"))
+    found.Reload()
+    return {
+        name: [(event.step, event.value) for event in found.Scalars(name)]
+        for name in found.Tags()["scalars"]
+    }
+
+
+def test_event_files_hold_the_figures_of_the_metrics(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--run-dir", "run", "-q", "--log", "tensorboard")
+    assert (ended.code, ended.out) == (0, "run\n"), ended.err
+    found = figures(project / "run")
+    epochs = [line for line in metrics("run") if line["event"] == "epoch"]
+    steps = [line["step"] for line in epochs]
+    for name in ("loss", "accuracy", "macro_f1"):
+        expected = [line["validation"][name] for line in epochs]  # type: ignore[index]
+        assert [step for step, _ in found[f"validation/{name}"]] == steps
+        assert [value for _, value in found[f"validation/{name}"]] == pytest.approx(expected)
+    test = json.loads((project / "run/test.json").read_text())
+    assert found["test/accuracy"][0][1] == pytest.approx(test["accuracy"])
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = project / "run/tensorboard"
+    place.parent.mkdir()
+    place.write_text("a file where the folder should be")
+    ended = cli("fit", "c.yaml", "--run-dir", "run", "-q", "--force", "--log", "tensorboard")
+    assert (ended.code, ended.out) == (0, "run\n")
+    assert ended.err.count("--log: stopped by") == 1
+    assert (project / "run/best/model.json").exists()
+
+
+def test_without_the_package_its_line_is_told(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    ended = cli("fit", "c.yaml", "--run-dir", "run", "--log", "tensorboard")
+    assert ended.code == 2
+    assert "pip install 'seqtrain[tensorboard]'" in ended.err
+    assert not Path("run").exists()

@@ -1,0 +1,146 @@
+"""The report in headless Chromium: laid out on a phone and a desk, in the dark, and injecting
+nothing. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.report import AnsweredExample, RunFacts, render
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")
+EVIL = '"><script>document.title = "taken"</script><img src=x onerror="document.title=1"> & é 東京'
+FRAME = """\
+<!doctype html><iframe id="page" src="page.html" style="width:{width}px;height:2000px"></iframe>
+<pre id="found"></pre><script>
+document.getElementById("page").onload = event => {{
+  const page = event.target.contentDocument, root = page.documentElement;
+  document.getElementById("found").textContent = JSON.stringify({{
+    title: page.title, scripts: page.scripts.length, images: page.images.length,
+    overflow: root.scrollWidth - root.clientWidth, height: root.scrollHeight,
+    charts: [...page.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().width),
+    background: page.defaultView.getComputedStyle(page.body).backgroundColor
+      + page.defaultView.getComputedStyle(root).backgroundColor,
+  }});
+}};
+</script>
+"""
+
+
+def facts(classes: int) -> RunFacts:
+    """Return a run whose labels and texts try to break out of the page."""
+    labels = [f"{EVIL} {n}" for n in range(classes)]
+    answers = [
+        AnsweredExample(
+            n + 2,
+            EVIL * 5 + "unbroken" * 40,
+            labels[n % classes],
+            labels[(n + n % 3) % classes],
+            n % 10 / 10,
+            n,
+        )
+        for n in range(300)
+    ]
+    each = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 300 // classes}
+    epochs = [
+        {
+            "epoch": n,
+            "lr": 0.01 / n,
+            "tokens_per_second": 1e5,
+            "train": {"loss": 1 / n, "accuracy": 0.5},
+            "validation": {"loss": 2 / n, "accuracy": n / 10},
+        }
+        for n in range(1, 9)
+    ]
+    scores = {
+        "accuracy": 0.8125,
+        "macro_f1": 0.75,
+        "weighted_f1": 0.5,
+        "loss": 0.25,
+        "num_examples": 300,
+        "labels": labels,
+        "per_class": dict.fromkeys(labels, each),
+        "by_length": [{"min": 1, "max": 9, "num_examples": 300, "accuracy": 0.8125}],
+    }
+    return RunFacts(
+        name=EVIL,
+        config=f"seed: 0\ndata:\n  train: {EVIL}\n",
+        environment={"torch": EVIL},
+        epochs=epochs,
+        card={"trained on": EVIL, EVIL: "x" * 300},
+        split="test",
+        scores=scores,
+        prefixes=[{"share": n / 10, "accuracy": n / 10} for n in range(1, 11)],
+        answers=answers,
+    )
+
+
+def chromium(folder: Path, *arguments: str) -> str:
+    """Run Chromium once, with a profile of its own."""
+    assert CHROMIUM is not None
+    profile = f"--user-data-dir={folder / 'profile'}"
+    command = [CHROMIUM, *OPTIONS, profile, "--virtual-time-budget=3000", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def looked_at(folder: Path, page: str, width: int, *options: str) -> dict[str, Any]:
+    """Open a page in a frame of this width; return what the browser makes of it."""
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    (folder / "frame.html").write_text(FRAME.format(width=width))
+    frame = (folder / "frame.html").as_uri()
+    dom = chromium(folder, "--allow-file-access-from-files", "--dump-dom", *options, frame)
+    told = re.search('<pre id="found">(.*?)</pre>', dom, re.DOTALL)
+    assert told is not None, dom
+    values: dict[str, Any] = json.loads(unescape(told[1]))
+    return values
+
+
+@pytest.mark.parametrize(("classes", "width"), [(2, 360), (150, 360), (2, 1280)])
+def test_nothing_sticks_out_and_nothing_is_injected(
+    tmp_path: Path, classes: int, width: int
+) -> None:
+    found = looked_at(tmp_path, render([facts(classes)], title=EVIL), width)
+    assert found["title"] == EVIL
+    assert (found["scripts"], found["images"]) == (1, 0)
+    assert found["overflow"] <= 0
+    assert len(found["charts"]) == 7
+    assert all(100 < chart <= width for chart in found["charts"])
+    assert found["height"] > 2000
+
+
+def test_two_runs_fit_a_phone(tmp_path: Path) -> None:
+    run = facts(2)
+    found = looked_at(tmp_path, render([run, replace(run, name="b" * 80)], title="both"), 360)
+    assert found["overflow"] <= 0
+
+
+def test_a_screenshot_shows_more_than_a_blank_page(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(render([facts(2)], title="t"), encoding="utf-8")
+    sizes = {}
+    for name, page in (("page", (tmp_path / "page.html").as_uri()), ("blank", "about:blank")):
+        picture = tmp_path / f"{name}.png"
+        chromium(tmp_path, f"--screenshot={picture}", "--window-size=800,1600", page)
+        content = picture.read_bytes()
+        assert struct.unpack(">II", content[16:24]) == (800, 1600)
+        sizes[name] = len(content)
+    assert sizes["page"] > 10 * sizes["blank"]
+
+
+def test_dark_mode_is_dark(tmp_path: Path) -> None:
+    page = render([facts(2)], title="t")
+    light = looked_at(tmp_path, page, 800)
+    dark = looked_at(tmp_path, page, 800, "--force-dark-mode")
+    assert light["background"] != dark["background"]
