@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import Config
+from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 
 VOCAB_SIZE, LABELS = 20_000, ("a", "b")
@@ -47,7 +49,14 @@ def make_trainer(engine: str, hidden: int, store: SequenceStore) -> Trainer:
         config.model, input_size=VOCAB_SIZE, num_classes=len(LABELS), features=False
     )
     model.initialize(seed=0)
-    return Trainer(model.train(), store, None, LABELS, config, torch.device("cpu"))
+    trainer = Trainer(Classification(model, store, None, LABELS, config, torch.device("cpu")))
+    model.train()
+    return trainer
+
+
+def update(trainer: Trainer, rows: np.ndarray) -> None:
+    """Learn from a batch of these rows."""
+    trainer.update(collate(trainer.objective.store.__getitems__(rows)), 0.001)
 
 
 def main() -> None:
@@ -65,16 +74,16 @@ def main() -> None:
             batches = np.arange(len(store)).reshape(count, given.batch_size)
             trainers[length] = make_trainer(engine, given.hidden, store), list(batches)
         for trainer, batches in trainers.values():
-            trainer.update(batches[0], 0.001)  # warms up
+            update(trainer, batches[0])  # warms up
         seconds = dict.fromkeys(trainers, 0.0)
         rounds = min(len(batches) for _, batches in trainers.values())
         for turn in range(rounds):
             for length, (trainer, batches) in trainers.items():
                 began = time.perf_counter()
                 for rows in batches[turn::rounds]:
-                    trainer.update(rows, 0.001)
+                    update(trainer, rows)
                 seconds[length] += time.perf_counter() - began
-        rates = {n: t.train.lengths.sum() / seconds[n] for n, (t, _) in trainers.items()}
+        rates = {n: t.objective.store.lengths.sum() / seconds[n] for n, (t, _) in trainers.items()}
         short, long = given.lengths
         shown = ", ".join(f"length {n}: {rate:,.0f} tokens/s" for n, rate in rates.items())
         print(f"{engine}: {shown}; ratio {rates[long] / rates[short]:.2f}", flush=True)

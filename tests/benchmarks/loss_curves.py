@@ -9,15 +9,18 @@ minutes, for its cost grows with the square of the length: data.max_length=400 k
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from seqtrain.config import Config, load_config
+from seqtrain.data.batch import collate
 from seqtrain.data.cache import default_folder
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.runs.model_folder import new_network
+from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 
 REFERENCE = "torch"
@@ -29,9 +32,12 @@ def losses(config: Config, data: PreparedData, engine: str, steps: int) -> list[
     model.initialize(config.seed)
     train = data.splits["train"]
     device = torch.device("cpu")
-    trainer = Trainer(model.train(), train, None, data.preprocessing.labels, config, device)
+    labels = data.preprocessing.labels
+    trainer = Trainer(Classification(model, train, None, labels, config, device))
+    model.train()
     plan = plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=0)
-    return [trainer.update(rows, config.training.lr)[0] for rows in plan[:steps]]
+    batches = (replace(collate(train.__getitems__(rows)), examples=rows) for rows in plan[:steps])
+    return [trainer.update(batch, config.training.lr) for batch in batches]
 
 
 def main() -> None:

@@ -50,8 +50,11 @@ def test_check_finds_nothing(rnn: str, project: Path, device: torch.device) -> N
     assert seqtrain.check(run, device=device.type).passed
 
 
-def test_equal_seeds_give_equal_bits_where_asked_for(project: Path, device: torch.device) -> None:
-    config = configured("training.deterministic=true", "model.embedding_dropout=0.3")
+@pytest.mark.parametrize("parts", [(), ("model.ngrams=[1, 2]", "model.subwords=[3, 5]")])
+def test_equal_seeds_give_equal_bits_where_asked_for(
+    parts: tuple[str, ...], project: Path, device: torch.device
+) -> None:
+    config = configured("training.deterministic=true", "model.embedding_dropout=0.3", *parts)
     for name in ("a", "b"):
         seqtrain.fit(config, run_dir=name, device=device.type)
     assert weights("a") == weights("b")
@@ -70,9 +73,11 @@ def test_a_run_that_was_killed_ends_with_equal_bits(project: Path, device: torch
     assert weights("r") == weights("whole")
 
 
+@pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("rnn", CELLS)
-def test_bfloat16_learns(rnn: str, project: Path, device: torch.device) -> None:
+def test_bfloat16_learns(rnn: str, layers: int, project: Path, device: torch.device) -> None:
     changes = (f"model.rnn={rnn}", "training.precision=bfloat16", "training.max_epochs=12")
+    changes += (f"model.num_layers={layers}", "model.bidirectional=true")
     run = seqtrain.fit(configured(*changes), run_dir="r", device=device.type)
     assert seqtrain.evaluate(run, device=device.type).scores.accuracy > 0.8
 
