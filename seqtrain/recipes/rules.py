@@ -18,7 +18,7 @@ EPOCHS = 2, 80
 MANY_CLASSES = 20
 """Classes above which single words tell much, as those of intents."""
 LONG = 40
-"""Median time steps from which convolutions read an alphabet or a series first."""
+"""Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
 
@@ -87,13 +87,13 @@ def _model(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.ngrams", [1, longest], "characters in a row, classified beside the GRU")
     elif kind == "alphabet":
         yield Choice("model.ngrams", [1, 6], "symbols in a row, classified beside the GRU")
-    first = {"alphabet": 64, "series": 32, "channels": 32}.get(kind)
+    first = {"alphabet": 64, "series": 32}.get(kind)
     if first is not None and steps >= LONG:
         why = "width, kernel, stride: a quarter of the steps"
         yield Choice("model.convolutions", [[first, 7, 2], [64, 5, 2]], why)
     if kind in ("characters", "alphabet"):
         yield Choice("model.embedding_dim", 64 if steps < 30 else 32, "few different characters")
-    elif kind in ("series", "channels") and steps < LONG:
+    elif kind == "channels" or (kind == "series" and steps < LONG):
         yield Choice("model.embedding_dim", 32, "size that the channels are mapped to")
     if kind in ("characters", "alphabet") or (kind == "symbols" and facts.symbols < 500):
         yield Choice("model.embedding_std", 1.0, "few different tokens, each seen often")
@@ -135,7 +135,7 @@ def _training(facts: Facts) -> Iterator[Choice]:
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
     few = kind == "words" and not _has_many_classes(facts)
-    lr = 0.002 if few else 0.004 if kind == "words" else 0.003
+    lr = 0.002 if few else 0.004 if kind in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "peak learning rate")
     if few:
         yield Choice("training.label_smoothing", 0.1, "of the target, spread over all classes")

@@ -77,7 +77,9 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 
 
 @pytest.mark.parametrize("limits", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", LIMITS)
+@pytest.mark.parametrize(
+    "kind", ["control group", pytest.param("address space", marks=pytest.mark.slow)]
+)
 def test_a_run_short_of_memory_goes_on_exactly(
     project: Path, figure: Callable[[str], None], kind: str, limits: tuple[int, ...]
 ) -> None:
