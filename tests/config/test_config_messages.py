@@ -143,9 +143,7 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
         ),
         (
             "{train: x.txt, kind: features}",
-            [
-                "2:24: data.kind: found features, but data.train is txt; expected jsonl, npz, parquet"
-            ],
+            ["2:24: data.kind: found features, but data.train is txt; expected jsonl, npz"],
         ),
         (
             "{train: x.ft, kind: features}",
