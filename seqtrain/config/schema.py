@@ -62,6 +62,7 @@ _Between = Annotated[
 ]
 _Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
 TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
+Metric = Literal["accuracy", "macro_f1", "weighted_f1", "loss"]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"]
 
 
@@ -201,7 +202,7 @@ class TrainingConfig(Section):
     patience: PositiveInt | Literal["auto"] | None = "auto"
     """Epochs without a better monitored value before stopping; auto: 3 or a fifth of all epochs,
     counted anew whenever the validation loss falls; null: never stop early."""
-    monitor: Literal["accuracy", "macro_f1", "weighted_f1", "loss"] = "accuracy"
+    monitor: Metric = "accuracy"
     """Validation metric that chooses the best epoch (of train where there is no validation)."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
     """Weight of each class in the loss: balanced (inverse frequency), {label: weight}, or null."""

@@ -98,7 +98,12 @@ def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[Co
 
     Shape:
         confidence, correct: (B,).
+
+    Returns:
+        A point per share; none where a probability isn't a number.
     """
+    if bool(confidence.isnan().any()):
+        return []
     ordered, order = confidence.double().sort(descending=True, stable=True)
     hits = correct[order].double().cumsum(0)
     shares = torch.arange(1, levels + 1, dtype=torch.int64, device="cpu")

@@ -170,49 +170,10 @@ class SequenceClassifier(nn.Module):
             ValueError: lengths don't fit padded inputs, or are missing; or noise is missing in
                 training.
         """
-        return self.carry(
+        parts, _ = self.carry_parts(
             inputs, lengths, vocabulary=vocabulary, bptt=bptt, noise=noise, spellings=spellings
-        )[0]
-
-    def carry(
-        self,
-        inputs: PackedSequence | Tensor,
-        lengths: Tensor | None = None,
-        start: Tensor | None = None,
-        *,
-        vocabulary: ProjectedTable | None = None,
-        bptt: int | None = None,
-        noise: Noise | None = None,
-        spellings: Spellings | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Classify sequences from given states on, and return those they end in.
-
-        Args:
-            inputs: as for `forward`.
-            lengths: as for `forward`.
-            start: state before the first step of each row; None: as model.initial_state has it.
-            vocabulary: as for `forward`.
-            bptt: as for `forward`.
-            noise: as for `forward`.
-            spellings: as for `forward`.
-
-        Shape:
-            start: (P, L * D, B, hidden), where P counts the parts of a state (h, or h and c),
-            L layers, D directions. Returns: logits (B, C), and states shaped as start, row by row.
-
-        Raises:
-            ValueError: as for `forward`.
-        """
-        parts, state = self.carry_parts(
-            inputs,
-            lengths,
-            start,
-            vocabulary=vocabulary,
-            bptt=bptt,
-            noise=noise,
-            spellings=spellings,
         )
-        return self.answer(parts), state
+        return joint(parts)
 
     def carry_parts(
         self,
@@ -225,9 +186,19 @@ class SequenceClassifier(nn.Module):
         noise: Noise | None = None,
         spellings: Spellings | None = None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Do the same, but return the logits of each part: recurrent, and on n-grams if any.
+        """Classify sequences from given states on; return each part's logits, and the last states.
 
-        Arguments are those of `carry`; `answer` makes one answer of the parts.
+        `joint` makes one answer of the parts: the recurrent one, and that on n-grams if there is
+        one. Arguments are those of `forward`, and `start`: the state before the first step of each
+        row; None: as model.initial_state has it.
+
+        Shape:
+            start: (P, L * D, B, hidden), where P counts the parts of a state (h, or h and c),
+            L layers, D directions. Returns: logits (B, C) of each part, and states shaped as start,
+            row by row of the inputs.
+
+        Raises:
+            ValueError: as for `forward`.
         """
         self.check_noise(noise)
         if isinstance(inputs, PackedSequence):
@@ -277,7 +248,7 @@ class SequenceClassifier(nn.Module):
 
         Args:
             packed: as for `forward`; the model doesn't look ahead.
-            start: as for `carry`, row by packed row.
+            start: as for `carry_parts`, row by packed row.
             spellings: as for `forward`.
 
         Shape:

@@ -6,16 +6,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from seqtrain.config.render import flow
+from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.strict_json import number_at
 from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
-SCORES = ("accuracy", "macro_f1", "weighted_f1", "loss")
+SCORES: tuple[str, ...] = get_args(Metric)
 FIGURES = (
     "started",
     "epochs",

@@ -163,15 +163,9 @@ def check(
     carried = network.config.initial_state == "carried" and store.groups is not None
     rows = first_rows(store.lengths) if carried else sample(store.lengths)
     sampled = store.prefixes(rows, np.minimum(store.lengths[rows], SAMPLE_LENGTH))
-    subject = Sampled(
-        run=path,
-        data=source,
-        num_examples=len(rows),
-        available=len(store),
-        steps=int(sampled.lengths.sum()),
-        cut=int((store.lengths > SAMPLE_LENGTH)[rows].sum()),
-        carried=carried,
-    )
+    cut = int((store.lengths > SAMPLE_LENGTH)[rows].sum())
+    steps = int(sampled.lengths.sum())
+    subject = Sampled(path, source, len(rows), len(store), steps, cut, carried)
     announce(subject)
     input_size = classifier.preprocessing.input_size
     ways = list(_ways(sampled, input_size, sampled.groups if carried else None))

@@ -17,7 +17,8 @@ from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.model_folder import Model, new_network
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.training.objectives import Classification, Refit, TokenPrediction
+from seqtrain.training.objectives import Classification, Refit
+from seqtrain.training.token_prediction import TokenPrediction
 from seqtrain.training.trainer import Trainer
 from seqtrain.workflows.environment import environment
 from seqtrain.workflows.origin import Origin, take_weights

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from seqtrain.data import encoding
 from seqtrain.signals import StopSignals
-from seqtrain.training.objectives import TokenPrediction
+from seqtrain.training.token_prediction import TokenPrediction
 from seqtrain.workflows.recorder import Recorder
 from tests.helpers.tiny import Cli, listing, rows
 

@@ -138,9 +138,9 @@ def test_prediction_in_segments_in_both_directions_gives_equal_logits_and_states
     randomize_start(model)
     packed = make_batch(sequences).packed
     with torch.no_grad():
-        logits, states = model.carry(packed)
+        (logits,), states = model.carry_parts(packed)
         monkeypatch.setattr(classifier, "PREDICTION_STEPS", steps)
-        in_segments, states_in_segments = model.carry(packed)
+        (in_segments,), states_in_segments = model.carry_parts(packed)
     torch.testing.assert_close(in_segments, logits, atol=1e-6, rtol=0)
     torch.testing.assert_close(states_in_segments, states, atol=1e-6, rtol=0)
 

@@ -18,7 +18,7 @@ from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.objectives import TokenPrediction, cut
+from seqtrain.training.token_prediction import TokenPrediction, cut
 from seqtrain.training.trainer import Trainer
 
 VOCAB_SIZE = 12

@@ -147,8 +147,8 @@ def predict(
     from pathlib import Path
 
     from seqtrain.cli.output.new_file import check_new_file
-    from seqtrain.cli.output.prediction_rows import answer_format, open_output
-    from seqtrain.cli.output.step_rows import check_format
+    from seqtrain.cli.output.prediction_rows import open_output
+    from seqtrain.cli.output.step_rows import shown_as_lines
 
     sources = [] if source == "-" else [source]
     check_new_file("--output", output, force=force, sources=sources, streams=True)
@@ -157,45 +157,59 @@ def predict(
     rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
     thresholds = {"precision": precision, "min_probability": min_probability}
     _check_together(rows, thresholds, probabilities, top_k, steps=steps)
-    if output_dir is not None or shard is not None:
+    many = output_dir is not None or shard is not None
+    if many:
         _check_many(output, output_dir, steps=steps)
-        chosen = chosen or "tsv"
-    if steps:
-        check_format(chosen, output)
-    written = "jsonl" if steps else answer_format(chosen, output)
+    written = _written(chosen or ("tsv" if many else None), output, steps=steps)
 
-    from seqtrain.cli.output.console import note, warn
-    from seqtrain.data.encoding import EncodingReport
     from seqtrain.workflows.classifier import load
-    from seqtrain.workflows.input_files import answer_paths, matching, shard_of
-    from seqtrain.workflows.predict import how_read
 
     path = chosen_run(run, named)
-    classifier, report = load(path, device=device or "auto"), EncodingReport()
+    classifier = load(path, device=device or "auto")
+    shown: dict[str, Any] = {"top_k": top_k, "each_class": probabilities}
+    shown["threshold"] = _threshold(classifier, min_probability, precision)
     reading = input_format.value if input_format else None
-    shown: dict[str, Any]
-    given: dict[str, Any]
-    newest = [f"run: {path}"] if run is None and named is None else []
+    given: dict[str, Any] = {"classifier": classifier, "input_format": reading}
     if output_dir is not None:
-        files = matching(source)
-        own = shard_of(files, shard)
-        paths = answer_paths(files, Path(output_dir), written)
-        todo = {file: paths[file] for file in own}
-        shown = {"top_k": top_k, "each_class": probabilities}
-        shown["threshold"] = _threshold(classifier, min_probability, precision)
-        given = {"classifier": classifier, "input_format": reading}
-        _answer_files(todo, given | rows, written, shown, force=force)
-        return
-    for line in newest + how_read(source, classifier, reading):
-        note(line)
-    given = {"classifier": classifier, "report": report, "input_format": reading}
+        given |= rows
+        return _answer_files(source, Path(output_dir), shard, given, written, shown, force=force)
+    newest = None if run is not None or named is not None else path
     open_file = partial(open_output, output, line_by_line=source == "-")
+    answer: Callable[..., int] = partial(_answer, open_file=open_file, written=written, shown=shown)
     if steps:
-        unknown = _answer_steps(source, given, open_file, chosen, output, top_k)
-    else:
-        shown = {"top_k": top_k, "each_class": probabilities}
-        shown["threshold"] = _threshold(classifier, min_probability, precision)
-        unknown = _answer(source, given | rows, open_file, written, shown)
+        lines = shown_as_lines(output, chosen, top_k)
+        answer = partial(_answer_steps, open_file=open_file, lines=lines, top_k=top_k)
+    return _answer_input(source, given if steps else given | rows, newest, answer)
+
+
+def _written(chosen: str | None, output: str | None, *, steps: bool) -> str:
+    """Return the format of the answers.
+
+    Raises:
+        ConfigError: the output's ending names none, or steps can't be written so.
+    """
+    from seqtrain.cli.output.prediction_rows import answer_format
+    from seqtrain.cli.output.step_rows import check_format
+
+    if steps:
+        check_format(chosen, output)
+    return "jsonl" if steps else answer_format(chosen, output)
+
+
+def _answer_input(
+    source: str, given: dict[str, Any], newest: str | None, answer: Callable[..., int]
+) -> None:
+    """Answer one input; say before it how it is read, and after it what became of its rows."""
+    from seqtrain.cli.output.console import note, warn
+    from seqtrain.data.encoding import EncodingReport
+    from seqtrain.workflows.predict import how_read
+
+    report = EncodingReport()
+    if newest is not None:
+        note(f"run: {newest}")
+    for line in how_read(source, given["classifier"], given["input_format"]):
+        note(line)
+    unknown = answer(source, given | {"report": report})
     for line in report.notices("input"):
         warn(line)
     if unknown:
@@ -227,7 +241,9 @@ def _answer(
 
 
 def _answer_files(
-    paths: dict[str, Path],
+    source: str,
+    folder: Path,
+    shard: str | None,
     given: dict[str, Any],
     written: str,
     shown: dict[str, Any],
@@ -238,8 +254,12 @@ def _answer_files(
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import open_output
     from seqtrain.data.encoding import EncodingReport
-    from seqtrain.workflows.input_files import whole_or_nothing
+    from seqtrain.workflows.input_files import answer_paths, matching, shard_of, whole_or_nothing
 
+    files = matching(source)
+    own = shard_of(files, shard)
+    every = answer_paths(files, folder, written)
+    paths = {file: every[file] for file in own}
     left = {file: path for file, path in paths.items() if force or not path.exists()}
     for file, path in left.items():
         report = EncodingReport()
@@ -289,19 +309,17 @@ def _answer_steps(
     source: str,
     given: dict[str, Any],
     open_file: OpenFile,
-    chosen: str | None,
-    output: str | None,
+    lines: bool,
     top_k: int | None,
 ) -> int:
     """Write the answers after every step; return how many sequences had no known token."""
     from seqtrain.cli.output.console import note
-    from seqtrain.cli.output.step_rows import shown_as_lines, write_steps
+    from seqtrain.cli.output.step_rows import write_steps
     from seqtrain.workflows.steps import predict_steps
 
     network = given["classifier"].network
     if network.looks_ahead:
         note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
-    lines = shown_as_lines(output, chosen, top_k)
     return write_steps(predict_steps(source, **given), open_file, top_k=top_k, lines=lines)
 
 

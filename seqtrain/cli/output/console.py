@@ -68,9 +68,12 @@ def in_notebook() -> bool:
 
 def note(line: str) -> None:
     """Print a line of information."""
-    stderr_console().print(plain(line), style="dim", soft_wrap=True)
+    console = stderr_console()  # a terminal's lines end between words; a file's are whole
+    console.print(plain(line), style="dim", soft_wrap=not console.is_terminal)
 
 
 def warn(line: str) -> None:
     """Print a warning."""
-    stderr_console().print(Text("warning: ", style="yellow") + plain(line), soft_wrap=True)
+    console = stderr_console()
+    text = Text("warning: ", style="yellow") + plain(line)
+    console.print(text, soft_wrap=not console.is_terminal)

@@ -91,7 +91,8 @@ def _classes(scores: Scores, most: int | None) -> list[Column]:
     """The figures of each class; of many the worst, and at the end the means of all."""
     order, heading = display_order(scores.labels), "class"
     if most is not None and len(order) > most:
-        order = sorted(order, key=lambda i: scores.per_class[scores.labels[i]]["f1"])[:WORST]
+        rows = {i: scores.per_class[scores.labels[i]] for i in order}
+        order = sorted(order, key=lambda i: (rows[i]["f1"], -rows[i]["support"]))[:WORST]
         heading = f"worst {WORST} classes"
     labels = [scores.labels[i] for i in order]
     count = len(scores.labels)
