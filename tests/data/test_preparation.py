@@ -200,7 +200,7 @@ def test_prediction_answers_rows_that_training_would_drop(write: Write, ready: R
     ("rows", "keys", "message"),
     [
         ([("a", "x")] * 3, {}, "data.label: all 3 rows of train are of one class ('x')"),
-        ([("a", "x"), ("b", "y")], {"validation": 0.1}, "data.validation: 0.1 of train's rows"),
+        ([("a", "x"), ("b", "y")], {"validation": 0.1}, "data.validation: 0.1 holds out no row"),
         ([("", "x"), ("", "y")], {"empty": "drop"}, "data.train: no rows are left"),
     ],
 )
