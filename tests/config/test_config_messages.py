@@ -143,15 +143,15 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
         ),
         (
             "{train: x.txt, kind: features}",
-            ["2:24: data.kind: found features, but data.train is txt; expected jsonl, npz or ts"],
+            ["2:24: data.kind: found features, but data.train is txt; expected jsonl, npz"],
         ),
         (
             "{train: x.ft, kind: features}",
-            ["data.kind: found features, but data.train is fasttext; expected jsonl, npz or ts"],
+            ["data.kind: found features, but data.train is fasttext; expected jsonl, npz, parquet"],
         ),
         (
             "{train: x.csv, kind: features, sequence: s, label: l}",
-            ["data.kind: found features, but data.train is csv; expected jsonl, npz or ts"],
+            ["data.kind: found features, but data.train is csv; expected jsonl, npz, parquet"],
         ),
         ("{train: x.txt, validation: y.ts}", ["data.kind: found text, but data.validation is ts"]),
         (
