@@ -9,7 +9,6 @@ from rich.cells import cell_len
 
 from seqtrain.cli.output.answer_columns import AnswerColumns
 from seqtrain.cli.output.columns import cut
-from seqtrain.workflows.answers import sequence_text
 
 if TYPE_CHECKING:
     from seqtrain.workflows.classifier import Prediction
@@ -33,6 +32,8 @@ def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> s
         columns: of which `ranks`, `keep` and `file` count.
         width: of the terminal, in cells; figures are never cut.
     """
+    from seqtrain.workflows.answers import sequence_text
+
     example = prediction.example
     assert example is not None, "workflows.predict tells what was classified"
     ranks, wide = _room(columns, width)
