@@ -92,7 +92,8 @@ class TokenPrediction:
             before_batch=before_batch,
         ):
             total, count = total + float(losses.sum()), count + len(losses)
-        sums = torch.tensor([total, count, *group.asked_to_stop()], dtype=torch.float64)
+        told = [total, count, *group.asked_to_stop()]
+        sums = torch.tensor(told, dtype=torch.float64, device="cpu")
         total, count, *came = group.sum(sums.to(self.device)).tolist()
         group.heed(came)
         return total / count, None

@@ -116,7 +116,8 @@ def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
         logits = predict_logits(classifier.network, part.store, classifier.device)
         places = [classifier.labels.index(label) for label in labels]
         found.append(logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST))
-    true, lengths = torch.tensor(first.store.labels), torch.tensor(first.store.lengths)
+    true = torch.tensor(first.store.labels, device="cpu")
+    lengths = torch.tensor(first.store.lengths, device="cpu")
 
     def scored(probabilities: Tensor) -> Scores:
         return score(probabilities.log(), true, lengths, labels)

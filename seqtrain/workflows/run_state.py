@@ -91,7 +91,9 @@ class RunState:
         values, forms = group.tell([values, forms])[0]
         if not group.is_first:
             tensors = {
-                name: torch.empty(shape, dtype=getattr(torch, kind.removeprefix("torch.")))
+                name: torch.empty(
+                    shape, dtype=getattr(torch, kind.removeprefix("torch.")), device="cpu"
+                )
                 for name, (kind, shape) in forms.items()
             }
             if not values["pretraining"]:
