@@ -24,6 +24,9 @@ FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
 FEATURE_FORMATS = ("jsonl", "npz", "parquet", "ts")
 """Formats that can hold feature vectors."""
 
+NUMBER_FORMATS = ("npz", "ts")
+"""Formats that hold numbers alone, so that their sequences are features unless said otherwise."""
+
 
 ADVICE = {
     ".xlsx": 'write the sheet as csv: python -c "import pandas; '
@@ -61,3 +64,16 @@ def resolve_format(path: str, format: str) -> str | None:
     if known is None and os.path.isdir(path):
         return "txt"
     return known
+
+
+def resolve_kind(path: str, format: str, kind: str) -> str:
+    """Tell what the sequences of a data file are made of.
+
+    Args:
+        path: of train.
+        format: as for `resolve_format`.
+        kind: text, tokens or features, or auto to go by the format.
+    """
+    if kind != "auto":
+        return kind
+    return "features" if resolve_format(path, format) in NUMBER_FORMATS else "text"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from seqtrain.config.formats import resolve_kind
 
 
 def _wanted(words: str, **limits: Any) -> Any:
@@ -93,8 +95,9 @@ class DataConfig(Section):
     """csv, tsv: standard reads "…" as one field; auto: standard for csv, none for tsv."""
     delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
     """csv, tsv: what separates fields; auto: tab in tsv, found from the first lines in csv."""
-    kind: Literal["text", "tokens", "features"] = "text"
-    """text; tokens (symbols, already split); features (one vector of floats per step)."""
+    kind: Literal["auto", "text", "tokens", "features"] = "auto"
+    """text; tokens (symbols, already split); features (one vector of floats per step); auto:
+    features where train is ts or npz, else text."""
     sequence: Column | Columns | None = None
     """Column of the sequence: a name or an index from 0; a list is joined by a space."""
     label: Column | None = None
@@ -121,6 +124,12 @@ class DataConfig(Section):
     """features: by train's mean and deviation, by each series' own, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
+
+    @model_validator(mode="after")
+    def _name_the_kind(self) -> DataConfig:
+        """Put the kind that auto stands for in its place; it still counts as not given."""
+        self.__dict__["kind"] = resolve_kind(self.train, self.format, self.kind)
+        return self
 
 
 class BatchingConfig(Section):

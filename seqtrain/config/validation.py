@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from seqtrain.config.document import Document
 from seqtrain.config.expectation import SECTIONS, expected, hint, unknown_key
+from seqtrain.config.formats import resolve_kind
 from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, raise_if_any, show
 from seqtrain.config.rules import RULES, joint_faults
 from seqtrain.config.schema import Config
@@ -129,4 +130,11 @@ def _valid(document: Document, section: str, values: Any, wrong: set[Keys]) -> d
         return {}
     fields = SECTIONS[section].model_fields
     given = {name: values.get(name, field.default) for name, field in fields.items()}
-    return {name: value for name, value in given.items() if (section, name) not in faulty}
+    valid = {name: value for name, value in given.items() if (section, name) not in faulty}
+    if valid.get("kind") == "auto":
+        train, format = valid.get("train"), valid.get("format")
+        if isinstance(train, str) and format is not None:
+            valid["kind"] = resolve_kind(train, format, "auto")
+        else:
+            del valid["kind"]  # nobody knows it before these are right
+    return valid

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.inference.calibration import coverage_points
-from seqtrain.text import Summarized
+from seqtrain.text import Summarized, quote
 
 LENGTH_GROUPS = 5
 CONFIDENCE_BINS = 15
@@ -23,6 +23,8 @@ MATRIX_CLASSES = 200
 """Classes up to which the whole confusion matrix is kept: it grows with their square."""
 KEPT_CONFUSIONS = 100
 """Most frequent confusions that are kept, however many classes there are."""
+FEWEST_TO_DOUBT = 20
+"""Examples from which on one class for all of them is no chance."""
 LOSS_CELLS = 2**22
 """Logits whose probabilities are computed at once, in double precision: memory stays flat."""
 
@@ -79,6 +81,31 @@ class Scores(Summarized):
         """Return a metric in the sense that greater is better."""
         value: float = getattr(self, name)
         return -value if name == "loss" else value
+
+    def only_answer(self) -> str | None:
+        """Return the class that all examples are answered with, some of them rightly; or None."""
+        for label, row in self.per_class.items():
+            if row["precision"]:
+                answers = row["support"] * row["recall"] / row["precision"]
+                return label if round(answers) == self.num_examples else None
+        return None
+
+
+def one_class_doubts(scores: Scores, name: str) -> list[str]:
+    """Say where a split of several classes is answered with one of them alone.
+
+    Args:
+        scores: of the split.
+        name: of the split or file.
+    """
+    only = scores.only_answer()
+    classes = sum(row["support"] > 0 for row in scores.per_class.values())
+    if only is None or scores.num_examples < FEWEST_TO_DOUBT or classes < 2:
+        return []
+    return [
+        f"{name}: every answer is {quote(only)}, so nothing was learned to tell classes apart; "
+        "try another training.lr, more training.max_epochs, or training.class_weights: balanced"
+    ]
 
 
 def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str]) -> Scores:

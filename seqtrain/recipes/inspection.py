@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from os.path import isdir
 from typing import Any
 
@@ -170,9 +171,15 @@ def _format(path: str) -> str:
         )
     if format == "txt" and not isdir(path):
         with open_input(path, pipes=False) as stream:
-            first = next(read_lines(stream, RowProblems(display_name(path))), (1, ""))[1]
-        if first.startswith("__label__"):
+            lines = read_lines(stream, RowProblems(display_name(path)))
+            begin = [line for _, line in islice(lines, SAMPLE)]
+        if begin and begin[0].startswith("__label__"):
             return "fasttext"
+        if any(begin) and not any("\t" in line for line in begin):
+            raise DataError(
+                f"{display_name(path)}: no labels: no line has a tab; expected label<TAB>text, "
+                "csv or jsonl with a column of labels, or a folder of texts for each class"
+            )
     return format
 
 

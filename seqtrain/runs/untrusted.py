@@ -31,6 +31,8 @@ def check_preprocessing(preprocessing: Preprocessing) -> None:
             raise ValueError(f"reading.{name}: expected true or false")
     if rules.pop("keep"):
         raise ValueError("reading.keep: expected none")
+    if rules["kind"] == "auto":
+        raise ValueError("reading.kind: expected text, tokens or features")
     DataConfig.model_validate({"train": "-", **rules})
     _check_names("labels", preprocessing.labels, least=2)
     _check_sizes(preprocessing.subwords)

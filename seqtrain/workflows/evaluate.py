@@ -19,7 +19,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
 from seqtrain.inference.logits import predict_logits
-from seqtrain.inference.metrics import Scores, score
+from seqtrain.inference.metrics import Scores, one_class_doubts, score
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.runs.ensemble import members
 from seqtrain.runs.finding import find
@@ -43,7 +43,7 @@ class Evaluation:
         run: the run or model folder.
         data: the file that was read.
         scores: the metrics.
-        warnings: rows cut, left out, or with labels that the model doesn't know.
+        warnings: rows cut, left out, or with labels that the model doesn't know; one class for all.
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
             `score_prefixes` returns it.
         parts: scores of each part of the model alone, by name; empty where it has but one. Of
@@ -96,7 +96,8 @@ def evaluate(
     classifier, store = loaded.classifier, loaded.store
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     scores, parts = classifier.score(store), classifier.score_parts(store)
-    source, told, split = loaded.source, loaded.warnings, loaded.split
+    source, split = loaded.source, loaded.split
+    told = loaded.warnings + one_class_doubts(scores, split or display_name(source))
     return Evaluation(classifier.path, source, scores, told, by_share, parts, split)
 
 
@@ -122,7 +123,8 @@ def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
 
     parts = {part.classifier.path.name: scored(own) for part, own in zip(each, found, strict=True)}
     together = scored(torch.stack(found).mean(dim=0))
-    return Evaluation(path, first.source, together, first.warnings, None, parts, first.split, True)
+    told = first.warnings + one_class_doubts(together, first.split or display_name(first.source))
+    return Evaluation(path, first.source, together, told, None, parts, first.split, True)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from seqtrain.errors import Interrupted, RunError
 from seqtrain.files.folder import write_folder
 from seqtrain.inference.calibration import Calibration
 from seqtrain.inference.logits import calibrate
-from seqtrain.inference.metrics import Scores
+from seqtrain.inference.metrics import Scores, one_class_doubts
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
@@ -60,6 +60,7 @@ class Recorder:
         engine = choose_engine(state.config.model, state.device)
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self.saved_at = time.monotonic()
+        self.best_scores: Scores | None = None  # on validation, of an epoch since the start
 
     def begin(self, *, force: bool) -> None:
         """Write a new run's first files; the config comes last, when the run can be resumed.
@@ -119,6 +120,8 @@ class Recorder:
             self._append(pretraining_line(event))
             self.save_last()
         else:
+            if event.is_best:
+                self.best_scores = event.validation
             self._append({**epoch_line(event), **self.engine})
             self.save_last()
             self._save_best_if_due()
@@ -208,6 +211,11 @@ class Recorder:
         if scores:
             end["test"] = {name: getattr(scores, name) for name in ("loss", "accuracy", "macro_f1")}
         self._append(end)
+        for name, found in (("validation", self.best_scores), ("test", scores)):
+            doubts = one_class_doubts(found, name) if found else []
+            if doubts:
+                self.listener(WarningEvent(doubts[0]))
+                break
         run = Run(
             path=self.run.path,
             epochs=progress.epoch,

@@ -141,3 +141,15 @@ def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> N
     assert ended.out == ""
     assert len(ended.problems) == 1
     assert words in ended.err
+
+
+def test_one_class_for_everything_is_said_by_fit_and_eval(project: Path, cli: Cli) -> None:
+    """A class that weighs next to nothing is never the answer."""
+    weights = "training.class_weights={up: 1000, down: 0.001}"
+    for test, split in ((), "test"), (("--set", "data.test=null"), "validation"):
+        ended = cli("fit", "c.yaml", "--run-dir", split, "--set", weights, *test, "--set",
+                    "data.validation=0.5")  # fmt: skip
+        told = [line for line in ended.problems if "every answer is 'up'" in line]
+        assert [line.split(": ")[1] for line in told] == ["validation"]
+        told = [line for line in cli("eval", split).problems if "every answer is 'up'" in line]
+        assert [line.split(": ")[1] for line in told] == [split]

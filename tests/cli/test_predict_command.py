@@ -364,3 +364,14 @@ def test_wrong_width_of_vectors_names_the_row(trained_features: Path, cli: Cli) 
     assert "stdin:2" in ended.err
     assert ended.out.count("\n") == 2
     assert np.isfinite(float(read(ended.out)[1][1]))
+
+
+@pytest.mark.parametrize("command", ["predict tset.tsv --run run", "eval run --data tset.tsv"])
+def test_a_misspelled_file_is_hinted_at(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, command: str
+) -> None:
+    monkeypatch.chdir(trained)
+    ended = cli(*command.split())
+    assert (ended.code, ended.out) == (2, "")
+    (problem,) = ended.problems
+    assert problem.endswith("did you mean test.tsv?")

@@ -138,20 +138,20 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
             ["data.sequence: found an empty list; expected"],
         ),
         (
-            "train: x.ts",
+            "{train: x.ts, kind: text}",
             ["data.kind: found text, but data.train is ts, which holds features; write"],
         ),
         (
             "{train: x.txt, kind: features}",
-            ["2:24: data.kind: found features, but data.train is txt; expected jsonl, npz or ts"],
+            ["2:24: data.kind: found features, but data.train is txt; expected jsonl, npz"],
         ),
         (
             "{train: x.ft, kind: features}",
-            ["data.kind: found features, but data.train is fasttext; expected jsonl, npz or ts"],
+            ["data.kind: found features, but data.train is fasttext; expected jsonl, npz, parquet"],
         ),
         (
             "{train: x.csv, kind: features, sequence: s, label: l}",
-            ["data.kind: found features, but data.train is csv; expected jsonl, npz or ts"],
+            ["data.kind: found features, but data.train is csv; expected jsonl, npz, parquet"],
         ),
         ("{train: x.txt, validation: y.ts}", ["data.kind: found text, but data.validation is ts"]),
         (
@@ -188,6 +188,7 @@ def test_rules_between_keys_are_told_beside_other_problems() -> None:
         "{train: X.TSV, sequence: [a, b], label: c, validation: 0.1}",
         "{train: x.ndjson, kind: features, sequence: s, label: l}",
         "{train: x.ts, kind: features}",
+        "{train: x.ts.gz, standardize: series}",
         "{train: x.npz, kind: features, test: y.ts}",
         "{train: x.fasttext}",
         "{train: x.anything, format: txt}",

@@ -121,3 +121,31 @@ def test_schema_describes_every_key_for_editors() -> None:
 @pytest.mark.parametrize("key", ["train", "rnn", "lr", "batch_size"])
 def test_schema_names_keys(key: str) -> None:
     assert any(key in section["properties"] for section in config_schema()["$defs"].values())
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ("{train: x.ts}", "features  # default"),
+        ("{train: X.NPZ.gz}", "features  # default"),
+        ("{train: x, format: ts}", "features  # default"),
+        ("{train: x.ts, kind: auto}", "features"),
+        ("{train: x.npz, kind: tokens}", "tokens"),
+        ("{train: x.txt}", "text  # default"),
+        ("{train: x.jsonl, sequence: s, label: l}", "text  # default"),
+    ],
+)
+def test_kind_goes_by_trains_format_and_is_never_auto(data: str, kind: str) -> None:
+    config = parse_config(f"data: {data}")
+    (line,) = [
+        " ".join(line.split())
+        for line in render_config(config, defaulted=True).splitlines()
+        if line.startswith("  kind:")
+    ]
+    assert line == " ".join(f"kind: {kind}".split())
+    assert parse_config(render_config(config)) == config
+
+
+def test_kind_goes_by_a_train_file_named_by_an_override() -> None:
+    config = parse_config("data: {train: x.txt}", overrides=["data.train=y.ts"])
+    assert config.data.kind == "features"

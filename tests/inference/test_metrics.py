@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seqtrain.inference.metrics import KEPT_CONFUSIONS, MATRIX_CLASSES, Scores, score
+from seqtrain.inference.metrics import (
+    KEPT_CONFUSIONS,
+    MATRIX_CLASSES,
+    Scores,
+    one_class_doubts,
+    score,
+)
 from seqtrain.text import json_line
 
 NAMES = ["a", "b", "c", "d"]
@@ -71,6 +77,23 @@ def test_confusions_are_the_mistakes_of_the_matrix(rows: list[tuple[int, int, in
         if i != j and count
     ]
     assert scores.confusions == sorted(mistakes, key=lambda mistake: -int(mistake["count"]))
+
+
+@given(ROWS)
+def test_the_only_answer_is_that_of_every_example(rows: list[tuple[int, int, int]]) -> None:
+    scores, true, predicted = scores_of(rows)
+    one = len(set(predicted)) == 1 and (true == predicted).any()
+    assert scores.only_answer() == (NAMES[predicted[0]] if one else None)
+
+
+def test_one_class_for_all_of_several_is_doubted() -> None:
+    same = [(n % 2, 1, 5) for n in range(20)]
+    (line,) = one_class_doubts(scores_of(same)[0], "test")
+    assert line.startswith("test: every answer is 'b'")
+    assert all(key in line for key in ("training.lr", "max_epochs", "class_weights"))
+    few, one_class, mixed = same[:19], [(1, 1, 5)] * 20, [*same[1:], (0, 0, 5)]
+    for rows in (few, one_class, mixed):
+        assert one_class_doubts(scores_of(rows)[0], "test") == []
 
 
 @pytest.mark.parametrize("classes", [MATRIX_CLASSES, MATRIX_CLASSES + 1, 20_000])

@@ -171,3 +171,11 @@ def test_session_column_is_noticed(tmp_path: Path) -> None:
 def test_what_cannot_be_told_is_said(tmp_path: Path, lines: list[str], said: str) -> None:
     with pytest.raises(DataError, match=said):
         write(tmp_path / "a.csv", lines)
+
+
+def test_a_text_without_labels_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no labels: no line has a tab") as refused:
+        write(tmp_path / "a.txt", ["some words", "", "more words"])
+    assert len(refused.value.problems) == 1
+    with pytest.raises(DataError, match=r"a\.txt:2: no tab"):
+        write(tmp_path / "a.txt", ["up\tsome words", "more words"])

@@ -117,6 +117,7 @@ FORGED: dict[str, Callable[[Any], Any]] = {
     "merges missing": _set("preprocessing/tokenizer", "bpe"),
     "merges broken": _set("preprocessing/bpe_model", "{}"),
     "unknown kind": _set("preprocessing/reading/kind", "audio"),
+    "kind left open": _set("preprocessing/reading/kind", "auto"),
     "unknown format": _set("preprocessing/reading/format", "pickle"),
     "column is a list": _set("preprocessing/reading/sequence", [[1]]),
     "unknown part kept": _set("preprocessing/lengths/overlong", "all"),

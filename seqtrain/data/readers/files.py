@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from seqtrain.errors import DataError, SeqtrainError, reading_fault
+from seqtrain.files.nearest import nearest_file
 from seqtrain.files.regular import open_regular
 from seqtrain.text import display_name
 
@@ -29,7 +30,10 @@ def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
     if fault is not None:
         return fault
     if isinstance(error, FileNotFoundError):
-        return DataError(f"{name}: no such file (looked for {display_name(os.path.abspath(path))})")
+        near = nearest_file(path)
+        hint = f"; did you mean {near}?" if near else ""
+        looked = display_name(os.path.abspath(path))
+        return DataError(f"{name}: no such file (looked for {looked}){hint}")
     said = getattr(error, "strerror", None) or str(error)
     return DataError(f"{name}: {said}")
 
