@@ -23,6 +23,8 @@ from seqtrain.signals import STOPPING, answered_later
 
 END = 2.0
 """Seconds to wait until all processes have ended, once the system was told to end them."""
+LOOK = 0.5
+"""Seconds between two looks at whether the process that starts all others still lives."""
 PROGRAM = """\
 import sys
 sys.path[:] = sys.argv[2:]
@@ -96,8 +98,19 @@ class WorkerPool:
     def ask(self, name: str, request: tuple[Any, ...], limit: float) -> tuple[Any, str]:
         """Return a worker's answer within so many seconds, or None and why there is none."""
         self._checked(self._control.send, (name, request, max(0.0, limit)))
-        answer: tuple[Any, str] = self._checked(self._control.recv)
+        answer: tuple[Any, str] = self._checked(self._receive)
         return answer
+
+    def _receive(self) -> Any:
+        """Wait for an answer: where who gives it is killed, its workers still hold the other end.
+
+        Raises:
+            EOFError: it has ended.
+        """
+        while not self._control.poll(LOOK):
+            if self._process.poll() is not None:
+                raise EOFError
+        return self._control.recv()
 
     def _checked(self, do: Any, *arguments: object) -> Any:
         try:

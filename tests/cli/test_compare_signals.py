@@ -66,7 +66,7 @@ def test_a_signal_ends_all_processes_without_a_word_of_theirs(
 ) -> None:
     """As from a terminal, while torch is loaded, and while processes are started."""
     with comparing(project, 100, at_work) as (program, processes):
-        assert processes
+        assert processes, (program.end(), program.err)
         assert program.process.pid
         os.killpg(program.process.pid, number)
         assert program.end() == code, program.err
