@@ -41,16 +41,15 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for format, key in formats.items():
         if "kind" in data:
             yield from _kind_faults(data["kind"], format, key)
-    parts = data.get("validation")
-    if isinstance(parts, dict) and not 1 <= parts["fold"] <= parts["of"] >= 2:
+    validation, test = data.get("validation"), data.get("test")
+    if isinstance(validation, dict) and not 1 <= validation["fold"] <= validation["of"] >= 2:
         yield (
             "validation",
-            f"found {{fold: {parts['fold']}, of: {parts['of']}}}; expected two parts or more, and "
-            "one of them",
+            f"found {{fold: {validation['fold']}, of: {validation['of']}}}; expected two parts or "
+            "more, and one of them",
         )
     yield from _column_faults(data, [name for name in formats if name not in FIXED_COLUMNS])
     yield from _group_faults(data, formats)
-    validation, test = data.get("validation"), data.get("test")
     if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
         yield (
             "test",

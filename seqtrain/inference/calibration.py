@@ -5,6 +5,7 @@ B examples, C classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import torch
@@ -19,6 +20,8 @@ LEVELS = 100
 """Shares of validation, the most confident first, whose accuracy is kept with a model."""
 STEPS = 200
 """Steps of the search at most; Newton's take about ten."""
+CELLS = 2**22
+"""Logits that are looked at at once, in double precision: memory stays flat."""
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -52,7 +55,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with which probabilities have the least mean cross-entropy.
 
     Args:
-        logits: one row an example.
+        logits: one row per example.
         labels: class index; -1, a label that train lacks, is left out.
 
     Shape:
@@ -68,17 +71,11 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         find its one minimum.
     """
     known = labels >= 0
-    logits, labels = logits[known].double(), labels[known]
-    if bool((logits.argmax(dim=1) == labels).all()):
+    if bool((logits.argmax(dim=1) == labels)[known].all()):
         return 1.0
-    logits = logits - logits.amax(dim=1, keepdim=True)
-    of_label = logits.gather(1, labels.unsqueeze(1)).squeeze(1)
     low, high, factor = 1 / HOTTEST, 1 / COOLEST, 1.0
     for _ in range(STEPS):
-        probabilities = (factor * logits).softmax(dim=1)
-        mean = (probabilities * logits).sum(dim=1)
-        slope = float((mean - of_label).mean())
-        bend = float(((probabilities * logits.square()).sum(dim=1) - mean.square()).mean())
+        slope, bend = _derivatives(logits, labels, factor)
         low, high = (factor, high) if slope < 0 else (low, factor)
         step = factor - slope / bend if bend > 0 else low
         step = step if low < step < high else (low * high) ** 0.5
@@ -86,6 +83,35 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
             break
         factor = step
     return min(max(1 / factor, COOLEST), HOTTEST)
+
+
+def _derivatives(logits: Tensor, labels: Tensor, factor: float) -> tuple[float, float]:
+    """Return what the sum of the cross-entropies does as the factor of the logits changes.
+
+    Returns:
+        Its first and second derivative by the factor, over examples of known label.
+    """
+    slope = bend = 0.0
+    for block, true in blocks(logits, labels):
+        known = true >= 0
+        some = block[known] - block[known].amax(dim=1, keepdim=True)
+        probabilities = (factor * some).softmax(dim=1)
+        mean = (probabilities * some).sum(dim=1)
+        of_label = some.gather(1, true[known].unsqueeze(1)).squeeze(1)
+        slope += float((mean - of_label).sum())
+        bend += float(((probabilities * some.square()).sum(dim=1) - mean.square()).sum())
+    return slope, bend
+
+
+def blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield rows of logits, in double precision, and their labels, about CELLS logits at once.
+
+    Shape:
+        logits: (B, C). labels: (B,).
+    """
+    size = max(1, CELLS // logits.shape[1])
+    for some, true in zip(torch.split(logits, size), torch.split(labels, size), strict=True):
+        yield some.double(), true
 
 
 def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:

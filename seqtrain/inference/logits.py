@@ -18,6 +18,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.inference.calibration import (
     LEVELS,
     Calibration,
+    blocks,
     coverage_points,
     fit_temperature,
 )
@@ -208,8 +209,10 @@ def calibrate(
     )
     labels = torch.tensor(store.labels, device="cpu")
     temperature = fit_temperature(logits, labels)
-    best = (logits / temperature).double().softmax(dim=1).max(dim=1)
-    points = coverage_points(best.values, best.indices == labels, LEVELS)
+    confidence = [
+        some.softmax(dim=1).amax(dim=1) for some, _ in blocks(logits / temperature, labels)
+    ]
+    points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
     return Calibration(temperature=temperature, coverage=points)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.inference.calibration import coverage_points
+from seqtrain.inference.calibration import blocks, coverage_points
 from seqtrain.text import Summarized, quote
 
 LENGTH_GROUPS = 5
@@ -25,8 +25,6 @@ KEPT_CONFUSIONS = 100
 """Most frequent confusions that are kept, however many classes there are."""
 FEWEST_TO_DOUBT = 20
 """Examples from which on one class for all of them is no chance."""
-LOSS_CELLS = 2**22
-"""Logits whose probabilities are computed at once, in double precision: memory stays flat."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +110,7 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     """Score predictions.
 
     Args:
-        logits: one row an example.
+        logits: one row per example.
         labels: class index, -1 where train lacks the label.
         lengths: steps of each example.
         names: label of each class index.
@@ -168,9 +166,8 @@ def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float
     The means are over examples of known label; 0 where there is none.
     """
     confidence, loss, brier = [], 0.0, 0.0
-    size = max(1, LOSS_CELLS // logits.shape[1])
-    for some, true in zip(torch.split(logits, size), torch.split(labels, size), strict=True):
-        logarithms = some.double().log_softmax(dim=1)
+    for some, true in blocks(logits, labels):
+        logarithms = some.log_softmax(dim=1)
         probabilities = logarithms.exp()
         confidence.append(probabilities.amax(dim=1))
         known = true >= 0

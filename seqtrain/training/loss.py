@@ -23,7 +23,7 @@ def example_losses(
     so that an example counted differently beside other batch-mates).
 
     Args:
-        logits: one row an example.
+        logits: one row per example.
         labels: class index of each.
         weights: of each class, or None.
         config: label_smoothing.

@@ -184,7 +184,7 @@ class Classifier(Summarized):
                 can't be used.
 
         Yields:
-            One prediction an example, in their order.
+            One prediction per example, in their order.
 
         Raises:
             DataError: a row can't be read; the predictions of the rows before it come first.

@@ -42,7 +42,7 @@ def predict(
 ) -> Iterator[Prediction]:
     """Classify every row of a file or a folder, or of standard input.
 
-    A .txt file and standard input hold one sequence a line (for a model of feature vectors a JSON
+    A .txt file and standard input hold one sequence per line (for a model of feature vectors a JSON
     list of vectors); other files are read as the model's training file was. Where each of train's
     files was a sequence, so is a .txt file, and each file of a folder.
 
@@ -60,7 +60,7 @@ def predict(
         bad_rows: what happens to rows that can't be used: error or blank.
 
     Returns:
-        One prediction a row, in input order, as soon as they are known.
+        One prediction per row, in input order, as soon as they are known.
 
     Raises:
         ConfigError: columns are to be kept of a format that has none.

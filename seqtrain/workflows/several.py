@@ -108,7 +108,7 @@ def fit_several(
     listener: Callable[[str], Listener] = lambda name: lambda event: None,
     **options: Any,
 ) -> Several:
-    """Train a config once a seed, or once a part of train that is held out.
+    """Train a config once per seed, or once per part of train that is held out.
 
     Args:
         config: resolved or not.

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from seqtrain.cli.output.answer_columns import csv_cell, tsv_cell
@@ -114,3 +116,21 @@ def test_a_file_of_other_labels_is_not_scored(trained: Path, tmp_path: Path, cli
     ended = cli("eval", trained / "run", "--data", tmp_path / "other.tsv")
     assert (ended.code, ended.out) == (2, "")
     assert "the model knows none of its labels" in ended.err
+
+
+def test_a_run_on_parquet(project: Path, cli: Cli) -> None:
+    texts, labels = zip(*rows(40, seed=1), strict=True)
+    numbers = [int(label == "up") for label in labels]
+    names = {"info": {"features": {"label": {"names": ["down", "up"], "_type": "ClassLabel"}}}}
+    table = pa.table({"text": texts, "label": numbers})
+    pq.write_table(
+        table.replace_schema_metadata({"huggingface": json.dumps(names)}), project / "train.parquet"
+    )
+    data = "data: {train: train.parquet, sequence: text, label: label, validation: 0.2}"
+    (project / "c.yaml").write_text("\n".join([data, *CONFIG.splitlines()[1:]]))
+    assert cli("fit", "c.yaml", "-q").code == 0
+    predicted = cli("predict", "train.parquet")
+    assert predicted.code == 0
+    answers = [line.split("\t")[0] for line in predicted.out.splitlines()[1:]]
+    assert len(answers) == 40
+    assert set(answers) <= {"down", "up"}

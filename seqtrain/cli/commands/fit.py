@@ -35,7 +35,7 @@ InitFrom = Annotated[
 ]
 Seeds = Annotated[
     str | None,
-    typer.Option(metavar="0,1,2", help="Train once a seed; the runs answer together."),
+    typer.Option(metavar="0,1,2", help="Train once per seed; the runs answer together."),
 ]
 Folds = Annotated[
     int | None,

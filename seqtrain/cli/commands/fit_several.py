@@ -25,7 +25,7 @@ def fit_several(
     options: dict[str, Any],
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
-    from seqtrain.cli.output.console import note, small_table, stderr_console
+    from seqtrain.cli.output.console import note, print_path, small_table, stderr_console
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.workflows import several
@@ -57,4 +57,4 @@ def fit_several(
             form = ".4f" if "loss" in figure.name else ".2%"
             table.add_row(figure.name, *(format(number, form) for number in numbers))
         stderr_console().print(table)
-    print(done.path)
+    print_path(done.path)

@@ -39,7 +39,6 @@ def tune(
     ] = False,
 ) -> None:
     """Try other settings for CONFIG, and keep the best trial as a run like any other."""
-    import sys
     from pathlib import Path
 
     from seqtrain.config import load_config
@@ -49,9 +48,9 @@ def tune(
     if seconds is None and trials is None:
         seconds = DEFAULT_BUDGET
 
+    from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
     from seqtrain.files.atomic import write_atomically
-    from seqtrain.text import printable
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
@@ -70,7 +69,7 @@ def tune(
     )
     write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)
-    print(printable(str(found.run.path)) if sys.stdout.isatty() else found.run.path)
+    print_path(found.run.path)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -15,7 +15,6 @@ import pytest
 from seqtrain.cli.main import run
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import ConfigError, DataError
-from tests.helpers.tiny import rows
 
 VALUES: dict[str, list[Any]] = {
     "text": ["a b", "naïve\ncafé", ""],
@@ -80,26 +79,6 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[parquet\]'"):
         read(path, sequence="text")
-
-
-def test_a_run_on_parquet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    texts, labels = zip(*rows(40, seed=1), strict=True)
-    numbers = [int(label == "up") for label in labels]
-    write(tmp_path / "train.parquet", {"s": texts, "label": numbers}, ["down", "up"])
-    (tmp_path / "c.yaml").write_text(
-        "data: {train: train.parquet, sequence: s, label: label, validation: 0.2}\n"
-        "model: {embedding_dim: 4, hidden_size: 4}\ntraining: {max_epochs: 1}\n"
-    )
-    for arguments in (["fit", "c.yaml", "-q"], ["predict", "train.parquet"]):
-        with pytest.raises(SystemExit) as ended:
-            run(arguments)
-        assert ended.value.code == 0
-    answers = capsys.readouterr().out.splitlines()[2:]
-    assert len(answers) == 40
-    assert {answer.split("\t")[0] for answer in answers} <= {"down", "up"}
 
 
 @pytest.mark.parametrize(
