@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 from seqtrain.config import Config
-from seqtrain.errors import RunError, SeqtrainError
+from seqtrain.errors import RunError, SeqtrainError, ran_out_of_memory
 from seqtrain.signals import STOPPING
 
 PROGRAM = """\
@@ -168,6 +168,8 @@ def _trained(task: Task, connection: Connection, parent: int) -> str:
         pass
     except SeqtrainError as error:
         return error.problems[0]
-    except MemoryError:
+    except Exception as error:
+        if not ran_out_of_memory(error):
+            raise
         return "memory ran out"
     return ""

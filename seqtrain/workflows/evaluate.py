@@ -25,7 +25,8 @@ from seqtrain.runs.ensemble import members
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import display_name
-from seqtrain.workflows.classifier import Classifier, load_one
+from seqtrain.workflows.classifier import Classifier, check_alike, load_one
+from seqtrain.workflows.environment import check_held_out
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.origin import lineage
 
@@ -103,6 +104,7 @@ def evaluate(
 
 def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
     """Score the mean of several classifiers' probabilities, and each of them."""
+    check_alike([part.classifier for part in each], path)
     first, labels = each[0], each[0].classifier.labels
     for other in each[1:]:
         if other.source != first.source or not np.array_equal(other.store.lines, first.store.lines):
@@ -212,6 +214,7 @@ def read_split(
             f"{path / CONFIG}: the model was trained with other preprocessing; restore it from a "
             "copy, or give a labelled file with --data"
         )
+    check_held_out(config, prepared, RunDirectory(path).environment(), path)
     return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
 
 
