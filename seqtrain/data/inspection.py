@@ -96,7 +96,7 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         data=data,
         summaries=summaries,
         padding=padding_shares(data, config.batching, config.seed),
-        warnings=warnings(data, summaries),
+        warnings=warnings(data, summaries, config.data),
         labels={name: dict(sorted(counts.items())) for name, counts in rows.labels.items()},
         lengths={
             name: np.quantile(found, LENGTH_QUANTILES, method="nearest").astype(int).tolist()

@@ -89,7 +89,7 @@ class PretrainingModel(nn.Module):
         self.classifier.check_noise(noise)
         if noise is None:
             return None
-        return PackedNoise.of(noise.at(Site.PRETRAINING), packed.batch_sizes)
+        return PackedNoise(noise.at(Site.PRETRAINING), packed.batch_sizes)
 
     def _embed(
         self, packed: PackedSequence, noise: PackedNoise | None = None

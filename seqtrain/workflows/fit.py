@@ -297,7 +297,7 @@ def _prepare(
             data=data,
             summaries=summaries,
             padding=padding_shares(data, config.batching, config.seed),
-            warnings=warnings(data, summaries),
+            warnings=warnings(data, summaries, config.data),
             seconds=time.perf_counter() - began,
         )
     )
