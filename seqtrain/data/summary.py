@@ -113,16 +113,21 @@ def warnings(
             lines.append(repeats_line(name, repeats, summaries[name].rows, held_out=held_out))
     lines += reading_doubts(data) + symbol_doubts(data, settings)
     lines += header_doubts(data) + label_doubts(data)
+    if data.vectors is not None:
+        lines += data.vectors.coverage.doubts()
     return lines + _vocabulary_warnings(data) + _label_warnings(data)
 
 
 def _vocabulary_warnings(data: PreparedData) -> list[str]:
     """Say that data.max_vocab_size left tokens out, and how many there were."""
-    vocabulary = data.preprocessing.vocabulary
-    if vocabulary is None or data.eligible_tokens <= len(vocabulary) - len(SPECIAL):
+    vocabulary, vectors = data.preprocessing.vocabulary, data.vectors
+    if vocabulary is None:
+        return []
+    own = len(vocabulary) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
+    if data.eligible_tokens <= own:
         return []
     return [
-        f"data.max_vocab_size: the vocabulary holds {len(vocabulary) - len(SPECIAL):,} of "
+        f"data.max_vocab_size: the vocabulary holds {own:,} of "
         f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or raise "
         "data.min_count to leave out rare tokens"
     ]
