@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def environment(data: PreparedData, device: torch.device, place: Place) -> dict[
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
+        **({} if data.vectors is None else {"vectors": asdict(data.vectors.coverage)}),
     }
 
 
