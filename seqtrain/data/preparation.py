@@ -25,6 +25,7 @@ from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.splits import Part, equal_rows, hold_out
 from seqtrain.data.store import Ints, SequenceStore, side_by_side
 from seqtrain.data.tokenizers import bpe_version, train_bpe
+from seqtrain.data.vectors import Coverage, Vectors
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 from seqtrain.files.nearest import nearest_file
@@ -46,6 +47,7 @@ class PreparedData:
         digests: SHA-256 of each data file, by path as configured.
         from_cache: whether the splits were read before.
         unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
+        vectors: what tokens begin with, where the config names a file of word vectors.
     """
 
     splits: dict[str, SequenceStore]
@@ -55,6 +57,7 @@ class PreparedData:
     digests: dict[str, str]
     from_cache: bool
     unlabelled: SequenceStore | None = None
+    vectors: Vectors | None = None
 
 
 def prepare(
@@ -98,6 +101,7 @@ def data_files(config: Config) -> list[tuple[str, str]]:
     named += [
         (f"pretraining.data.{i}", path) for i, path in enumerate(config.pretraining.data or [])
     ]
+    named.append(("model.vectors", config.model.vectors))
     return [(key, path) for key, path in named if isinstance(path, str)]
 
 
@@ -194,22 +198,26 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     pretraining = config.pretraining.objective is not None, config.pretraining.data
     model = config.model
     grams = model.subwords, model.ngrams, model.max_ngrams if model.ngrams else None
+    vectors = model.vectors, model.vectors_keep if model.vectors else None
     return cache.content_key(
-        [config.data.model_dump(), seed, digests, versions, pretraining, grams]
+        [config.data.model_dump(), seed, digests, versions, pretraining, grams, vectors]
     )
 
 
 def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
-    """Return what the cache keeps beside the stores: JSON values, and the arrays of n-grams."""
+    """Return what the cache keeps beside the stores: JSON values, and arrays."""
     vocabulary, ngrams = data.preprocessing.vocabulary, data.preprocessing.ngrams
     arrays: cache.Arrays = {}
     if ngrams is not None:
         arrays = {"keys": ngrams.keys, "idf": ngrams.idf}
+    if data.vectors is not None:
+        arrays |= {"rows": data.vectors.rows, "values": data.vectors.values}
     values = {
         "preprocessing": data.preprocessing.to_json(),
         "tokens": vocabulary.tokens if vocabulary else None,
         "reports": {name: asdict(report) for name, report in data.reports.items()},
         "eligible_tokens": data.eligible_tokens,
+        "coverage": asdict(data.vectors.coverage) if data.vectors is not None else None,
     }
     return values, arrays
 
@@ -226,6 +234,9 @@ def _from_entry(
     ngrams, sizes = None, config.model.ngrams
     if sizes is not None:
         ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
+    vectors = None
+    if values["coverage"] is not None:
+        vectors = Vectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
     return PreparedData(
         splits=stores,
         unlabelled=unlabelled if config.pretraining.objective is not None else None,
@@ -234,6 +245,7 @@ def _from_entry(
         eligible_tokens=values["eligible_tokens"],
         digests=digests,
         from_cache=True,
+        vectors=vectors,
     )
 
 
@@ -246,7 +258,8 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
     merges = merges if known is None else known.bpe_model
     subwords = config.model.subwords
     sizes = None if subwords is None else (subwords[0], subwords[1])
-    fitting = Fitting(data, reading, merges, sizes, known)
+    vectors = config.model.vectors, config.model.vectors_keep
+    fitting = Fitting(data, reading, merges, sizes, known, vectors)
     read = read_encoded(fitting.read, data.train, reading)
     parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
@@ -273,6 +286,7 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
         digests,
         from_cache=False,
         unlabelled=unlabelled,
+        vectors=fitted.vectors,
     )
 
 

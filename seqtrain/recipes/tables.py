@@ -15,6 +15,7 @@ from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
 from seqtrain.data.readers.files import open_input
 from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.rows import is_blank_line
 from seqtrain.data.readers.strict_json import parse_json
 from seqtrain.errors import DataError
@@ -30,8 +31,6 @@ from seqtrain.text import display_name, quote
 
 FIRST_LINES = 4096
 """Lines of a text file that tell what it is, at most."""
-FEW_SYMBOLS = 1000
-"""Distinct integers of an npz file that still count as symbols."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import Cli, listing
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "1")
+SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")
 ENGINES = ["native", "fused", "torch"]
 OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
 RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
@@ -62,9 +62,12 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     shutil.copytree(ROOT / "data" / "orders", folder / "data" / "orders")
     with (folder / "data" / "orders" / "train.tsv").open("a") as file:
         file.write("no label\n")
+    few = (folder / "data" / "orders" / "validation.tsv").read_text().splitlines()[:51]
+    (folder / "few.tsv").write_text("\n".join(few))  # soon scored, so that there is time to learn
     before, out, err = listing(folder), StringIO(), Screen()
     arguments = ["compare", str(ROOT / "configs" / "quickstart.yaml"), *SMALL, "--json"]
     arguments += ["--chart", str(chart), "--set", "data.bad_rows=drop"]
+    arguments += ["--set", "data.validation=few.tsv"]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(folder)
         patch.setenv("NO_COLOR", "1")
@@ -114,7 +117,7 @@ def test_chart(compared: Compared) -> None:
 
 def test_bars_tell_what_is_being_done(compared: Compared) -> None:
     shown = compared.screen.replace("\r", "\n").splitlines()
-    assert shown[0] == "measuring for 1 s, in turns"
+    assert shown[0] == "measuring for 2 s, in turns"
     for doing in ("reading the data", "processes", "prediction: torch", "training: packed"):
         assert any("%|" in line and doing in line for line in shown)
     assert any(line.startswith("warning: ") and "can't be read" in line for line in shown)

@@ -83,6 +83,7 @@ def test_a_killed_variant_is_named_and_the_others_go_on(project: Path) -> None:
         assert program.end() == 0, program.err
         assert program.err.count("its process ended with code -9") == 1
         assert "recommended" in program.out
+        assert "%|" not in program.err, "no bar in a file"
         assert not [pid for pid in processes if under_way(pid)]
 
 
