@@ -13,7 +13,7 @@ from seqtrain.data.preparation import prepare
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, Wishes, inspect, look_through
 from seqtrain.recipes.rules import Choice, choices
-from seqtrain.text import quote, shorten
+from seqtrain.text import display_name, quote, shorten
 
 ROLES = {
     "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
@@ -23,6 +23,8 @@ ROLES = {
 """What the names of files say of their part, looked for in this order."""
 TRIED_ROWS = 4096
 """Below so many rows the data is read as `fit` reads it, and what it refuses is mended."""
+MOST_ALONE = 2
+"""Rows at most whose labels may all differ, where no file of validation is given."""
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
 
@@ -43,6 +45,8 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     """
     parts = _parts(files, test)
     facts = inspect(parts["train"], wishes)
+    if "validation" not in parts:
+        _check_shared(parts["train"], facts)
     further = {
         name: look_through(path, facts.reading, facts.classes)
         for name, path in parts.items()
@@ -89,11 +93,27 @@ def _parts(files: Sequence[str], test: str | None) -> dict[str, str]:
     return parts
 
 
+def _check_shared(path: str, facts: Facts) -> None:
+    """Refuse labels of which each stands in one row: nothing could be held out to try them on."""
+    if max(facts.classes.values()) > 1 or facts.rows <= MOST_ALONE:
+        return
+    label = quote(next(iter(facts.classes)), 40)
+    found = f"{display_name(path)}: each of {facts.rows} rows has a label of its own, such as"
+    expected = "expected labels that several rows share"
+    if facts.reading.label is not None:
+        expected += "; --label names their column"
+    elif os.path.isdir(path):
+        expected += ": each file is a class here; give each class a folder for its files"
+    raise DataError(f"{found} {label}; {expected}")
+
+
 def _files(
     parts: dict[str, str], further: dict[str, Further], facts: Facts, *, held_out: bool
 ) -> Iterator[Choice]:
-    classes = f"{facts.rows:,} rows, {len(facts.classes)} classes"
-    yield Choice("data.train", parts["train"], classes)
+    found = f"{facts.rows:,} rows, {len(facts.classes)} classes"
+    if os.path.isdir(parts["train"]):
+        found += ": a folder each" if facts.reading.whole_files else ": a file each, a row per line"
+    yield Choice("data.train", parts["train"], found)
     if "validation" in parts:
         why = f"{further['validation'].rows:,} rows choose the best epoch"
         yield Choice("data.validation", parts["validation"], why)
@@ -142,7 +162,7 @@ def _head(parts: dict[str, str], facts: Facts) -> Iterator[str]:
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
     yield f"# Written by: seqtrain init {shorten(parts['train'], 80)}"
     yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
-    yield f"# rows per class: {smallest:,} to {largest:,}"
+    yield f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
 
 
 def _lines(found: Sequence[Choice]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from seqtrain.cli.output.compare_chart import svg_text
 from seqtrain.cli.output.console import note, stderr_console
 from seqtrain.config import Config
 from seqtrain.config.render import flow
-from seqtrain.text import shorten
+from seqtrain.text import counted, shorten
 from seqtrain.tuning.space import differing
 from seqtrain.tuning.trials import Trial
 from seqtrain.tuning.tune import Tuned
@@ -65,7 +65,7 @@ class TuneScreen:
         )
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(s)} {s}" for s in dict.fromkeys(states)]
-        note(f"{len(states)} trials: {', '.join(counts)}")
+        note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
         note(
             f"best: trial {found.best.number}; on validation, which chose it: {monitor} "
             f"{_figure(config, found.best.value or 0.0)}"
