@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.data.preparation import check_files
+from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
 from seqtrain.runs.ensemble import write_ensemble
 from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free
