@@ -70,7 +70,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         *,
         tokenizer: str = "word",
         rnn: str = "gru",
-        embedding_dim: int = 128,
+        embedding_dim: int | None = 128,
         hidden_size: int = 128,
         num_layers: int = 1,
         bidirectional: bool = False,

@@ -55,7 +55,7 @@ def flops_per_token(model: ModelConfig) -> dict[str, int]:
     directions = 2 if model.bidirectional else 1
     size, cell = model.hidden_size, CELLS[model.rnn]
     above = (model.num_layers - 1) * cell.products(directions * size, size)
-    forward = 2 * directions * (cell.products(model.embedding_dim, size) + above)
+    forward = 2 * directions * (cell.products(model.width, size) + above)
     return {"training": 3 * forward, "prediction": forward}
 
 

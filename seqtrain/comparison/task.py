@@ -16,6 +16,7 @@ from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.vectors import with_width
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.text import listed
 from seqtrain.workflows.memory import check_longest, check_model
@@ -79,7 +80,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         ConfigError, DataError: what was given is wrong.
     """
     check_files(config, beside)
-    config, left_out = recurrent_alone(config)
+    config, left_out = recurrent_alone(with_width(config))
     data = prepare(config, cache_folder=default_folder())
     preprocessing = data.preprocessing
     check_model(
@@ -116,8 +117,8 @@ def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
     model, plain = config.model, ModelConfig()
     changes: dict[str, Any] = {
         key: getattr(plain, key)
-        for key in ("ngrams", "subwords", "convolutions")
-        if getattr(model, key) is not None
+        for key in ("ngrams", "subwords", "convolutions", "vectors", "vectors_keep", "freeze")
+        if getattr(model, key) != getattr(plain, key)
     }
     if not isinstance(model.pooling, str):
         changes["pooling"] = model.pooling[0]

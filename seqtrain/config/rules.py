@@ -14,10 +14,12 @@ from seqtrain.config.formats import (
     resolve_format,
 )
 from seqtrain.config.problems import show
+from seqtrain.config.render import flow
 from seqtrain.config.schema import ModelConfig
 from seqtrain.text import listed, one_of
 
-INITIAL_SCALE = ModelConfig().initial_scale
+PLAIN = ModelConfig()
+INITIAL_SCALE = PLAIN.initial_scale
 
 
 def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -143,6 +145,7 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"{INITIAL_SCALE:g}, or set initial_state: random",
         )
     yield from part_faults(model)
+    yield from _vectors_faults(model)
     join = model.get("join")
     if join in ("sum", "mean") and model.get("bidirectional") is False:
         yield (
@@ -150,6 +153,20 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"found {join}, but with bidirectional: false there is one direction and nothing to "
             "join; expected concat, or set bidirectional: true",
         )
+
+
+def _vectors_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Check what is said of a file of word vectors."""
+    path, keep = model.get("vectors"), model.get("vectors_keep", PLAIN.vectors_keep)
+    if path is None:
+        if "vectors" in model and keep != PLAIN.vectors_keep:
+            yield "vectors_keep", f"found {keep}, but vectors is null; set the file there"
+        return
+    how = advice(path)
+    if path.lower().endswith(".bin"):
+        how = "a binary file; expected text, as .vec files and GloVe's are"
+    if how is not None:
+        yield "vectors", f"found {show(path)}; {how}"
 
 
 def part_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -239,12 +256,13 @@ def _kind_of_part_faults(
     data, model, training = config["data"], config["model"], config["training"]
     kind, tokenizer = data.get("kind"), data.get("tokenizer")
     if kind == "features":
-        for key in ("ngrams", "subwords"):
+        for key in ("ngrams", "subwords", "vectors", "freeze"):
             if model.get(key):
+                wanted = flow(getattr(PLAIN, key))
                 yield (
                     "model",
                     key,
-                    f"found {model[key]}, but data.kind is features; expected null",
+                    f"found {flow(model[key])}, but data.kind is features; expected {wanted}",
                 )
     elif kind is not None:
         standardize = data.get("standardize", "train")
@@ -260,13 +278,15 @@ def _kind_of_part_faults(
                 "augment",
                 f"found {training['augment']}, but data.kind is {kind}; expected null",
             )
-    if kind == "text" and model.get("subwords") and tokenizer in ("char", "byte", "bpe"):
-        yield (
-            "model",
-            "subwords",
-            f"found {model['subwords']}, but data.tokenizer is {tokenizer}, whose tokens are "
-            "no words; expected null, or set data.tokenizer: word or whitespace",
-        )
+    no_words = {"subwords": ("char", "byte", "bpe"), "vectors": ("byte", "bpe")}
+    for key, tokenizers in no_words.items():
+        if kind == "text" and model.get(key) and tokenizer in tokenizers:
+            yield (
+                "model",
+                key,
+                f"found {flow(model[key])}, but data.tokenizer is {tokenizer}, whose tokens are "
+                "no words; expected null, or set data.tokenizer: word or whitespace",
+            )
     if training.get("refit") and "validation" in data and data["validation"] is None:
         yield (
             "training",

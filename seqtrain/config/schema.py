@@ -16,7 +16,8 @@ def _wanted(words: str, **limits: Any) -> Any:
 
 NO_NUL = r"^[^\x00]+$"
 PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Width = Annotated[int, Field(ge=1, le=65536)]
+LARGEST_WIDTH = 65536
+Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 HeldOut = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
 Fold = Annotated[
@@ -153,10 +154,18 @@ class BatchingConfig(Section):
 class ModelConfig(Section):
     """The network: input, recurrent encoder, pooling, head."""
 
-    embedding_dim: Width = 128
-    """Size of the vector a token (or a feature vector) is mapped to."""
+    embedding_dim: Width | None = None
+    """Size of the vector a token (or a feature vector) is mapped to; null: that of vectors, or
+    128."""
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.1
     """Standard deviation of initial token vectors: about 0.1 for words, 1 for small alphabets."""
+    vectors: Path | None = None
+    """text, tokens: file of word vectors to begin with, .vec, GloVe's or word2vec's text, also .gz;
+    null: none."""
+    vectors_keep: Annotated[int, Field(ge=0, le=2**24)] = 20_000
+    """Words of vectors that train lacks and the model knows anyway: so many, the first ones."""
+    freeze: bool | PositiveInt = False
+    """text, tokens: whether the tokens' vectors stay as they are; a number: for so many epochs."""
     subwords: GramSizes | None = None
     """text: add vectors of each word's character n-grams, of so many characters; null: none."""
     convolutions: Convolutions | None = None
@@ -190,6 +199,30 @@ class ModelConfig(Section):
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.3
     """Fraction of embedded units dropped; of a token the same wherever it stands in the batch."""
+
+    @model_validator(mode="after")
+    def _name_the_width(self) -> ModelConfig:
+        """Put 128 where no file says the width; it still counts as not given."""
+        if self.vectors is None and self.embedding_dim is None:
+            self.__dict__["embedding_dim"] = 128
+        return self
+
+    @property
+    def width(self) -> int:
+        """Size of an embedded step."""
+        if self.embedding_dim is None:
+            raise ValueError("model.embedding_dim: read the file of model.vectors first")
+        return self.embedding_dim
+
+    @property
+    def architecture(self) -> ModelConfig:
+        """What a model on its own is told: it needs no file, and doesn't learn."""
+        return self.model_copy(update=_OF_TRAINING)
+
+
+_OF_TRAINING = {
+    name: ModelConfig.model_fields[name].default for name in ("vectors", "vectors_keep", "freeze")
+}
 
 
 class TrainingConfig(Section):

@@ -34,7 +34,8 @@ def _named(config: Config) -> list[tuple[str, object]]:
         (f"data.{name}", getattr(config.data, name)) for name in SPLITS
     ]
     more = config.pretraining.data or []
-    return named + [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
+    named += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
+    return [*named, ("model.vectors", config.model.vectors)]
 
 
 def check_files(config: Config, beside: Path | None) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from seqtrain.config.schema import DataConfig
 from seqtrain.data.encoding import unknown_shares
 from seqtrain.data.preparation import PreparedData
+from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import fingerprints
 from seqtrain.data.store import Ints
 from seqtrain.data.vocabulary import UNK
@@ -16,6 +18,8 @@ MOSTLY = 0.9
 FEWEST = 20
 """Rows of train from which on their manner tells something."""
 SHOWN = 3
+ROUNDING = 0.01
+"""How far a whole number may be off once it was scaled and scaled back."""
 
 
 def reading_doubts(data: PreparedData) -> list[str]:
@@ -48,6 +52,21 @@ def reading_doubts(data: PreparedData) -> list[str]:
     else:
         key = "is data.sequence the right column?"
     return [f"nearly all sequences are one token, and {found}: {key}"]
+
+
+def symbol_doubts(data: PreparedData, settings: DataConfig) -> list[str]:
+    """Say where features, by the file's format alone, look like symbols: few whole numbers."""
+    rules, train = data.preprocessing, data.splits["train"]
+    if "kind" in settings.model_fields_set or rules.reading.format != "npz" or len(rules.mean) > 1:
+        return []
+    scaled = np.unique(train.values[:, 0])
+    values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
+    if len(values) > FEW_SYMBOLS or np.abs(values - np.rint(values)).max() > ROUNDING:
+        return []
+    return [
+        f"train: its values are {counted(len(values), 'whole number')} in one channel, read as "
+        "features; if they are symbols, such as ids of tokens or events, set data.kind: tokens"
+    ]
 
 
 def header_doubts(data: PreparedData) -> list[str]:

@@ -18,16 +18,19 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
 from seqtrain.data.subwords import word_grams
+from seqtrain.data.vectors import Vectors, read_vectors
 from seqtrain.data.vocabulary import (
     MOST_SPELLINGS,
     SPECIAL,
     UNK,
     GrowingIndex,
+    Vocabulary,
     fit_vocabulary,
     provisional_index,
 )
 from seqtrain.errors import DataError
 
+HELD_OUT = ("validation", "test")
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
 
@@ -40,11 +43,13 @@ class Fitted:
         parts: what was read, with final ids and class indices.
         eligible_tokens: distinct tokens that occur data.min_count times, those that
             data.max_vocab_size left out included; 0 for features.
+        vectors: of a file, where there is one.
     """
 
     preprocessing: Preprocessing
     parts: dict[str, SequenceStore]
     eligible_tokens: int
+    vectors: Vectors | None = None
 
 
 class Fitting:
@@ -56,6 +61,8 @@ class Fitting:
         bpe_model: the trained merges, for tokenizer bpe.
         subwords: characters of n-grams of words, at least and at most, where spelling counts.
         known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
+        vectors: path of a file of word vectors, or None, and how many words that train lacks are
+            kept of it.
     """
 
     def __init__(
@@ -65,8 +72,10 @@ class Fitting:
         bpe_model: str | None,
         subwords: tuple[int, int] | None = None,
         known: Preprocessing | None = None,
+        vectors: tuple[str | None, int] = (None, 0),
     ) -> None:
         self._data = data
+        self._vectors = vectors
         self._known = known
         self._tokens = provisional_index()
         self._labels = GrowingIndex()
@@ -115,7 +124,7 @@ class Fitting:
         """Settle labels and scales on the training part, the vocabulary on unlabelled ones too.
 
         Args:
-            parts: train, validation where held out, and unlabelled ones, of what `read` returned.
+            parts: train, what was held out of it, and unlabelled ones, of what `read` returned.
         """
         train = parts["train"]
         names = list(self._labels)
@@ -126,14 +135,14 @@ class Fitting:
         known = [class_of.get(name, UNKNOWN_LABEL) for name in names]
         classes = np.array([*known, UNKNOWN_LABEL])  # the last one, at -1, is of unlabelled rows
         fitted = replace(self._rules, labels=labels)
-        eligible = 0
+        eligible, vectors = 0, None
         settle: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
         if fitted.kind == "features":
             mean, std = self._scales(train)
             fitted = replace(fitted, mean=mean, std=std)
             settle = fitted.scale
         else:
-            learned_from = [part for name, part in parts.items() if name != "validation"]
+            learned_from = [part for name, part in parts.items() if name not in HELD_OUT]
             counts = [_counts(part.values, len(self._tokens)) for part in learned_from]
             vocabulary, final_ids, eligible = fit_vocabulary(
                 list(self._tokens),
@@ -142,6 +151,11 @@ class Fitting:
                 max_size=self._data.max_vocab_size,
                 known=None if self._known is None else self._known.vocabulary,
             )
+            path, keep = self._vectors
+            if path is not None:
+                vocabulary, vectors = self._with_vectors(
+                    path, keep, vocabulary, final_ids, counts[0]
+                )
             fitted = replace(fitted, vocabulary=vocabulary)
             settle = final_ids.__getitem__
             parts = self._spelled(parts, final_ids)
@@ -153,7 +167,45 @@ class Fitting:
             )
             for name, part in parts.items()
         }
-        return Fitted(fitted, settled, eligible)
+        return Fitted(fitted, settled, eligible, vectors)
+
+    def _with_vectors(
+        self,
+        path: str,
+        keep: int,
+        vocabulary: Vocabulary,
+        final_ids: npt.NDArray[np.int32],
+        counts: npt.NDArray[np.int64],
+    ) -> tuple[Vocabulary, Vectors]:
+        """Read the file of vectors, whose other words join the vocabulary.
+
+        Args:
+            path: the file.
+            keep: how many other words.
+            vocabulary: of train.
+            final_ids: by provisional id; changed where a token of train joins again.
+            counts: occurrences in train by provisional id.
+        """
+        symbols = self._rules.kind == "tokens"
+        vectors, more = read_vectors(
+            path,
+            vocabulary,
+            keep=keep,
+            is_token=lambda word: symbols or self._rules.tokens(word) == [word],
+        )
+        for new, word in enumerate(more, start=len(vocabulary)):
+            if word in self._tokens:
+                final_ids[self._tokens[word]] = new
+        has_vector = np.isin(final_ids, vectors.rows)
+        own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
+        coverage = replace(
+            vectors.coverage,
+            tokens=len(vocabulary) - len(SPECIAL),
+            found=len(own),
+            share=float(counts[has_vector].sum() / max(1, counts.sum())),
+        )
+        grown = Vocabulary((*vocabulary.tokens, *more))
+        return grown, replace(vectors, coverage=coverage)
 
     def _scales(self, train: SequenceStore) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return mean and deviation of each channel: known ones, or train's."""

@@ -19,6 +19,7 @@ from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
 from seqtrain.data.preparation import PreparedData, held_out_fractions, prepare
 from seqtrain.data.sources import files_of, numbered_examples
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
+from seqtrain.data.vectors import with_width
 from seqtrain.text import display_name
 
 RARE = 5
@@ -92,6 +93,7 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         DataError: a file is missing, was changed while it was read, or hasn't the rows that
             training needs.
     """
+    config = with_width(config)
     lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
     data = prepare(lenient, cache_folder=cache_folder)
     rows = _Rows(config.data, data)
@@ -104,7 +106,7 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         data=data,
         summaries=summaries,
         padding=padding_shares(data, config.batching, config.seed),
-        warnings=warnings(data, summaries),
+        warnings=warnings(data, summaries, config.data),
         labels={name: dict(sorted(counts.items())) for name, counts in rows.labels.items()},
         lengths={
             name: np.quantile(found, LENGTH_QUANTILES, method="nearest").astype(int).tolist()

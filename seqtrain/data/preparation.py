@@ -28,6 +28,7 @@ from seqtrain.data.sources import FileLines, files_of
 from seqtrain.data.splits import Part, equal_rows, hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.tokenizers import bpe_version, train_bpe
+from seqtrain.data.vectors import Coverage, Vectors
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
@@ -47,6 +48,7 @@ class PreparedData:
         digests: SHA-256 of each data file, by path as configured.
         from_cache: whether the splits were read before.
         unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
+        vectors: what tokens begin with, where the config names a file of word vectors.
     """
 
     splits: dict[str, SequenceStore]
@@ -56,6 +58,7 @@ class PreparedData:
     digests: dict[str, str]
     from_cache: bool
     unlabelled: SequenceStore | None = None
+    vectors: Vectors | None = None
 
 
 def prepare(
@@ -142,15 +145,18 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     model = config.model
     grams = model.subwords, model.ngrams, model.max_ngrams if model.ngrams else None
     data = config.data.model_dump(exclude={"readers"})
-    return cache.content_key([data, seed, digests, versions, pretraining, grams])
+    vectors = model.vectors, model.vectors_keep if model.vectors else None
+    return cache.content_key([data, seed, digests, versions, pretraining, grams, vectors])
 
 
 def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
-    """Return what the cache keeps beside the stores: JSON values, and the arrays of n-grams."""
+    """Return what the cache keeps beside the stores: JSON values, and arrays."""
     vocabulary, ngrams = data.preprocessing.vocabulary, data.preprocessing.ngrams
     arrays: cache.Arrays = {}
     if ngrams is not None:
         arrays = {"keys": ngrams.keys, "idf": ngrams.idf}
+    if data.vectors is not None:
+        arrays |= {"rows": data.vectors.rows, "values": data.vectors.values}
     values = {
         "preprocessing": data.preprocessing.to_json(),
         "tokens": vocabulary.tokens if vocabulary else None,
@@ -161,6 +167,7 @@ def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
             for name, store in {**data.splits, UNLABELLED: data.unlabelled}.items()
             if store is not None and store.files is not None
         },
+        "coverage": asdict(data.vectors.coverage) if data.vectors is not None else None,
     }
     return values, arrays
 
@@ -181,6 +188,9 @@ def _from_entry(
     ngrams, sizes = None, config.model.ngrams
     if sizes is not None:
         ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
+    vectors = None
+    if values["coverage"] is not None:
+        vectors = Vectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
     return PreparedData(
         splits=stores,
         unlabelled=unlabelled if config.pretraining.objective is not None else None,
@@ -189,6 +199,7 @@ def _from_entry(
         eligible_tokens=values["eligible_tokens"],
         digests=digests,
         from_cache=True,
+        vectors=vectors,
     )
 
 
@@ -203,7 +214,8 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
     merges = merges if known is None else known.bpe_model
     subwords = config.model.subwords
     sizes = None if subwords is None else (subwords[0], subwords[1])
-    fitting = Fitting(data, reading, merges, sizes, known)
+    vectors = config.model.vectors, config.model.vectors_keep
+    fitting = Fitting(data, reading, merges, sizes, known, vectors)
     read = fitting.read(train)
     parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
@@ -231,6 +243,7 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
         digests,
         from_cache=False,
         unlabelled=unlabelled,
+        vectors=fitted.vectors,
     )
 
 

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.doubts import header_doubts, label_doubts, reading_doubts, repeats_line
+from seqtrain.config.schema import BatchingConfig, DataConfig
+from seqtrain.data.doubts import (
+    header_doubts,
+    label_doubts,
+    reading_doubts,
+    repeats_line,
+    symbol_doubts,
+)
 from seqtrain.data.growing import blocks
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preparation import PreparedData
@@ -83,8 +89,16 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
     return shares[0], shares[1]
 
 
-def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str]:
-    """Return what a user should know before trusting a score, a line each."""
+def warnings(
+    data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
+) -> list[str]:
+    """Return what a user should know before trusting a score, a line each.
+
+    Args:
+        data: prepared.
+        summaries: its figures.
+        settings: by which it was read.
+    """
     lines = []
     if "validation" not in data.splits:
         lines.append(
@@ -97,17 +111,23 @@ def warnings(data: PreparedData, summaries: dict[str, SplitSummary]) -> list[str
         if repeats:
             held_out = name == "validation" and data.reports["train"].held_out > 0
             lines.append(repeats_line(name, repeats, summaries[name].rows, held_out=held_out))
-    lines += reading_doubts(data) + header_doubts(data) + label_doubts(data)
+    lines += reading_doubts(data) + symbol_doubts(data, settings)
+    lines += header_doubts(data) + label_doubts(data)
+    if data.vectors is not None:
+        lines += data.vectors.coverage.doubts()
     return lines + _vocabulary_warnings(data) + _label_warnings(data)
 
 
 def _vocabulary_warnings(data: PreparedData) -> list[str]:
     """Say that data.max_vocab_size left tokens out, and how many there were."""
-    vocabulary = data.preprocessing.vocabulary
-    if vocabulary is None or data.eligible_tokens <= len(vocabulary) - len(SPECIAL):
+    vocabulary, vectors = data.preprocessing.vocabulary, data.vectors
+    if vocabulary is None:
+        return []
+    own = len(vocabulary) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
+    if data.eligible_tokens <= own:
         return []
     return [
-        f"data.max_vocab_size: the vocabulary holds {len(vocabulary) - len(SPECIAL):,} of "
+        f"data.max_vocab_size: the vocabulary holds {own:,} of "
         f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or raise "
         "data.min_count to leave out rare tokens"
     ]

@@ -22,7 +22,7 @@ COMPUTED = {
 """Keys of the model section that the graph follows."""
 WITHOUT_INFLUENCE = {
     *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
-    "embedding_dropout",
+    *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
 }
 """Those that change no answer of a trained model."""
 

@@ -289,7 +289,7 @@ class SequenceClassifier(nn.Module):
         """Return the parts' logits (B, C) and last states, row by packed row."""
         grams = _grams(spellings)
         wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed))]
-        own = None if noise is None else PackedNoise.of(noise, packed.batch_sizes)
+        own = None if noise is None else PackedNoise(noise, packed.batch_sizes)
         packed = self.inputs.numbered(packed, spellings)
         packed = self.inputs.read_whole(packed, grams, self.engine, own)
         rows = int(packed.batch_sizes[0])
@@ -343,7 +343,7 @@ class SequenceClassifier(nn.Module):
         grams: Grams | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Embed and encode packed steps: states of all steps, directions joined; last states."""
-        own = None if noise is None else PackedNoise.of(noise, packed.batch_sizes, begin)
+        own = None if noise is None else PackedNoise(noise, packed.batch_sizes, begin)
         inputs = self.inputs.read(packed, grams, self.engine, own, vocabulary)
         outputs, state = self.engine.run(
             self.encoder,

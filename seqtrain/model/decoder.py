@@ -89,7 +89,7 @@ class PretrainingModel(nn.Module):
         self.classifier.check_noise(noise)
         if noise is None:
             return None
-        return PackedNoise.of(noise.at(Site.PRETRAINING), packed.batch_sizes)
+        return PackedNoise(noise.at(Site.PRETRAINING), packed.batch_sizes)
 
     def _embed(
         self, packed: PackedSequence, noise: PackedNoise | None = None
@@ -185,7 +185,7 @@ class Autoencoder(PretrainingModel):
         super().__init__(classifier, width, dropout)
         self.directions = directions
         with undrawn():
-            self.decoder = CELLS[config.rnn].module(config.embedding_dim, width, batch_first=True)
+            self.decoder = CELLS[config.rnn].module(config.width, width, batch_first=True)
 
     def forward(self, packed: PackedSequence, noise: Noise | None = None) -> Tensor:
         """Return the loss of each prediction in nats; the decoder is fed the true tokens.

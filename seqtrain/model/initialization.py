@@ -12,9 +12,12 @@ faster.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
+from seqtrain.data.vectors import Vectors
+from seqtrain.data.vocabulary import UNK
 from seqtrain.model.cells import cell_of
 
 KEEP_BIAS = 1.0
@@ -53,3 +56,16 @@ def initialize(
             draw(parameter[start : start + size], generator=generator)
     nn.init.xavier_uniform_(head.weight, generator=generator)
     nn.init.zeros_(head.bias)
+
+
+@torch.no_grad()
+def take_vectors(embedding: nn.Embedding, vectors: Vectors) -> None:
+    """Begin with the vectors of a file; <unk> begins with their mean.
+
+    Args:
+        embedding: of ids, with its initial weights.
+        vectors: of the vocabulary's tokens.
+    """
+    values = torch.from_numpy(np.array(vectors.values))
+    embedding.weight[UNK] = values.mean(0)
+    embedding.weight[torch.from_numpy(np.array(vectors.rows))] = values

@@ -83,7 +83,7 @@ class Inputs:
         self.series = fitted.series
         channels = input_size if self.series is None else self.series.width
         self.embedding: TokenEmbedding | nn.Linear | nn.Identity
-        self.width = config.embedding_dim
+        self.width = config.width
         if not features:
             self.embedding = TokenEmbedding(input_size, self.width, padding_idx=PAD)
         elif config.convolutions is None:

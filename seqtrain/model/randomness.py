@@ -186,33 +186,22 @@ class PackedNoise:
     """Noise of packed time steps: each has the numbers of its example and its place in it.
 
     Attributes:
-        noise: row by packed row.
-        examples: number of the example of each time step (N,).
-        steps: its place in its sequence, from 0 (N,).
+        noise: whose first rows are the packed rows.
+        batch_sizes: number of sequences at every time step (T,), on the CPU.
+        begin: place of each row's first time step in its sequence (B,), on the CPU; None: 0.
     """
 
     noise: Noise
-    examples: Tensor
-    steps: Tensor
-
-    @classmethod
-    def of(cls, noise: Noise, batch_sizes: Tensor, begin: Tensor | None = None) -> PackedNoise:
-        """Return the noise of packed time steps.
-
-        Args:
-            noise: whose first rows are the packed rows.
-            batch_sizes: number of sequences at every time step.
-            begin: place of each row's first time step in its sequence; None: 0.
-
-        Shape:
-            batch_sizes: (T,), on the CPU. begin: (B,) int64, on the CPU.
-        """
-        row, step = rows_and_steps(batch_sizes)
-        return cls(noise, noise.examples[row], step if begin is None else step + begin[row])
+    batch_sizes: Tensor
+    begin: Tensor | None = None
 
     def drop(self, values: Tensor, rate: float, site: int) -> Tensor:
         """Drop units of each time step's vector, (N, W); as `Noise.drop`."""
-        return self.noise.drop(values, rate, site, self.examples, self.steps)
+        if not rate:
+            return values
+        row, step = rows_and_steps(self.batch_sizes)
+        step = step if self.begin is None else step + self.begin[row]
+        return self.noise.drop(values, rate, site, self.noise.examples[row], step)
 
 
 def _signed(value: int) -> int:

@@ -17,6 +17,7 @@ from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
 from seqtrain.data.readers.files import open_input
 from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.rows import is_blank_line
 from seqtrain.data.readers.strict_json import parse_json
 from seqtrain.data.tokenizers import make_tokenizer
@@ -34,8 +35,6 @@ from seqtrain.text import display_name, quote
 
 SAMPLE = 4096
 """Rows that texts are judged from, at most, evenly spread over the file."""
-FEW_SYMBOLS = 1000
-"""Distinct integers of an npz file that still count as symbols."""
 
 
 @dataclass(frozen=True)

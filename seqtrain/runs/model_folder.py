@@ -62,7 +62,7 @@ class Model:
 def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceClassifier:
     """Return an untrained network that fits the preprocessing; weights are not drawn yet."""
     return SequenceClassifier(
-        config,
+        config.architecture,
         input_size=preprocessing.input_size,
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
@@ -154,6 +154,8 @@ def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
     """Architecture and preprocessing must ask for the same parts, which can be."""
     for key, problem in part_faults(config.model_dump()):
         raise ValueError(f"{key}: {problem}")
+    if config != config.architecture:
+        raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
     ngrams = preprocessing.ngrams
     sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
     subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)

@@ -70,7 +70,7 @@ class RunDirectory:
 
     @property
     def previous(self) -> Path:
-        """The checkpoint before the last one."""
+        """The checkpoint before the last one; a finished run has none."""
         return self.path / PREVIOUS
 
     def lock(self) -> FolderLock:
@@ -200,6 +200,18 @@ class RunDirectory:
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values
+
+    def remove_previous(self) -> Path | None:
+        """Remove the checkpoint before the last one; return it where it has to stay.
+
+        It may be gone in part where this is stopped: nobody looks at it while the last is whole.
+        """
+        try:
+            with Directory(self.path) as here:
+                gone = here.try_to_remove(PREVIOUS)
+        except OSError:
+            gone = False
+        return None if gone else self.previous
 
     def remove_strays(self) -> list[Path]:
         """Clean up after a process that was killed while writing here; return what has to stay.

@@ -72,6 +72,16 @@ class Optimizer:
             self._native = NativeAdam(self._torch, self.by_rows)
         self._unsettled: Tensor | None = None
 
+    def freeze(self, *, frozen: bool) -> None:
+        """Let the vectors of tokens stay as they are from now on, or learn."""
+        if not isinstance(self._model.embedding, TokenEmbedding):
+            return
+        weight, states = self._model.embedding.weight, self._torch.state
+        weight.requires_grad_(not frozen)
+        thaws = not frozen and not states[weight] and any(states.values())
+        if thaws and self._is_sgd and self._embedding is None:  # torch's wants all buffers or none
+            states[weight]["momentum_buffer"] = torch.zeros_like(weight)
+
     @contextmanager
     def reading(self, *, lr: float) -> Iterator[None]:
         """While entered, the vectors of tokens are brought up to date before they are read.
@@ -187,7 +197,9 @@ class Optimizer:
         }
         return found if self._unsettled is None else {**found, UNSETTLED: self._unsettled}
 
-    def load(self, tensors: dict[str, Tensor], *, some: bool, begun: bool) -> None:
+    def load(
+        self, tensors: dict[str, Tensor], *, some: bool, begun: bool, frozen: bool = False
+    ) -> None:
         """Put back what `tensors` returned.
 
         Args:
@@ -195,6 +207,7 @@ class Optimizer:
             some: whether state of some weights will do; in pretraining the head has none, nor
                 tokens that no batch held yet.
             begun: whether updates were made, so that there is state.
+            frozen: whether the vectors of tokens stayed as they are, and have none.
 
         Raises:
             ValueError: it isn't what `tensors` returns for this optimizer.
@@ -205,7 +218,7 @@ class Optimizer:
                 _, index, name = key.split(".")
                 states.setdefault(int(index), {})[name] = tensor
         if states or begun:
-            self._check_states(states, some=some)
+            self._check_states(states, some=some, frozen=frozen)
         groups = self._torch.state_dict()["param_groups"]
         self._torch.load_state_dict({"state": states, "param_groups": groups})
         for state in self._torch.state.values():
@@ -278,12 +291,15 @@ class Optimizer:
         decay = group["weight_decay"] if isinstance(self._torch, torch.optim.AdamW) else 0.0
         return {"lr": lr, "betas": group["betas"], "eps": group["eps"], "weight_decay": decay}
 
-    def _check_states(self, states: dict[int, dict[str, Tensor]], *, some: bool) -> None:
+    def _check_states(
+        self, states: dict[int, dict[str, Tensor]], *, some: bool, frozen: bool
+    ) -> None:
         """Every weight's moments and none more, each of its shape and type, and finite."""
         dense = {"momentum_buffer"} if self._is_sgd else {*MOMENTS, "step"}
         by_rows = dense | {"step", "up_to_date"}
         parameters = self._weights
-        numbers = set(range(len(parameters)))
+        resting = self._model.embedding.weight if frozen else None
+        numbers = {i for i, weight in enumerate(parameters) if weight is not resting}
         if not (states.keys() == numbers or (some and states.keys() < numbers)):
             raise ValueError(
                 f"optimizer: found state of {len(states)} of {len(parameters)} weights"

@@ -108,6 +108,8 @@ class SharedGradient:
 
     def _size(self, i: int) -> int:
         weight = self._weights[i]
+        if not weight.requires_grad:
+            return 0
         return (
             len(self.touched[id(weight)]) * weight.shape[1] if self._by_rows[i] else weight.numel()
         )

@@ -114,6 +114,19 @@ class Trainer:
         return plan_epoch_of_groups(lengths, groups, config.batching, seed=config.seed, epoch=epoch)
 
     @property
+    def _frozen_epochs(self) -> float:
+        """Epochs in which the vectors of tokens stay as they are.
+
+        In pretraining all or none: where no file has them, they are what it is for.
+        """
+        model = self.objective.config.model
+        if self.objective.pretraining:
+            return math.inf if model.freeze and model.vectors else 0
+        if isinstance(model.freeze, bool):
+            return math.inf if model.freeze else 0
+        return model.freeze
+
+    @property
     def out_of_patience(self) -> bool:
         """Whether too many epochs went by without progress."""
         patience = self.budget.patience
@@ -218,7 +231,8 @@ class Trainer:
             raise ValueError(
                 f"progress.refit: found {progress.refit}, expected {self.objective.refit}"
             )
-        self.optimizer.load(tensors, some=phase, begun=progress.updates > 0)
+        rested = progress.epoch + bool(progress.batches_done) <= self._frozen_epochs
+        self.optimizer.load(tensors, some=phase, begun=progress.updates > 0, frozen=rested)
         done = self.plan(progress.epoch)[: progress.batches_done]
         self.objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *done]))
         self.progress = progress
@@ -231,6 +245,7 @@ class Trainer:
             lr = self._lr_after(progress.updates)
             return lr, self.update(batch, lr)
 
+        self.optimizer.freeze(frozen=progress.epoch < self._frozen_epochs)
         objective.model.train()
         began = time.perf_counter()
         for batch, (lr, loss) in map_batches(

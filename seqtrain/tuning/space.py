@@ -114,7 +114,10 @@ def space_of(config: Config) -> Space:
     """
     lr = config.training.lr
     space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
-    for key, values in {**EVERY_KIND, **KINDS[kind_of(config)]}.items():
+    tried = {**EVERY_KIND, **KINDS[kind_of(config)]}
+    if config.model.vectors is not None:
+        del tried["model.embedding_dim"]  # the file says it
+    for key, values in tried.items():
         fitting = [value for value in values if _fits(config, {key: value})]
         if key != "batching.batch_size" or config.batching.max_tokens is None:
             space[key] = Choices(tuple(fitting))

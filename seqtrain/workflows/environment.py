@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def environment(data: PreparedData, device: torch.device, place: Place) -> dict[
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
+        **({} if data.vectors is None else {"vectors": asdict(data.vectors.coverage)}),
     }
 
 

@@ -26,7 +26,7 @@ from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.runs.ensemble import members
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
-from seqtrain.text import display_name
+from seqtrain.text import Summarized, display_name
 from seqtrain.workflows.classifier import Classifier, load_one
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.origin import lineage
@@ -37,8 +37,8 @@ SMALLEST = 1e-300
 """Probability that stands for 0, whose logarithm is no number."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Summarized):
     """What was scored, and how it went.
 
     Attributes:
@@ -62,6 +62,10 @@ class Evaluation:
     parts: dict[str, Scores] = field(default_factory=dict)
     split: str | None = None
     ensemble: bool = False
+
+    def summary(self) -> dict[str, str]:
+        """Return what was scored, and the main figures."""
+        return {"data": display_name(self.data), **self.scores.summary()}
 
 
 def evaluate(

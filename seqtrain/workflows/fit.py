@@ -18,6 +18,7 @@ from seqtrain.data.configured import check_files, data_files
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import padding_shares, summarize, warnings
+from seqtrain.data.vectors import with_width
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
@@ -86,6 +87,9 @@ def fit(
     if isinstance(config, str | Path):
         name, beside = name or Path(config).stem, beside or Path(config).parent
     config = resolved_config(config, device)
+    if config.model.vectors is not None:
+        check_files(config, beside)
+        config = with_width(config)
     place = Place.here()
     check_config(config, place.size)
     chosen = select_device(config.training.device)
@@ -120,7 +124,10 @@ def fit(
         known = None if origin is None else origin.model.preprocessing
         if resume:
             known = _known_before(run, point, config, group)
-        data = _prepare(config, listener, group, cache=cache, known=known)
+        read = config
+        if resume and known is not None:  # it knows the file's words already
+            read = config.model_copy(update={"model": config.model.architecture})
+        data = _prepare(read, listener, group, cache=cache, known=known)
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         group.signals = held.enter_context(StopSignals(shared=place.size > 1))
         with group.together():
@@ -291,7 +298,7 @@ def _prepare(
             data=data,
             summaries=summaries,
             padding=padding_shares(data, config.batching, config.seed),
-            warnings=warnings(data, summaries),
+            warnings=warnings(data, summaries, config.data),
             seconds=time.perf_counter() - began,
         )
     )

@@ -38,7 +38,7 @@ def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: i
             model, input_size=input_size, num_classes=num_classes, features=False
         )
     parameters = sum(p.numel() for p in network.parameters()) + ngrams * num_classes
-    parameters += BUCKETS * model.embedding_dim if model.subwords else 0
+    parameters += BUCKETS * model.width if model.subwords else 0
     needed = parameters * COPIES * FLOAT_BYTES
     if needed > available:
         of_ngrams = 2 * ngrams * num_classes > parameters
@@ -72,7 +72,7 @@ def check_longest(config: Config, train: SequenceStore) -> None:
 def bytes_a_step(model: ModelConfig) -> int:
     """Return the memory that training keeps for one step of one sequence, about, in bytes."""
     states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
-    return FLOAT_BYTES * (model.embedding_dim + STATES_SAVED * states)
+    return FLOAT_BYTES * (model.width + STATES_SAVED * states)
 
 
 def physical_memory() -> int | None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.data.vectors import Vectors
 from seqtrain.data.vocabulary import UNK
 from seqtrain.errors import ConfigError
 from seqtrain.files.folder import read_folder
@@ -26,7 +28,7 @@ LINEAGE = "lineage"
 """Entry of environment.json: the models that a run goes back to, the nearest first."""
 FREE = {
     *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
-    "embedding_dropout",
+    *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
 }
 """Keys of the model section that may differ from the old model's."""
 
@@ -109,11 +111,11 @@ def _unlike(config: Config, old: Model) -> list[tuple[str, Any, Any]]:
 
 
 @torch.no_grad()
-def take_weights(old: Model, new: Model) -> str:
+def take_weights(old: Model, new: Model, vectors: Vectors | None = None) -> str:
     """Copy an old model's weights into a new one, whose preprocessing grew from the old one's.
 
-    A new token begins with the vector of <unk>, as which the old model read it; a new label begins
-    with its initial weights.
+    A new token begins with its vector of a file, if there is one, else with that of <unk>, as which
+    the old model read it; a new label begins with its initial weights.
 
     Returns:
         What was kept and what is new, in one line.
@@ -127,7 +129,10 @@ def take_weights(old: Model, new: Model) -> str:
     told, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
     if vocabulary is not None:
         rows = after["embedding.weight"]
-        rows[len(vocabulary) :] = rows[UNK]
+        is_new = torch.arange(len(rows)) >= len(vocabulary)
+        if vectors is not None:
+            is_new[torch.from_numpy(np.array(vectors.rows))] = False
+        rows[is_new] = rows[UNK].clone()
         told.append(counted(len(vocabulary), "token"))
         added.append(counted(rules.input_size - len(vocabulary), "token"))
     if rules.ngrams is not None:

@@ -191,7 +191,7 @@ class Recorder:
         self.save_last()
 
     def finish(self, scores: Scores | None) -> Run:
-        """Write the scores of the test split, where there are any, and close the metrics."""
+        """Write the scores of the test split and close the metrics; one checkpoint stays."""
         trainer, config = self.state.trainer, self.state.config
         if scores is not None and self.writes:
             self.run.write_json(TEST, asdict(scores))
@@ -211,6 +211,7 @@ class Recorder:
         if scores:
             end["test"] = {name: getattr(scores, name) for name in ("loss", "accuracy", "macro_f1")}
         self._append(end)
+        self._remove_previous()
         for name, found in (("validation", self.best_scores), ("test", scores)):
             doubts = one_class_doubts(found, name) if found else []
             if doubts:
@@ -275,6 +276,13 @@ class Recorder:
         left = write_folder(target, files, previous)
         if left is not None:
             self.listener(WarningEvent(stays(left)))
+
+    def _remove_previous(self) -> None:
+        """Remove previous/, which only an unfinished run may need, where last/ is sound."""
+        if self.writes and self.state.last_is_whole:
+            left = self.run.remove_previous()
+            if left is not None:
+                self.listener(WarningEvent(stays(left)))
 
     def _append(self, line: dict[str, Any]) -> None:
         if self.writes:

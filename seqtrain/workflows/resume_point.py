@@ -208,7 +208,7 @@ def check_model_unchanged(
         CheckpointError: as said.
     """
     what = None
-    if model.network.config != config.model:
+    if model.network.config != config.model.architecture:
         what = "architecture isn't that of the run's config"
     elif model.preprocessing != preprocessing:
         what = "vocabulary, labels or preprocessing aren't those of the run's train"

@@ -13,6 +13,7 @@ from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES
+from seqtrain.model.initialization import take_vectors
 from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.model_folder import Model, new_network
@@ -70,8 +71,7 @@ class RunState:
     def begin_refit(self) -> None:
         """Begin anew on train and validation together, for as many epochs as were best."""
         before = self.trainer.progress
-        network = new_network(self.config.model, self.data.preprocessing)
-        network.initialize(self.config.seed)
+        network = _initialized(self.config, self.data)
         self.model = Model(network.to(self.device), self.data.preprocessing)
         self.trainer = _refitter(self, before.best_epoch)
         progress = self.trainer.progress
@@ -137,10 +137,8 @@ def begin(
         origin: the old model, or None.
         group: the processes that train together.
     """
-    network = new_network(config.model, data.preprocessing)
-    network.initialize(config.seed)
-    model = Model(network, data.preprocessing)
-    kept = None if origin is None else take_weights(origin.model, model)
+    model = Model(_initialized(config, data), data.preprocessing)
+    kept = None if origin is None else take_weights(origin.model, model, data.vectors)
     state = _state(config, data, device, model, group, pretraining=data.unlabelled is not None)
     if origin is not None:
         state.lineage, state.origin = origin.lineage, kept
@@ -185,6 +183,15 @@ def resume(
         point.recorded, environment(data, device, group.place)
     )
     return state
+
+
+def _initialized(config: Config, data: PreparedData) -> SequenceClassifier:
+    """Return a network with initial weights: drawn, and of a file of word vectors."""
+    network = new_network(config.model, data.preprocessing)
+    network.initialize(config.seed)
+    if data.vectors is not None and isinstance(network.embedding, torch.nn.Embedding):
+        take_vectors(network.embedding, data.vectors)
+    return network
 
 
 def _state(

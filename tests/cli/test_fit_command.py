@@ -29,13 +29,11 @@ def test_run_directory_holds_what_the_contract_lists(trained: Path) -> None:
     folder_files = {"model.safetensors", "model.json", "vocabulary.json", "manifest.json"}
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "environment.json", "metrics.jsonl", "test.json", "best", "last"),
-        "previous",
     }
     assert {p.name for p in (run / "best").iterdir()} == folder_files
-    for folder in ("last", "previous"):
-        state = {p.name for p in (run / folder).iterdir()} - folder_files
-        assert state
-        assert all(name.startswith("training_state.") for name in state)
+    state = {p.name for p in (run / "last").iterdir()} - folder_files
+    assert state
+    assert all(name.startswith("training_state.") for name in state)
     tokens = json.loads((run / "best" / "vocabulary.json").read_text())["tokens"]
     assert tokens[:2] == ["<pad>", "<unk>"]
 

@@ -16,6 +16,7 @@ from seqtrain.config import config_from_mapping
 from seqtrain.errors import Interrupted
 from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import Cli, assert_same_run, series, write_npz, write_text_project
+from tests.helpers.vectors import write_vectors
 
 SIZES = {"embedding_dim": 4, "hidden_size": 4, "dropout": 0.2, "embedding_dropout": 0.1}
 TRAINING = {"max_epochs": 3, "patience": None, "lr": 0.02}
@@ -55,6 +56,22 @@ PARTS: dict[str, dict[str, Any]] = {
         "training": {"precision": "bfloat16"},
     },
     "refit": {"model": {"subwords": [3, 5], "ngrams": [1, 2]}, "training": {"refit": True}},
+    "vectors": {
+        "model": {"vectors": "w.vec", "vectors_keep": 3, "freeze": 1, "subwords": [3, 5]},
+        "training": {"weight_decay": 0.1, "precision": "bfloat16"},
+    },
+    "frozen vectors, refit": {
+        "model": {"vectors": "w.vec", "freeze": True},
+        "training": {"weight_decay": 0.1, "refit": True},
+    },
+    "vectors, dense": {
+        "model": {"vectors": "w.vec", "freeze": 1},
+        "training": {"weight_decay": 0.1, "sparse_embedding": False, "optimizer": "sgd"},
+    },
+    "pretrained vectors": {
+        "model": {"vectors": "w.vec", "freeze": 1},
+        "pretraining": {"objective": "language_model", "max_epochs": 1},
+    },
     "series": {"data": {"standardize": "series"}},
     "all of series": {
         "data": {"standardize": "both", "missing": "mask"},
@@ -72,12 +89,14 @@ def config_of(part: str, **training: Any) -> dict[str, Any]:
         "batching": {"batch_size": 8, **keys.get("batching", {})},
         "model": {**SIZES, **keys.get("model", {})},
         "training": {**TRAINING, **keys.get("training", {}), **training},
+        "pretraining": keys.get("pretraining", {}),
     }
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_text_project(tmp_path)
+    write_vectors(tmp_path / "w.vec")
     for name, count in (("train", 40), ("test", 20)):
         rows = series(count, seed=count)
         for i, row in enumerate(rows):

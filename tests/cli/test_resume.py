@@ -16,7 +16,15 @@ import torch
 
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model
-from tests.helpers.tiny import Cli, assert_same_run, listing, metrics, rows, write_table
+from tests.helpers.tiny import (
+    Cli,
+    assert_same_run,
+    fit_until,
+    listing,
+    metrics,
+    rows,
+    write_table,
+)
 
 
 @pytest.mark.parametrize("epochs", [1, 3])
@@ -60,27 +68,59 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(
     project: Path, cli: Cli, name: str
 ) -> None:
     cli("fit", "c.yaml", "--run-dir", "whole")
-    shutil.copytree("whole", "r")
+    fit_until(2, "r")
+    before = listing(Path("r/previous"))
     path = Path("r/last", name)
     path.write_bytes(path.read_bytes()[:-9])
+    shutil.copytree("r", "killed")
+    fit_until(2, "killed", resume=True)
+    assert listing(Path("killed/previous")) == before, "the damaged one took its place"
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 0
     assert name in ended.err
     assert "going on from r/previous (step 4)" in ended.err
     assert_same_run("whole", "r")
-    path = Path("r/previous", name)
-    assert path.read_bytes() == Path("whole/previous", name).read_bytes()
 
 
-def test_two_damaged_checkpoints_are_refused(begun: Path, cli: Cli) -> None:
-    for folder in ("last", "previous"):
-        Path("r", folder, "training_state.json").write_bytes(b"{}")
-    before = listing(begun)
+def test_two_damaged_checkpoints_are_refused(project: Path, cli: Cli) -> None:
+    fit_until(2, "r")
+    damage_checkpoints()
+    before = listing(project)
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 2
     assert ["r/last/" in ended.problems[0], "r/previous/" in ended.problems[1]] == [True, True]
     assert "start anew with --force" in ended.problems[-1]
-    assert listing(begun) == before
+    assert listing(project) == before
+
+
+def test_finished_run_keeps_one_checkpoint_and_goes_on_from_it(project: Path, cli: Cli) -> None:
+    longer = ("--set", "training.max_epochs=3")
+    cli("fit", "c.yaml", "--run-dir", "whole", *longer)
+    fit_until(2, "r")
+    assert Path("r/previous").is_dir()
+    for options in ((), longer):
+        assert cli("fit", "c.yaml", "--run-dir", "r", "--resume", *options).code == 0
+        assert not Path("r/previous").exists()
+    assert_same_run("whole", "r")
+
+
+def test_only_sound_checkpoint_stays_though_nothing_is_left_to_train(
+    project: Path, cli: Cli
+) -> None:
+    """Both checkpoints stand at the end of training, as after a signal there."""
+    fit_until(2, "r")
+    shutil.rmtree("r/previous")
+    shutil.copytree("r/last", "r/previous")
+    damage(Path("r/last/model.safetensors"))
+    before = listing(Path("r/previous"))
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume")
+    assert ended.code == 0
+    assert "nothing is left to train" in ended.err
+    assert listing(Path("r/previous")) == before
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(b"x" * 100)
 
 
 def remove_best() -> None:
@@ -88,12 +128,12 @@ def remove_best() -> None:
 
 
 def damage_best() -> None:
-    Path("r/best/model.safetensors").write_bytes(b"x" * 100)
+    damage(Path("r/best/model.safetensors"))
 
 
 def damage_checkpoints() -> None:
-    for folder in ("last", "previous"):
-        Path("r", folder, "training_state.json").write_bytes(b"{}")
+    for state in Path("r").glob("*/training_state.json"):
+        state.write_bytes(b"{}")
 
 
 def shorten_metrics() -> None:
@@ -174,10 +214,9 @@ def test_best_lost_between_two_saves_is_written_again(project: Path, cli: Cli) -
     ("every", "saves"),
     [("{steps: 3}", [3, 4]), ("{steps: 5}", [0, 4]), ("{minutes: 1e-9}", [4, 4])],
 )
-def test_checkpoints_within_an_epoch(project: Path, cli: Cli, every: str, saves: list[int]) -> None:
+def test_checkpoints_within_an_epoch(project: Path, every: str, saves: list[int]) -> None:
     """One epoch of four steps, whose end has a checkpoint in any case, as has step 0."""
-    option = ("--set", f"training.checkpoint_every={every}", "--set", "training.max_epochs=1")
-    assert cli("fit", "c.yaml", "--run-dir", "r", *option).code == 0
+    fit_until(1, "r", f"training.checkpoint_every={every}", "training.max_epochs=1")
     assert [step_of("r/previous"), step_of("r/last")] == saves
 
 
@@ -185,20 +224,20 @@ def test_checkpoints_within_an_epoch(project: Path, cli: Cli, every: str, saves:
 def test_saving_within_an_epoch_changes_no_later_bit(
     project: Path, cli: Cli, keys: tuple[str, ...]
 ) -> None:
-    options = [word for key in ("training.weight_decay=0.1", *keys) for word in ("--set", key)]
+    keys = ("training.weight_decay=0.1", *keys)
+    options = [word for key in keys for word in ("--set", key)]
     assert cli("fit", "c.yaml", "--run-dir", "whole", *options).code == 0
-    every = ("--set", "training.checkpoint_every={steps: 1}")
-    assert cli("fit", "c.yaml", "--run-dir", "r", *options, *every).code == 0
-    for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
-        assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
-    assert metrics("whole") == metrics("r")
+    often = "training.checkpoint_every={steps: 1}"
+    fit_until(2, "r", *keys, often)
     shutil.rmtree("r/last")  # so that the one before goes on, from the middle of the last epoch
     unsettled = safetensors.torch.load_file("r/previous/training_state.safetensors")
     saved = safetensors.torch.load_file("r/previous/model.safetensors")
     assert not torch.equal(saved["embedding.weight"], unsettled["unsettled.weight"])
-    assert cli("fit", "c.yaml", "--run-dir", "r", "--resume", *options, *every).code == 0
+    resumed = ("--run-dir", "r", "--resume", *options, "--set", often)
+    assert cli("fit", "c.yaml", *resumed).code == 0
     for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
         assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
+    assert metrics("whole") == metrics("r")
 
 
 def test_weights_that_are_not_finite_are_never_saved(
@@ -320,7 +359,6 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(begun: Path, 
     ],
 )
 def test_forged_state_is_refused(begun: Path, cli: Cli, path: str, value: object) -> None:
-    shutil.rmtree("r/previous")
     files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
     state = json.loads(files["training_state.json"])
     *keys, last = path.split("/")
@@ -350,7 +388,6 @@ def _transposed(tensors: dict[str, Any]) -> None:
 def test_forged_state_tensors_are_refused(
     begun: Path, cli: Cli, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    shutil.rmtree("r/previous")
     files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
     tensors = safetensors.torch.load(files["training_state.safetensors"])
     change(tensors)

@@ -9,8 +9,14 @@ import pytest
 
 import seqtrain
 from seqtrain.cli.main import run
+from seqtrain.cli.output.compare_table import show_comparison
 from seqtrain.cli.output.fit_screen import FitScreen
+from seqtrain.cli.output.several_table import show_figures
+from seqtrain.comparison.recommendation import recommend
+from seqtrain.comparison.results import Comparison, Row, Speed
+from seqtrain.comparison.variants import VARIANTS
 from seqtrain.workflows.events import Event
+from seqtrain.workflows.several import Figure
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 
@@ -54,10 +60,32 @@ def show_fit(events: list[Event]) -> None:
             screen(event)
 
 
+def show_several() -> None:
+    """The table of `fit --seeds`, with made figures."""
+    names = ("best weighted_f1", "test accuracy", "test macro f1", "test loss")
+    show_figures([Figure(name, [0.12345678, 1.0, 0.99999]) for name in names])
+
+
+def show_compared() -> None:
+    """The table of `compare`, with every variant and made figures."""
+    speed = Speed(1_234_567.0, 9, 3, 987_654.0, 1_543_210.0, 0.1, 123_456_789)
+    rows = [
+        Row(name, variant.kind, "", speed, speed, 0.63, 1.9e-6, 0.987, "")
+        for name, variant in VARIANTS.items()
+    ]
+    facts = ("cpu", 2, "gru", 4800, 113_366, [], 1.5e11, {"training": 9876, "prediction": 3210})
+    show_comparison(Comparison(*facts, rows, 2.5, 3, 600, None, *recommend(rows, "native"), 60.0))
+
+
+MADE = {"fit --seeds": show_several, "compare": show_compared}
+
+
 def show(words: list[str], width: int, events: list[Event]) -> Terminal:
     with terminal(width) as shown:
         if words == ["fit"]:
             show_fit(events)
+        elif make := MADE.get(" ".join(words)):
+            make()
         else:
             with pytest.raises(SystemExit):
                 run(words)
@@ -81,6 +109,7 @@ SCREENS = [
     ["check"],
     ["predict", "test.tsv"],
     ["predict", "test.tsv", "--top-k", "2"],
+    *(words.split() for words in MADE),
 ]
 
 

@@ -33,8 +33,8 @@ train: x
 """
     assert problems(text) == (
         "cfg.yaml:1:7: seed: found -1; expected a whole number from 0 to 9223372036854775807",
-        "cfg.yaml:3:10: data.train: found 2024; expected a file path or a list of file paths; quote "
-        'it ("2024") if text is meant',
+        "cfg.yaml:3:10: data.train: found 2024; expected a file path or a list of file paths; "
+        'quote it ("2024") if text is meant',
         'cfg.yaml:4:10: data.label: found no; write true or false, or quote it ("no") if text is '
         "meant",
         "cfg.yaml:5:3: data.hidden_size: unknown key; did you mean model.hidden_size?",

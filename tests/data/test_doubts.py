@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from seqtrain.config import Config
+from seqtrain.config import Config, config_from_mapping
 from seqtrain.data.doubts import conflicting_rows, equal_rows
 from seqtrain.data.preparation import prepare
 from seqtrain.data.summary import summarize, warnings
@@ -30,8 +31,9 @@ def warned(write: Write, make_config: MakeConfig) -> Callable[..., list[str]]:
     def run(train: Any, validation: Any = None, **keys: Any) -> list[str]:
         if validation is not None:
             keys["validation"] = write("validation.tsv", validation)
-        data = prepare(make_config(train=write("train.tsv", train), **keys), cache_folder=None)
-        return warnings(data, summarize(data))
+        config = make_config(train=write("train.tsv", train), **keys)
+        data = prepare(config, cache_folder=None)
+        return warnings(data, summarize(data), config.data)
 
     return run
 
@@ -86,3 +88,28 @@ def test_a_header_read_as_data(warned: Callable[..., list[str]]) -> None:
     )
     assert not any("header" in line for line in warned(rows, rows[:4], **keys, header=True))
     assert not any("header" in line for line in warned(rows, rows[:4]))
+
+
+@pytest.mark.parametrize(
+    ("scale", "keys", "said"),
+    [
+        (1, {}, True),
+        (1, {"kind": "features"}, False),
+        (1, {"kind": "tokens"}, False),
+        (0.37, {}, False),
+    ],
+)
+def test_whole_numbers_of_one_channel_that_may_be_symbols(
+    tmp_path: Path, scale: float, keys: dict[str, str], said: bool
+) -> None:
+    ids = np.random.default_rng(0).integers(0, 900, size=200)
+    values = ids if scale == 1 else ids * scale
+    path = str(tmp_path / "ids.npz")
+    np.savez(path, values=values, lengths=np.full(40, 5), labels=np.arange(40) % 2)
+    config = config_from_mapping({"data": {"train": path, "validation": 0.2, **keys}})
+    data = prepare(config, cache_folder=None)
+    lines = [line for line in warnings(data, summarize(data), config.data) if "whole" in line]
+    assert len(lines) == said
+    if said:
+        assert "whole numbers in one channel, read as features" in lines[0]
+        assert lines[0].endswith("set data.kind: tokens")

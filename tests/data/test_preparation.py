@@ -80,6 +80,8 @@ def test_validation_and_test_are_both_held_out_of_train(write: Write, ready: Rea
         assert [len(part) for part in parts] == [26, 10, 4]
         assert sorted(line for part in parts for line in part) == list(range(2, 42))
         assert parts[1] == alone.splits["validation"].lines.tolist()
+        if tokenizer == "whitespace":
+            assert set(tokens(data)) == {"shared", *(f"only{i - 2}" for i in parts[0])}
 
 
 def test_bpe_merges_are_learned_from_the_training_part(write: Write, ready: Ready) -> None:

@@ -22,9 +22,10 @@ def look(write: Write, make_config: MakeConfig) -> Callable[..., Any]:
     def run(train: Rows, test: Rows | None = None, **keys: Any) -> Any:
         if test is not None:
             keys["test"] = write("test.tsv", test)
-        data = prepare(make_config(train=write("train.tsv", train), **keys), cache_folder=None)
+        config = make_config(train=write("train.tsv", train), **keys)
+        data = prepare(config, cache_folder=None)
         summaries = summarize(data)
-        lines = warnings(data, summaries)
+        lines = warnings(data, summaries, config.data)
         return summaries, [line for line in lines if not line.startswith("no validation split")]
 
     return run
@@ -115,6 +116,7 @@ def test_training_without_validation_is_warned_of(write: Write, make_config: Mak
     rows = [(f"{text} {i}", label) for i in range(3) for text, label in PAIR]
     train, other = write("train.tsv", rows), write("other.tsv", [("one", "x")])
     for keys, warned in (({}, True), ({"validation": other}, False), ({"validation": 0.4}, False)):
-        data = prepare(make_config(train=train, **keys), cache_folder=None)
-        lines = warnings(data, summarize(data))
+        config = make_config(train=train, **keys)
+        data = prepare(config, cache_folder=None)
+        lines = warnings(data, summarize(data), config.data)
         assert any("data.validation: 0.1" in line for line in lines) == warned

@@ -16,7 +16,14 @@ import pytest
 
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.workflows.resume_point import newest_checkpoint
-from tests.helpers.program import fingerprint, fit, fit_arguments, signals_within, started
+from tests.helpers.program import (
+    fingerprint,
+    fit,
+    fit_arguments,
+    fit_until_killed,
+    signals_within,
+    started,
+)
 
 SMALL = 2**20
 PAGE = 4096
@@ -134,7 +141,7 @@ def test_what_a_run_asks_for_holds_what_it_saves(project: Path, small_disk: Path
     with started(project, *fit_arguments(project, str(small_disk / "r"), *sets)) as running:
         assert running.end() == 3, running.err
     needed = int(re.findall(r"expected ([\d,]+) for", running.err)[0].replace(",", ""))
-    fit(project, "r", *sets)
-    saved = sum(path.stat().st_size for path in (project / "r" / "previous").iterdir())
+    fit_until_killed(project, "r", 3, *sets)
+    saved = sum(path.stat().st_size for path in (project / "r" / "last").iterdir())
     assert saved > 5000 * 64 * 4
     assert needed >= 5 * saved

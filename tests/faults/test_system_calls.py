@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from seqtrain.runs.run_directory import RunDirectory
-from tests.helpers.program import fingerprint, fit, fit_arguments, run_program
+from tests.helpers.program import (
+    fingerprint,
+    fit,
+    fit_arguments,
+    fit_until_killed,
+    run_program,
+)
 from tests.helpers.tracing import (
     NEW,
     OLD,
@@ -111,12 +117,30 @@ def test_what_cannot_be_removed_stays_and_goes_later(
     (told,) = project.glob("err-*")
     warnings = [line for line in told.read_text().splitlines() if "can't be removed" in line]
     left = {path.name for path in (project / "r").iterdir() if path.name.startswith(".")}
-    left.remove(".lock")
-    assert left
+    left = left - {".lock"} | {"previous"}
+    assert len(left) > 1
     assert len(warnings) == len(left)
     assert all(any(name in warning for warning in warnings) for name in left)
     assert "can't be removed" not in fit(project, "r", *SHORT).err
-    assert not [path for path in (project / "r").iterdir() if path.name.startswith(".")]
+    assert not left & {path.name for path in (project / "r").iterdir()}
+
+
+def remove_previous(folder: Path) -> None:
+    RunDirectory(folder).remove_previous()
+
+
+def test_kill_while_the_checkpoint_before_is_removed_harms_no_other(
+    template: Path, strace: str
+) -> None:
+    """As at the end of a run."""
+    _, lines = trace(strace, copied(template, "run"), remove_previous)
+    points = calls(lines, template.with_name("run"))
+    assert [point.name for point in points] == ["unlinkat"] * 4
+    for point in points:
+        run = copied(template, "run")
+        inject = f"inject=unlinkat:signal=KILL:when={point.ordinal}"
+        trace(strace, run, remove_previous, "-e", inject)
+        check_recovery(run, {OLD}, least=1)
 
 
 def begin_short_run(folder: Path) -> None:
@@ -174,8 +198,8 @@ def test_machine_that_fails_to_read_is_exit_3(
 
 
 def test_checkpoint_that_the_machine_fails_to_read_is_skipped(project: Path, strace: str) -> None:
-    fit(project, "r")
-    whole = fingerprint(project / "r")
+    fit(project, "whole")
+    fit_until_killed(project, "r", 6)
     refuse = ("-e", "trace=openat", "-e", "inject=openat:error=EIO:when=1")
     code, _ = trace(
         strace,
@@ -191,7 +215,7 @@ def test_checkpoint_that_the_machine_fails_to_read_is_skipped(project: Path, str
     (told,) = project.glob("err-*")
     assert "going on from r/previous" in told.read_text()
     told.unlink()
-    assert fingerprint(project / "r") == whole
+    assert fingerprint(project / "r") == fingerprint(project / "whole")
 
 
 @pytest.mark.slow

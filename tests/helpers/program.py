@@ -213,12 +213,19 @@ def fit_arguments(folder: Path, run: str, *options: str) -> list[str]:
     return ["fit", "c.yaml", "--run-dir", run, "--quiet", how, *options]
 
 
+def fit_until_killed(folder: Path, run: str, saves: int, *options: str) -> None:
+    """Train, and kill the program when it begins to save a checkpoint for the given time."""
+    prepare = signals_within("save_last", saves, (1, signal.SIGKILL))
+    with started(folder, *fit_arguments(folder, run, *options), prepare=prepare) as running:
+        assert running.end() == KILLED, running.err
+
+
 def fingerprint(run: Path) -> dict[str, str]:
-    """Return a digest of all that a run leaves, but times and the checkpoint before the last."""
+    """Return a digest of all that a finished run leaves, but times."""
     found = {}
     for path in sorted(run.rglob("*")):
         name = str(path.relative_to(run))
-        if path.is_file() and not name.startswith("previous/"):
+        if path.is_file():
             found[name] = _digest(path)
     del found["environment.json"], found["last/manifest.json"]
     return found

@@ -99,6 +99,25 @@ def fit(folder: Path, config: str) -> None:
     assert ended.value.code == 0
 
 
+class Killed(Exception):
+    """What ends a run as SIGKILL does: nothing more is written."""
+
+
+def fit_until(epoch: int, run: str, *sets: str, resume: bool = False) -> None:
+    """Train as far as the checkpoint of an epoch, and leave the run as a kill there would."""
+    from seqtrain.config import load_config
+    from seqtrain.training.events import EpochEvent
+    from seqtrain.workflows.events import Event
+    from seqtrain.workflows.fit import fit as run_fit
+
+    def kill(event: Event) -> None:
+        if isinstance(event, EpochEvent) and not event.pretraining and event.epoch == epoch:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run_fit(load_config("c.yaml", list(sets)), run_dir=run, resume=resume, listener=kill)
+
+
 def assert_same_run(first: str, second: str) -> None:
     """Compare weights, optimizer, scores and metrics of two runs, bit for bit."""
     tensors = ("model.safetensors", "training_state.safetensors")

@@ -32,7 +32,7 @@ def by_hand(model: SequenceClassifier, sequence: Tensor, example: int) -> Tensor
     """Classify one sequence layer by layer in torch's own modules, with units dropped between."""
     config = model.config
     noise = Noise.of(11, 3, torch.tensor([example]))
-    own = PackedNoise.of(noise, torch.ones(len(sequence), dtype=torch.int64))
+    own = PackedNoise(noise, torch.ones(len(sequence), dtype=torch.int64))
     vectors = noise.drop(
         model.embedding(sequence), config.embedding_dropout, Site.EMBEDDING, sequence
     )

@@ -108,10 +108,10 @@ def test_time_steps_have_the_numbers_of_their_example_and_place() -> None:
     """Whatever else the batch holds, and where in a segment the time step is."""
     sizes = torch.tensor([3, 2, 2])
     noise = Noise.of(3, 4, torch.tensor([40, 7, 12]))
-    whole = PackedNoise.of(noise, sizes).drop(torch.ones(7, 90), 0.5, Site.HEAD)
-    alone = PackedNoise.of(Noise.of(3, 4, torch.tensor([7])), torch.ones(3, dtype=torch.int64))
+    whole = PackedNoise(noise, sizes).drop(torch.ones(7, 90), 0.5, Site.HEAD)
+    alone = PackedNoise(Noise.of(3, 4, torch.tensor([7])), torch.ones(3, dtype=torch.int64))
     assert torch.equal(alone.drop(torch.ones(3, 90), 0.5, Site.HEAD), whole[[1, 4, 6]])
-    later = PackedNoise.of(noise, torch.tensor([2, 2]), torch.tensor([1, 1, 0]))
+    later = PackedNoise(noise, torch.tensor([2, 2]), torch.tensor([1, 1, 0]))
     assert torch.equal(later.drop(torch.ones(4, 90), 0.5, Site.HEAD), whole[3:])
 
 

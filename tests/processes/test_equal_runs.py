@@ -13,6 +13,7 @@ import torch
 
 from tests.helpers.program import fingerprint, fit, signals_within
 from tests.helpers.together import fit_together
+from tests.helpers.vectors import write_vectors
 
 KEYS = (
     "--set", "model.bidirectional=true", "--set", "model.embedding_dropout=0.3",
@@ -75,10 +76,12 @@ def test_a_run_goes_on_with_another_number_of_processes(project: Path) -> None:
     [
         ("--set", "pretraining.objective=language_model", "--set", "pretraining.max_epochs=1"),
         ("--set", "training.refit=true", "--set", "model.ngrams=[1, 2]"),
+        ("--set", "model.vectors=w.vec", "--set", "model.freeze=1"),
     ],
-    ids=["pretraining", "refit"],
+    ids=["pretraining", "refit", "frozen vectors"],
 )
 def test_every_phase_is_shared(project: Path, options: tuple[str, ...]) -> None:
+    write_vectors(project / "w.vec")
     fit(project, "one", *KEYS, *options)
     fit_together(project, "several", 2, *KEYS, *options)
     assert difference(project / "one", project / "several") < 1e-5

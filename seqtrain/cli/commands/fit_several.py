@@ -25,9 +25,10 @@ def fit_several(
     options: dict[str, Any],
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
-    from seqtrain.cli.output.console import note, print_path, small_table, stderr_console
+    from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.cli.output.several_table import show_figures
     from seqtrain.workflows import several
 
     with ExitStack() as screens:
@@ -51,10 +52,5 @@ def fit_several(
             **options,
         )
     if not quiet:
-        table = small_table(f"{len(done.runs)} runs", "mean", "standard error", "least", "most")
-        for figure in done.figures:
-            numbers = (figure.mean, figure.standard_error, min(figure.values), max(figure.values))
-            form = ".4f" if "loss" in figure.name else ".2%"
-            table.add_row(figure.name, *(format(number, form) for number in numbers))
-        stderr_console().print(table)
+        show_figures(done.figures)
     print_path(done.path)

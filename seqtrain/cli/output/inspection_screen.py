@@ -29,11 +29,12 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         }
         for name, summary in found.summaries.items()
     }
-    vocabulary = found.data.preprocessing.vocabulary
+    vocabulary, vectors = found.data.preprocessing.vocabulary, found.data.vectors
     return {
         "classes": len(found.data.preprocessing.labels),
         "vocabulary": None if vocabulary is None else len(vocabulary),
         "splits": splits,
+        "vectors": None if vectors is None else asdict(vectors.coverage),
         "padding": {"random": found.padding[0], "bucketing": found.padding[1]},
         "rare_labels": found.rare_labels,
         "refused": found.refused,
@@ -61,6 +62,9 @@ def show_inspection(found: Inspection, top: int) -> None:
     console = stdout_console()
     print_columns(console, data_table(found.data.preprocessing, found.summaries))
     console.print(padding_line(found.padding), soft_wrap=True)
+    vectors = found.data.vectors
+    if vectors is not None:
+        console.print(vectors.coverage.line(), soft_wrap=True, markup=False)
     names = list(found.lengths)
     print_columns(
         console,

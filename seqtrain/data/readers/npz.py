@@ -27,6 +27,8 @@ from seqtrain.errors import DataError
 
 Array = npt.NDArray[Any]
 NAMES = ("values", "offsets", "lengths", "labels")
+FEW_SYMBOLS = 1000
+"""Distinct whole numbers of one channel that may still be symbols."""
 
 
 def read_npz(

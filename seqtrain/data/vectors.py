@@ -1,0 +1,259 @@
+"""Word vectors trained elsewhere: .vec, word2vec's text format and GloVe's, read as a stream.
+
+Each line holds a word and its numbers; .vec and word2vec count words and numbers in a first line.
+Numbers are read of the words that are kept alone, so that a large file takes little memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.config.schema import LARGEST_WIDTH, Config
+from seqtrain.data.examples import RowProblems
+from seqtrain.data.readers.files import open_input
+from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
+from seqtrain.errors import ConfigError
+from seqtrain.text import display_name, quote
+
+LARGEST = np.finfo(np.float32).max
+BLANKS = re.compile("[ \t]+")
+FEW = 0.5
+"""Share of train's tokens with a vector below which something may be wrong."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How a file of vectors and a vocabulary meet.
+
+    Attributes:
+        file: its path.
+        words: in it.
+        counted: words that its first line counts; None: it counts none.
+        size: numbers of a vector.
+        tokens: of the vocabulary, those that the file alone adds left out.
+        found: how many of these have a vector.
+        share: of train's steps that are such tokens, in [0, 1].
+        more: words that the file adds to the vocabulary.
+        repeated: lines left out because their word has a vector already.
+    """
+
+    file: str
+    words: int
+    counted: int | None
+    size: int
+    tokens: int = 0
+    found: int = 0
+    share: float = 0.0
+    more: int = 0
+    repeated: int = 0
+
+    def line(self) -> str:
+        """Say what the vectors are to train, in one line."""
+        return (
+            f"vectors: {display_name(self.file)} has {self.found:,} of {self.tokens:,} tokens "
+            f"({self.share:.1%} of train's text); {self.more:,} of its other words are kept"
+        )
+
+    def doubts(self) -> list[str]:
+        """Return what a user should know of the file, a line each."""
+        name, lines = display_name(self.file), []
+        if self.share < FEW:
+            lines.append(
+                f"model.vectors: {1 - self.share:.0%} of train's text has no vector in {name}; "
+                "words are compared as data.tokenizer and data.lowercase leave them: are those of "
+                "the file written so, and in this language?"
+            )
+        if self.repeated:
+            lines.append(f"{name}: {self.repeated:,} words stand there again; the first one counts")
+        if self.counted not in (None, self.words):
+            lines.append(
+                f"{name}: its first line counts {self.counted:,} words, found {self.words:,}"
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors that a vocabulary takes from a file.
+
+    Attributes:
+        rows: id of each token that has one, (K,) int64.
+        values: the vectors, (K, E) float32.
+        coverage: figures.
+    """
+
+    rows: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float32]
+    coverage: Coverage
+
+
+def with_width(config: Config) -> Config:
+    """Return a config whose model.embedding_dim is that of its file of vectors, if it has one.
+
+    Raises:
+        ConfigError: it asks for another.
+        DataError: the file is missing or holds no vectors.
+    """
+    path, asked = config.model.vectors, config.model.embedding_dim
+    if path is None:
+        return config
+    with _opened(path) as file:
+        size = file.size
+    if asked not in (None, size):
+        raise ConfigError(
+            f"model.embedding_dim: found {asked}, but the vectors of {display_name(path)} have "
+            f"{size} numbers; expected {size} or null"
+        )
+    model = config.model.model_copy(update={"embedding_dim": size})
+    return config.model_copy(update={"model": model})
+
+
+def read_vectors(
+    path: str, vocabulary: Vocabulary, *, keep: int, is_token: Callable[[str], bool]
+) -> tuple[Vectors, list[str]]:
+    """Read the vectors of a vocabulary's words, and the first other words of the file.
+
+    Args:
+        path: the file.
+        vocabulary: of train.
+        keep: how many other words are kept.
+        is_token: whether the tokenizer can yield a word.
+
+    Returns:
+        The vectors, whose coverage tells nothing of train yet, and the other words, whose ids
+        follow the vocabulary's.
+
+    Raises:
+        DataError: a line isn't a word and its numbers; names it.
+    """
+    rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
+    values: dict[int, npt.NDArray[np.float32]] = {}
+    more: list[str] = []
+    words = repeated = 0
+    with _opened(path) as file:
+        for number, word, numbers in file.lines():
+            words += 1
+            row = rows.get(word)
+            if row is None:
+                if len(more) == keep or word in SPECIAL or not is_token(word):
+                    continue
+                row = rows[word] = len(vocabulary) + len(more)
+                more.append(word)
+            if row in values:
+                repeated += 1
+            else:
+                values[row] = file.parse(number, word, numbers)
+        if not words:
+            file.problems.fail(1, "no words in it; expected lines of a word and its numbers")
+        coverage = Coverage(path, words, file.counted, file.size, more=len(more), repeated=repeated)
+        if len(values) == len(more):
+            file.problems.fail(
+                1,
+                "none of its words is a token of train; they are compared as data.tokenizer and "
+                "data.lowercase leave train's",
+            )
+    kept = np.stack(list(values.values()))
+    return Vectors(np.array(list(values), dtype=np.int64), kept, coverage), more
+
+
+class _File:
+    """An open file of vectors.
+
+    Attributes:
+        problems: where complaints go.
+        size: numbers of a vector.
+        counted: words that the first line counts, or None.
+    """
+
+    def __init__(self, lines: Iterator[tuple[int, str]], problems: RowProblems) -> None:
+        self.problems = problems
+        first = next(lines, None)
+        if first is None:
+            problems.fail(1, "the file is empty; expected lines of a word and its numbers")
+        number, text = first
+        fields = _fields(text)
+        self.counted: int | None = None
+        if len(fields) == 2 and all(field.isdecimal() for field in fields):
+            self.counted, self.size = map(int, fields)
+            self._lines = lines
+        else:
+            numeric = next((n for n, f in enumerate(reversed(fields)) if not _is_number(f)), None)
+            self.size = len(fields) - 1 if numeric is None else numeric
+            self._lines = chain([(number, text)], lines)
+        if not 1 <= self.size <= LARGEST_WIDTH:
+            problems.fail(
+                number,
+                f"found vectors of {self.size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
+                "numbers, with blanks between",
+            )
+
+    def lines(self) -> Iterator[tuple[int, str, str]]:
+        """Yield number, word, and the text of its numbers; blank lines are passed over."""
+        blanks = self.size - 1
+        for number, text in self._lines:
+            text = text.rstrip(" \t")
+            word, _, numbers = text.partition(" ")
+            if numbers.count(" ") == blanks and numbers:
+                yield number, word, numbers
+            elif text:
+                yield number, *self._apart(number, text)
+
+    def _apart(self, number: int, text: str) -> tuple[str, str]:
+        """Part a line with tabs, more blanks, or a word with blanks in it."""
+        fields = _fields(text)
+        extra = len(fields) - 1 - self.size
+        if extra < 0 or (extra and all(map(_is_number, fields[1 : 1 + extra]))):
+            self.problems.fail(
+                number,
+                f"found {len(fields) - 1} numbers of {quote(fields[0])}; expected {self.size}",
+            )
+        return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
+
+    def parse(self, number: int, word: str, text: str) -> npt.NDArray[np.float32]:
+        """Return the numbers of a word, (E,)."""
+        fields = text.split(" ")
+        try:
+            values = np.array(fields, dtype=np.float64)
+        except ValueError:
+            fields = self._apart(number, f"{word} {text}")[1].split(" ")
+            bad = [field for field in fields if not _is_number(field)]
+            if bad:
+                self.problems.fail(
+                    number, f"found {quote(bad[0])} among the numbers of {quote(word)}"
+                )
+            values = np.array(fields, dtype=np.float64)
+        fine = np.abs(values) <= LARGEST  # nan isn't
+        if not fine.all():
+            found = quote(fields[int(fine.argmin())])
+            self.problems.fail(
+                number, f"found {found} among the numbers of {quote(word)}; expected finite ones"
+            )
+        return values.astype(np.float32)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[_File]:
+    """Open a file of vectors, and read its first line."""
+    problems = RowProblems(display_name(path), stop_at_first=True)
+    with open_input(path, pipes=False) as stream:
+        yield _File(read_lines(stream, problems), problems)
+
+
+def _fields(text: str) -> list[str]:
+    return BLANKS.split(text.strip(" \t"))
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,156 @@
+"""Files of word vectors: their formats, what is kept of them, and what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqtrain.config import config_from_mapping
+from seqtrain.data.vectors import read_vectors, with_width
+from seqtrain.data.vocabulary import SPECIAL, Vocabulary
+from seqtrain.errors import ConfigError, DataError, SeqtrainError
+
+VOCABULARY = Vocabulary((*SPECIAL, "cat", "dog", "emu"))
+VALUES = {"cat": [1.0, 2.5], "dog": [-3.0, 4e-2], "yak": [5.0, 6.0], "bee": [7.0, 8.0]}
+ROWS = "cat 1 2.5\ndog -3 4e-2\nyak 5 6\nbee 7 8\n"
+FORMATS = {
+    "vec": "4 2\n" + ROWS,
+    "blanks at line ends": "4 2\n" + ROWS.replace("\n", " \n"),
+    "GloVe": ROWS,
+    "tabs": ROWS.replace(" ", "\t"),
+    "a tab after the word": "4 2\n" + ROWS.replace("cat ", "cat\t").replace("yak ", "yak\t"),
+    "line ends of Windows, a mark at the start": "\ufeff4 2\r\n" + ROWS.replace("\n", "\r\n"),
+    "two blanks": ROWS.replace(" 2.5", "  2.5").replace(" 6", "  6"),
+    "no last line end": ROWS[:-1],
+    "blank lines": "4 2\n\n" + ROWS + "\n \n",
+    "words with blanks in them": "4 2\ncat 1 2.5\n. . . 1 1\ndog -3 4e-2\nat x@y.org 2 2\nyak 5 6\n"
+    "bee 7 8\n",
+    "a number and a mark as words": ROWS + "7 1 1\n\u00a0 1 2\n",
+    "a number comes first": "1999 4 4\n" + ROWS,
+}
+
+
+def read(path: Path, *, keep: int = 0) -> tuple[dict[str, list[float]], list[str]]:
+    """Return the vectors of a file by token, and the words that it adds."""
+    vectors, more = read_vectors(
+        str(path), VOCABULARY, keep=keep, is_token=lambda word: word.isalpha() and word.islower()
+    )
+    tokens = (*VOCABULARY.tokens, *more)
+    assert vectors.values.dtype == np.float32
+    found = {tokens[row]: vectors.values[i].tolist() for i, row in enumerate(vectors.rows)}
+    return found, more
+
+
+def expected(*words: str) -> dict[str, list[float]]:
+    return {word: np.array(VALUES[word], dtype=np.float32).tolist() for word in words}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_has_the_same_vectors(form: str, zipped: bool, tmp_path: Path) -> None:
+    path, content = tmp_path / f"w.txt{'.gz' * zipped}", FORMATS[form].encode()
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    assert read(path) == (expected("cat", "dog"), [])
+    assert read(path, keep=1) == (expected("cat", "dog", "yak"), ["yak"])
+    assert read(path, keep=9) == (expected("cat", "dog", "yak", "bee"), ["yak", "bee"])
+
+
+def test_of_other_words_the_first_that_can_be_tokens_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "w.vec").write_text("<pad> 1 1\nOx 1 1\n" + ROWS + "<unk> 9 9\n")
+    found, more = read(tmp_path / "w.vec", keep=1)
+    assert more == ["yak"]
+    assert found == expected("cat", "dog", "yak") | {"<unk>": [9.0, 9.0]}
+
+
+def test_of_equal_words_the_first_counts_and_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "w.vec").write_text("4 2\n" + ROWS + "cat 0 0\nyak 0 0\nnew 0 0\n")
+    vectors, _ = read_vectors(
+        str(tmp_path / "w.vec"), VOCABULARY, keep=1, is_token=lambda word: True
+    )
+    assert read(tmp_path / "w.vec", keep=1)[0] == expected("cat", "dog", "yak")
+    assert vectors.coverage.repeated == 2
+    assert "w.vec: 2 words stand there again; the first one counts" in vectors.coverage.doubts()[1]
+    assert "its first line counts 4 words, found 7" in vectors.coverage.doubts()[2]
+
+
+WRONG = {
+    "": "w.vec:1: the file is empty; expected lines of a word and its numbers",
+    "\n": "w.vec:1: found vectors of 0 numbers; expected a word and 1 to 65536 numbers",
+    "2 2\n": "w.vec:1: no words in it; expected lines of a word and its numbers",
+    "text,label\n": "w.vec:1: found vectors of 0 numbers",
+    "9 99999999\ncat 1\n": "w.vec:1: found vectors of 99999999 numbers; expected a word and 1 to",
+    "2 2\nyak 5 6\n": "w.vec:1: none of its words is a token of train",
+    ROWS + "emu 1\n": "w.vec:5: found 1 numbers of 'emu'; expected 2",
+    ROWS + "ox 1\n": "w.vec:5: found 1 numbers of 'ox'; expected 2",
+    ROWS + "emu 1 2 3\n": "w.vec:5: found 3 numbers of 'emu'; expected 2",
+    ROWS + "emu 1 x\n": "w.vec:5: found 'x' among the numbers of 'emu'",
+    ROWS + "emu 1 1,5\n": "w.vec:5: found '1,5' among the numbers of 'emu'",
+    ROWS + "emu 1 nan\n": "w.vec:5: found 'nan' among the numbers of 'emu'; expected finite ones",
+    ROWS + "emu -inf 1\n": "w.vec:5: found '-inf' among the numbers of 'emu'; expected finite ones",
+    ROWS + "emu 1 1e39\n": "w.vec:5: found '1e39' among the numbers of 'emu'; expected finite ones",
+    ROWS + "emu 1 \n": "w.vec:5: found 1 numbers of 'emu'; expected 2",
+    ROWS + "emu  1\n": "w.vec:5: found 1 numbers of 'emu'; expected 2",
+}
+
+
+@pytest.mark.parametrize("content", WRONG)
+def test_what_is_wrong_is_said_with_its_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "w.vec").write_text(content)
+    with pytest.raises(DataError) as refused:
+        read(tmp_path / "w.vec")
+    assert str(refused.value).removeprefix(f"{tmp_path}/").startswith(WRONG[content])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("w.vec", b"cat 1 2\nd\xffg 1 2\n", "w.vec:2: byte 2 is not UTF-8 (0xff)"),
+        ("w.vec", b"cat 1 2\ndog 1 \0\n", "w.vec:2: byte 7 is NUL; expected UTF-8 text"),
+        ("w.vec.gz", gzip.compress(ROWS.encode() * 99)[:-20], "the gzip data are cut off after"),
+        ("w.vec.gz", ROWS.encode(), "named .gz, but the data are not gzip"),
+        ("w.vec", gzip.compress(ROWS.encode()), "found gzip data; name it NAME.gz"),
+    ],
+)
+def test_damaged_files_are_refused(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SeqtrainError) as refused:
+        read(tmp_path / name)
+    assert said in str(refused.value)
+
+
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    numbers = " ".join(["0.123"] * 300)
+    with (tmp_path / "w.vec").open("w") as file:
+        file.writelines(f"w{i} {numbers}\n" for i in range(10_000))
+        file.write("cat 1" + " 2" * 299 + "\n")
+    tracemalloc.start()
+    vectors, _ = read_vectors(
+        str(tmp_path / "w.vec"), VOCABULARY, keep=9, is_token=lambda word: True
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tmp_path / "w.vec").stat().st_size > 15_000_000
+    assert len(vectors.rows) == 10
+    assert peak < 1_500_000
+
+
+@pytest.mark.parametrize(("asked", "found"), [(None, 2), (2, 2), (3, None)])
+def test_the_width_is_the_files(asked: int | None, found: int | None, tmp_path: Path) -> None:
+    (tmp_path / "w.vec").write_text(ROWS)
+    config = config_from_mapping(
+        {
+            "data": {"train": "t.csv", "sequence": "s", "label": "l"},
+            "model": {"vectors": str(tmp_path / "w.vec"), "embedding_dim": asked},
+        }
+    )
+    if found is not None:
+        assert with_width(config).model.embedding_dim == found
+        return
+    with pytest.raises(ConfigError) as refused:
+        with_width(config)
+    said = f"found 3, but the vectors of {tmp_path}/w.vec have 2 numbers; expected 2 or null"
+    assert str(refused.value) == f"model.embedding_dim: {said}"
