@@ -102,8 +102,8 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 @cache
-def _program() -> Callable[..., object]:
-    """Make what runs the commands, once; Typer itself would make it anew for every run."""
+def program() -> Callable[..., object]:
+    """Make what runs the commands, once: Typer itself would make it anew for every run."""
     return typer.main.get_command(app)
 
 
@@ -113,7 +113,7 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("standard output is closed; nothing can be answered")
         return RUN_FAULT
     try:
-        code = _program()(arguments, prog_name="seqtrain", standalone_mode=False)
+        code = program()(arguments, prog_name="seqtrain", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer's answer to SIGINT
             _complain("interrupted")

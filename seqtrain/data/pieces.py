@@ -129,7 +129,7 @@ class _Child:
     """A process that reads every so many files, in order."""
 
     def __init__(self, reader: PieceReader, files: Files) -> None:
-        self._process, self._connection = start_child(__name__, "reading data")
+        self._process, self._connection = start_child(__name__)
         rules = replace(reader.rules)  # without what it remembers
         with suppress(OSError):  # one that is gone is noticed by `receive`
             self._connection.send((replace(reader, rules=rules), files))

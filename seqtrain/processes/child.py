@@ -1,4 +1,4 @@
-"""A process of our own that works for this one, and ends with it."""
+"""A fresh Python process that works for this one, and the connection to it."""
 
 from __future__ import annotations
 
@@ -6,45 +6,52 @@ import signal
 import subprocess
 import sys
 from multiprocessing.connection import Connection, Pipe
+from typing import NamedTuple
 
 from seqtrain.errors import RunError
 from seqtrain.signals import STOPPING
 
 PROGRAM = """\
 import sys
-sys.path[:] = sys.argv[3:]
 from importlib import import_module
+sys.path[:] = sys.argv[3:]
 import_module(sys.argv[1]).serve(int(sys.argv[2]))
 """
 
 
-def start_child(module: str, what: str) -> tuple[subprocess.Popen[bytes], Connection]:
-    """Start a process, a session of its own: what a terminal sends reaches this one alone.
+class Child(NamedTuple):
+    """A process, and this program's end of the connection; whoever starts it ends both."""
 
-    Args:
-        module: its `serve` is called with the number of its end of the connection.
-        what: it is for, for the message.
+    process: subprocess.Popen[bytes]
+    connection: Connection
 
-    Returns:
-        The process, and this end of the connection.
+
+def start_child(module: str) -> Child:
+    """Let a module's `serve` run in a process, given the descriptor of its connection.
+
+    The process is a session of its own: what a terminal sends reaches this program alone. Where
+    this one ends by force, the other sees its connection closed.
 
     Raises:
         RunError: the system can't start one.
     """
-    connection, theirs = Pipe()
+    if sys.platform == "win32":
+        raise RunError("compare and tune run on Linux and macOS")
+    ours, theirs = Pipe()
+    command = [sys.executable, "-c", PROGRAM, module, str(theirs.fileno()), *map(str, sys.path)]
     # Until it has a session of its own, the new process would get the terminal's signals.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, module, str(theirs.fileno()), *map(str, sys.path)],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )
     except OSError as error:
-        raise RunError(f"a process for {what}: {error.strerror}") from None
+        raise RunError(f"a process for {module}: {error.strerror}") from None
     finally:
         theirs.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return process, connection
+    return Child(process, ours)

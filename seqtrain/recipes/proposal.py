@@ -13,8 +13,9 @@ from seqtrain.config.render import flow
 from seqtrain.data.preparation import prepare
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
-from seqtrain.recipes.inspection import Facts, Further, Wishes, inspect, look_through
+from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
 from seqtrain.recipes.rules import Choice, choices
+from seqtrain.recipes.tables import Wishes
 from seqtrain.text import quote, shorten
 
 ROLES = {

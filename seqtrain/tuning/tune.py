@@ -103,15 +103,24 @@ def tune(
         search = Search(config, space, directory, limits, cache, listener)
         held.callback(search.end)
         search.run(signals)
-        best = search.best
-        if best is None:
-            problems = [trial.problem for trial in search.trials.values() if trial.problem]
-            why = problems[0] if problems else "no time was left"
-            raise RunError(f"{directory}: no trial came to its end; {why}")
+        best = _best_of(search)
         search.end()
     _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config)
+
+
+def _best_of(search: Search) -> Trial:
+    """Return the best trial.
+
+    Raises:
+        RunError: none came to its end.
+    """
+    if search.best is None:
+        problems = [trial.problem for trial in search.trials.values() if trial.problem]
+        why = problems[0] if problems else "no time was left"
+        raise RunError(f"{search.directory}: no trial came to its end; {why}")
+    return search.best
 
 
 def _with_honest_rows(config: Config) -> Config:

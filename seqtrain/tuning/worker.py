@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seqtrain.config import Config
-from seqtrain.errors import RunError, SeqtrainError
-from seqtrain.signals import STOPPING
-
-PROGRAM = """\
-import sys
-sys.path[:] = sys.argv[2:]
-from seqtrain.tuning.worker import serve
-serve(int(sys.argv[1]))
-"""
+from seqtrain.errors import SeqtrainError
+from seqtrain.processes.child import start_child
 
 
 @dataclass(frozen=True)
@@ -68,23 +59,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        if sys.platform == "win32":
-            raise RunError("tune runs on Linux and macOS")
-        self.connection, theirs = Pipe()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(theirs.fileno()), *map(str, sys.path)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise RunError(f"a process for a trial: {error.strerror}") from None
-        finally:
-            theirs.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        self._process, self.connection = start_child("seqtrain.tuning.worker")
 
     def send(self, message: object) -> None:
         """Send a task, or whether to go on; a process that is gone is noticed by `receive`."""

@@ -27,8 +27,9 @@ from seqtrain.runs.ensemble import members
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized, display_name
-from seqtrain.workflows.classifier import Classifier, load_one
+from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.loading import load_one
 from seqtrain.workflows.origin import lineage
 
 SPLITS = ("test", "validation", "train")

@@ -168,7 +168,7 @@ def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeCo
     second = write("p2.tsv", [("other", "1"), ("word3", "1"), ("word4", "1")])
     config = make_config(train=[first, second])
     data = prepare(config, cache_folder=None)
-    told = "\n".join(warnings(data, summarize(data)))
+    told = "\n".join(warnings(data, summarize(data), config.data))
     assert f"(lines {first}:5 and {second}:3)" in told
     found = inspect(config, cache_folder=None)
     places = [found.file_line(place) for place in found.duplicates[1]]
@@ -212,10 +212,10 @@ def test_a_reading_process_that_is_killed_is_named(
 ) -> None:
     start = pieces.start_child
 
-    def killed(module: str, what: str) -> Any:
-        process, connection = start(module, what)
-        os.kill(process.pid, signal.SIGKILL)
-        return process, connection
+    def killed(module: str) -> Any:
+        child = start(module)
+        os.kill(child.process.pid, signal.SIGKILL)
+        return child
 
     monkeypatch.setattr(pieces, "start_child", killed)
     named = [write(f"{name}.tsv", [("x", "1"), ("y", "2")]) for name in "ab"]
