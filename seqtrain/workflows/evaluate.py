@@ -28,6 +28,8 @@ from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized, display_name
 from seqtrain.workflows.classifier import Classifier
+from seqtrain.workflows.ensemble import check_alike
+from seqtrain.workflows.environment import check_held_out
 from seqtrain.workflows.events import RunLike, path_of
 from seqtrain.workflows.loading import load_one
 from seqtrain.workflows.origin import lineage
@@ -110,6 +112,7 @@ def evaluate(
 
 def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
     """Score the mean of several classifiers' probabilities, and each of them."""
+    check_alike([part.classifier for part in each], path)
     first, labels = each[0], each[0].classifier.labels
     for other in each[1:]:
         if other.source != first.source or not np.array_equal(other.store.lines, first.store.lines):
@@ -230,6 +233,7 @@ def read_split(
             f"{path / CONFIG}: the model was trained with other preprocessing; restore it from a "
             "copy, or give a labelled file with --data"
         )
+    check_held_out(config, prepared, RunDirectory(path).environment(), path)
     return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
 
 
