@@ -49,6 +49,8 @@ def whole_or_nothing(path: Path) -> Iterator[str]:
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
+        with suppress(OSError):  # a link there isn't followed
+            unfinished.unlink()
         yield str(unfinished)
         try:
             os.replace(unfinished, path)

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seqtrain.config import Config
-from seqtrain.errors import SeqtrainError
+from seqtrain.errors import SeqtrainError, ran_out_of_memory
 from seqtrain.processes.child import start_child
 
 
@@ -143,6 +143,8 @@ def _trained(task: Task, connection: Connection, parent: int) -> str:
         pass
     except SeqtrainError as error:
         return error.problems[0]
-    except MemoryError:
+    except Exception as error:
+        if not ran_out_of_memory(error):
+            raise
         return "memory ran out"
     return ""

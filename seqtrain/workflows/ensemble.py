@@ -29,15 +29,8 @@ class Ensemble(Classifier):
     """
 
     def __init__(self, members: Sequence_[Classifier], path: Path) -> None:
+        check_alike(members, path)
         first = members[0]
-        for other in members[1:]:
-            if set(other.labels) != set(first.labels) or (
-                other.preprocessing.kind != first.preprocessing.kind
-            ):
-                raise CheckpointError(
-                    f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
-                    "can't answer together; name one of them"
-                )
         super().__init__(
             Model(first.network, first.preprocessing, Calibration()), first.device, path
         )
@@ -81,3 +74,24 @@ class Ensemble(Classifier):
         ranked = dict(sorted(mean.items(), key=lambda item: -item[1])[:ranks])
         label = next(iter(ranked))
         return Prediction(label, ranked[label], ranked, first.unknown, first.example)
+
+
+def check_alike(members: Sequence_[Classifier], path: Path) -> None:
+    """Refuse classifiers of other labels or another kind of sequences than the first.
+
+    Args:
+        members: that are to answer together.
+        path: the directory that holds their runs.
+
+    Raises:
+        CheckpointError: as said.
+    """
+    first = members[0]
+    for other in members[1:]:
+        if set(other.labels) != set(first.labels) or (
+            other.preprocessing.kind != first.preprocessing.kind
+        ):
+            raise CheckpointError(
+                f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
+                "can't answer together; name one of them"
+            )

@@ -28,7 +28,7 @@ from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.trainer import Trainer
-from seqtrain.workflows.environment import environment, peak_memory
+from seqtrain.workflows.environment import HELD_OUT, environment, held_out, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
 from seqtrain.workflows.metric_lines import epoch_line, pretraining_line, update_line
 from seqtrain.workflows.origin import LINEAGE
@@ -74,6 +74,7 @@ class Recorder:
         self.run.clear(force=force)
         state = self.state
         facts = environment(state.data, state.device, state.group.place)
+        facts[HELD_OUT] = held_out(state.config, state.data)
         if state.lineage:
             facts[LINEAGE] = state.lineage
         self.run.write_json(ENVIRONMENT, facts)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config import Config
-from seqtrain.data.preparation import check_files
+from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
-from seqtrain.runs.ensemble import write_ensemble
-from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free
+from seqtrain.runs.ensemble import MOST, check_member, write_ensemble
+from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
 from seqtrain.runs.run_directory import TIME
+from seqtrain.text import quote
 from seqtrain.workflows.events import Listener, Run
 from seqtrain.workflows.fit import fit, resolved_config
+
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,13 @@ def seeds_of(text: str) -> list[int]:
         ConfigError: it isn't two or more different whole numbers from 0.
     """
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) < 2 or len({*parts}) < len(parts) or not all(p.isdecimal() for p in parts):
-        raise ConfigError(f"--seeds: found {text!r}; expected different numbers such as 0,1,2")
-    return [int(part) for part in parts]
+    if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
+        seeds = [int(part) for part in parts]
+        if 2 <= len({*seeds}) == len(seeds) <= MOST and max(seeds) <= LARGEST_SEED:
+            return seeds
+    raise ConfigError(
+        f"--seeds: found {quote(text)}; expected 2 to {MOST:,} different numbers such as 0,1,2"
+    )
 
 
 def variants(
@@ -81,8 +89,8 @@ def variants(
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
-    if folds is not None and folds < 2:
-        raise ConfigError(f"--folds: found {folds}; expected 2 or more")
+    if folds is not None and not 2 <= folds <= MOST:
+        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
     return {
@@ -135,16 +143,14 @@ def fit_several(
     path = run_dir or RUNS / f"{name}-{time.strftime(TIME)}"
     check_free(path if not resume else None, force=force)
     check_files(config, beside)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        (path / ENSEMBLE).unlink()  # it names runs that are whole
+    begun = _begun(path, list(configs), resume=resume, force=force)
     runs = []
     for member, settings in configs.items():
-        begun = resume and (path / member / CONFIG).exists()
         runs.append(
             fit(
                 settings,
                 run_dir=path / member,
-                resume=begun,
+                resume=begun[member],
                 force=force,
                 beside=beside,
                 listener=listener(member),
@@ -153,6 +159,25 @@ def fit_several(
         )
     write_ensemble(path, list(configs))
     return Several(path, runs, _figures(config, runs))
+
+
+def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> dict[str, bool]:
+    """Return which runs are gone on with; the place of every other one is free.
+
+    Raises:
+        ConfigError, CheckpointError: one is not, or links elsewhere; nothing was changed.
+    """
+    begun = {}
+    for member in members:
+        check_member(path / member)
+        begun[member] = resume and os.path.lexists(path / member / CONFIG)
+        if not begun[member]:
+            check_free(path / member, force=force)
+    try:
+        (path / ENSEMBLE).unlink(missing_ok=True)  # it names runs that are whole
+    except OSError as error:
+        raise not_writable(path, error) from None
+    return begun
 
 
 def _figures(config: Config, runs: list[Run]) -> list[Figure]:
