@@ -1,4 +1,4 @@
-"""A process that runs trials one after another: a lack of memory ends it, and nothing else."""
+"""A process that trains run after run: a lack of memory ends it, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from pathlib import Path
 from seqtrain.config import Config
 from seqtrain.errors import RunError, SeqtrainError
 from seqtrain.signals import STOPPING
+from seqtrain.workflows.events import Run
 
 PROGRAM = """\
 import sys
 sys.path[:] = sys.argv[2:]
-from seqtrain.tuning.worker import serve
+from seqtrain.workflows.worker import serve
 serve(int(sys.argv[1]))
 """
 
@@ -28,16 +29,21 @@ class Task:
     """What a worker is to train.
 
     Attributes:
-        config: of the trial.
+        config: of the run.
         run_dir: where.
         threads: for the processor; None: as many as torch takes.
         cache: whether encoded data is kept.
+        finish, resume, force, init_from: as for `fit`.
     """
 
     config: Config
     run_dir: Path
     threads: int | None
-    cache: bool
+    cache: bool = True
+    finish: bool = True
+    resume: bool = False
+    force: bool = False
+    init_from: str | Path | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class EpochReport:
     """What a worker says after an epoch; it then waits to be told whether to go on.
 
     Attributes:
-        epoch, epochs: its number, and how many the trial has at most.
+        epoch, epochs: its number, and how many the run has at most.
         value: the monitored value, as it is.
         rank: the same in the sense that greater is better.
         loss: of validation, in nats.
@@ -69,7 +75,7 @@ class Worker:
 
     def __init__(self) -> None:
         if sys.platform == "win32":
-            raise RunError("tune runs on Linux and macOS")
+            raise RunError("runs in processes of their own need Linux or macOS")
         self.connection, theirs = Pipe()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
@@ -81,7 +87,7 @@ class Worker:
                 start_new_session=True,
             )
         except OSError as error:
-            raise RunError(f"a process for a trial: {error.strerror}") from None
+            raise RunError(f"a process for a run: {error.strerror}") from None
         finally:
             theirs.close()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -91,15 +97,15 @@ class Worker:
         with suppress(OSError):
             self.connection.send(message)
 
-    def receive(self) -> EpochReport | str:
-        """Return what it says: an epoch, or why the trial is over (nothing: it is done)."""
+    def receive(self) -> EpochReport | Run | SeqtrainError | None:
+        """Return what it says: an epoch, the run, why it failed; None: it was given up."""
         try:
-            answer: EpochReport | str = self.connection.recv()
+            answer: EpochReport | Run | SeqtrainError | None = self.connection.recv()
         except (EOFError, OSError):
             code = self._process.wait()
             if code == -getattr(signal, "SIGKILL", 9):
-                return "its process was killed, as the system does where memory runs out"
-            return f"its process ended with code {code}"
+                return RunError("its process was killed, as the system does where memory runs out")
+            return RunError(f"its process ended with code {code}")
         return answer
 
     @property
@@ -116,11 +122,11 @@ class Worker:
 
 
 class _GivenUpError(Exception):
-    """The trial isn't to go on."""
+    """The run isn't to go on."""
 
 
 def serve(descriptor: int) -> None:
-    """Run trials until the other end is closed.
+    """Train until the other end is closed.
 
     Args:
         descriptor: of the connection.
@@ -139,8 +145,8 @@ def serve(descriptor: int) -> None:
         connection.send(_trained(task, connection, parent))
 
 
-def _trained(task: Task, connection: Connection, parent: int) -> str:
-    """Train; return why it failed, or nothing."""
+def _trained(task: Task, connection: Connection, parent: int) -> Run | SeqtrainError | None:
+    """Train; return the run, or why it failed; None: it was given up."""
     from seqtrain.training.events import EpochEvent, UpdateEvent
     from seqtrain.workflows.events import Event, StartEvent
     from seqtrain.workflows.fit import fit
@@ -163,11 +169,19 @@ def _trained(task: Task, connection: Connection, parent: int) -> str:
                 raise _GivenUpError
 
     try:
-        fit(task.config, run_dir=task.run_dir, cache=task.cache, listener=listen, finish=False)
+        return fit(
+            task.config,
+            run_dir=task.run_dir,
+            cache=task.cache,
+            finish=task.finish,
+            resume=task.resume,
+            force=task.force,
+            init_from=task.init_from,
+            listener=listen,
+        )
     except _GivenUpError:
-        pass
+        return None
     except SeqtrainError as error:
-        return error.problems[0]
+        return error
     except MemoryError:
-        return "memory ran out"
-    return ""
+        return RunError("memory ran out")
