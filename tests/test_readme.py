@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import io
 import re
 import shlex
 import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -112,6 +115,28 @@ def test_python_session_runs(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("runs")
     assert sum("_" in line and "(" not in line for line in lines) >= 600  # a label per row
+
+
+class BelowTheCell(io.TextIOBase):
+    """Standard error as a notebook shows it: below the cell, with what is printed."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(text)
+
+
+def test_notebook_session_shows_what_its_page_says(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "seqtrain/workflows/README.md"
+    (session,) = (block for language, block in BLOCKS[page] if language == "pycon")
+    monkeypatch.chdir(workplace)
+    monkeypatch.setattr(sys, "stderr", BelowTheCell())
+    test = doctest.DocTestParser().get_doctest(session, {}, page, page, 0)
+    said: list[str] = []
+    rules = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.DocTestRunner(optionflags=rules).run(test, out=said.append)
+    assert result.attempted >= 8
+    assert result.failed == 0, "".join(said)
 
 
 def test_own_data_config_is_valid(tmp_path: Path) -> None:

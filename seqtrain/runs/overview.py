@@ -112,7 +112,7 @@ def _places(path: Path) -> list[Path]:
     members: list[Path] = []
     with suppress(OSError):
         members = [path / name for name in sorted(os.listdir(path)) if MEMBER.fullmatch(name)]
-    return [path, *(member for member in members if member.is_dir())]
+    return [path, *(m for m in members if m.is_dir() and not m.is_symlink())]
 
 
 def summarize_run(run: RunDirectory) -> RunSummary:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
+from shlex import quote as shell_quote
 from typing import Any
 
 import numpy as np
 import torch
 
 from seqtrain.config import Config
-from seqtrain.data.preparation import check_files
+from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
-from seqtrain.runs.ensemble import write_ensemble
-from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free
+from seqtrain.runs.ensemble import MOST, check_member, write_ensemble
+from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
 from seqtrain.runs.run_directory import TIME
+from seqtrain.text import quote
 from seqtrain.workflows.events import Listener, Run
 from seqtrain.workflows.fit import fit, resolved_config
 from seqtrain.workflows.side_by_side import Reporter, train_side_by_side
 from seqtrain.workflows.worker import Task
+
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,13 @@ def seeds_of(text: str) -> list[int]:
         ConfigError: it isn't two or more different whole numbers from 0.
     """
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) < 2 or len({*parts}) < len(parts) or not all(p.isdecimal() for p in parts):
-        raise ConfigError(f"--seeds: found {text!r}; expected different numbers such as 0,1,2")
-    return [int(part) for part in parts]
+    if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
+        seeds = [int(part) for part in parts]
+        if 2 <= len({*seeds}) == len(seeds) <= MOST and max(seeds) <= LARGEST_SEED:
+            return seeds
+    raise ConfigError(
+        f"--seeds: found {quote(text)}; expected 2 to {MOST:,} different numbers such as 0,1,2"
+    )
 
 
 def variants(
@@ -85,8 +93,8 @@ def variants(
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
-    if folds is not None and folds < 2:
-        raise ConfigError(f"--folds: found {folds}; expected 2 or more")
+    if folds is not None and not 2 <= folds <= MOST:
+        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
     return {
@@ -144,13 +152,12 @@ def fit_several(
     path = run_dir or RUNS / f"{name}-{time.strftime(TIME)}"
     check_free(path if not resume else None, force=force)
     check_files(config, beside)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        (path / ENSEMBLE).unlink()  # it names runs that are whole
+    begun = _begun(path, list(configs), resume=resume, force=force)
     threads = max(1, torch.get_num_threads() // jobs)
-    places: dict[str, dict[str, Any]] = {}
-    for member in configs:
-        begun = resume and (path / member / CONFIG).exists()
-        places[member] = {"run_dir": path / member, "resume": begun, "force": force, **options}
+    places: dict[str, dict[str, Any]] = {
+        member: {"run_dir": path / member, "resume": begun[member], "force": force, **options}
+        for member in configs
+    }
     if jobs > 1:
         tasks = {
             member: Task(settings, threads=threads, **places[member])
@@ -167,7 +174,26 @@ def fit_several(
 
 
 def _how_to_go_on(path: Path) -> str:
-    return f"stopped; every run is saved; go on with --resume --run-dir {quote(str(path))}"
+    return f"stopped; every run is saved; go on with --resume --run-dir {shell_quote(str(path))}"
+
+
+def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> dict[str, bool]:
+    """Return which runs are gone on with; the place of every other one is free.
+
+    Raises:
+        ConfigError, CheckpointError: one is not, or links elsewhere; nothing was changed.
+    """
+    begun = {}
+    for member in members:
+        check_member(path / member)
+        begun[member] = resume and os.path.lexists(path / member / CONFIG)
+        if not begun[member]:
+            check_free(path / member, force=force)
+    try:
+        (path / ENSEMBLE).unlink(missing_ok=True)  # it names runs that are whole
+    except OSError as error:
+        raise not_writable(path, error) from None
+    return begun
 
 
 def _figures(config: Config, runs: list[Run]) -> list[Figure]:

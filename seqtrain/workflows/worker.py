@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seqtrain.config import Config
-from seqtrain.errors import RunError, SeqtrainError
-from seqtrain.signals import STOPPING
+from seqtrain.errors import RunError, SeqtrainError, ran_out_of_memory
+from seqtrain.processes.child import start_child
 from seqtrain.workflows.events import Run
-
-PROGRAM = """\
-import sys
-sys.path[:] = sys.argv[2:]
-from seqtrain.workflows.worker import serve
-serve(int(sys.argv[1]))
-"""
 
 
 @dataclass(frozen=True)
@@ -74,23 +65,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        if sys.platform == "win32":
-            raise RunError("runs in processes of their own need Linux or macOS")
-        self.connection, theirs = Pipe()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(theirs.fileno()), *map(str, sys.path)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise RunError(f"a process for a run: {error.strerror}") from None
-        finally:
-            theirs.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        self._process, self.connection = start_child("seqtrain.workflows.worker")
 
     def send(self, message: object) -> None:
         """Send a task, or whether to go on; a process that is gone is noticed by `receive`."""
@@ -183,5 +158,7 @@ def _trained(task: Task, connection: Connection, parent: int) -> Run | SeqtrainE
         return None
     except SeqtrainError as error:
         return error
-    except MemoryError:
+    except Exception as error:
+        if not ran_out_of_memory(error):
+            raise
         return RunError("memory ran out")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -220,7 +221,8 @@ def test_results_show_on_one_line_and_as_tables(run: seqtrain.Run) -> None:
     assert repr(prediction) == f"Prediction(label: up, probability: {prediction.probability:.2%})"
     assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, macro F1: 100.00%, loss: ")
     assert repr(checked).startswith("Check(verdict: passed, ")
-    for shown in (run, classifier, prediction, evaluation.scores, checked):
+    assert re.match(r"Evaluation\(data: \S+train.tsv, accuracy: 100.00%, macro", repr(evaluation))
+    for shown in (run, classifier, prediction, evaluation, evaluation.scores, checked):
         assert shown._repr_html_().startswith(f"<table><caption>{type(shown).__name__}</caption>")
         assert "\n" not in repr(shown)
 
