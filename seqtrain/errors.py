@@ -25,6 +25,23 @@ REFUSALS = {
 }
 """Causes of an OSError that lie with the path that was given."""
 
+OUT_OF_MEMORY = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "MPS backend out of memory",
+    "CUDA out of memory",
+    "std::bad_alloc",
+    "failed to map segment from shared object",
+    "can't start new thread",
+)
+"""What torch, the loader of libraries and Python say where memory or threads have run out."""
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether memory, or the threads that the machine allows, ran out, whatever raised it."""
+    said = isinstance(error, RuntimeError | ImportError | OSError) and str(error)
+    return isinstance(error, MemoryError) or any(words in (said or "") for words in OUT_OF_MEMORY)
+
 
 class SeqtrainError(Exception):
     """Base of all errors meant for the user: one line per problem, no traceback.

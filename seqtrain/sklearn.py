@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.errors import ConfigError, SeqtrainError
+from seqtrain.errors import CheckpointError, ConfigError, SeqtrainError
 from seqtrain.files.folder import write_folder
 from seqtrain.inference.devices import select_device
+from seqtrain.runs.model_folder import FILES as MODEL_FILES
 from seqtrain.runs.model_folder import Model, load_model, model_files
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.fit import fit
@@ -204,10 +205,17 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read the model folder; nothing in it can run code."""
+        """Read the model folder; nothing in it can run code, or be written elsewhere.
+
+        Raises:
+            CheckpointError: it holds anything but a model's files, or they don't fit.
+        """
         super().__setstate__(state)
         files = state.get("classifier_")
         if files is not None:
+            whole = isinstance(files, dict) and all(isinstance(f, bytes) for f in files.values())
+            if not whole or not files.keys() <= MODEL_FILES:
+                raise CheckpointError("classifier_: expected the files of a model folder")
             with TemporaryDirectory() as folder:
                 write_folder(Path(folder, "best"), files)
                 self.classifier_ = self._classifier(load_model(Path(folder, "best")))

@@ -1,12 +1,15 @@
-"""What all tests share: one thread, a cache of their own, and how generated examples are drawn."""
+"""What all tests share: one thread, a cache of their own, and how generated examples are drawn.
+
+Torch is imported where it is there: some tests need none, and run without.
+"""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
-import torch
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
@@ -49,7 +52,10 @@ def own_signals() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down."""
-    torch.set_num_threads(1)
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")

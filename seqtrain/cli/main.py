@@ -31,7 +31,7 @@ from seqtrain.cli.commands import (
     tune,
 )
 from seqtrain.cli.usage import UsageError, usage_problem
-from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError
+from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError, ran_out_of_memory
 from seqtrain.signals import (
     INTERRUPTED,
     code_of_signal,
@@ -102,8 +102,8 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 @cache
-def _program() -> Callable[..., object]:
-    """Make what runs the commands, once; Typer itself would make it anew for every run."""
+def program() -> Callable[..., object]:
+    """Make what runs the commands, once: Typer itself would make it anew for every run."""
     return typer.main.get_command(app)
 
 
@@ -113,7 +113,7 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("standard output is closed; nothing can be answered")
         return RUN_FAULT
     try:
-        code = _program()(arguments, prog_name="seqtrain", standalone_mode=False)
+        code = program()(arguments, prog_name="seqtrain", standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer's answer to SIGINT
             _complain("interrupted")
@@ -139,10 +139,13 @@ def _exit_code(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         return INTERRUPTED
-    except MemoryError:
-        _complain("memory ran out; what was saved stays valid; try smaller data or a smaller model")
-        return RUN_FAULT
     except Exception as error:
+        if ran_out_of_memory(error):
+            _complain(
+                f"memory ran out ({one_line(str(error) or 'an object could not be made')}); what "
+                "was saved stays valid; try smaller data, a smaller model, or OMP_NUM_THREADS=1"
+            )
+            return RUN_FAULT
         ended = code_of_signal(error)
         if ended is not None:
             return ended

@@ -10,62 +10,39 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 from seqtrain.comparison.speed import Turn, measured, rate
 from seqtrain.comparison.task import Task
 from seqtrain.errors import RunError
-from seqtrain.signals import STOPPING, answered_later
+from seqtrain.processes.child import Child, start_child
+from seqtrain.signals import answered_later
 
 END = 2.0
 """Seconds to wait until all processes have ended, once the system was told to end them."""
 LOOK = 0.5
 """Seconds between two looks at whether the process that starts all others still lives."""
-PROGRAM = """\
-import sys
-sys.path[:] = sys.argv[2:]
-from seqtrain.comparison.worker import serve
-serve(int(sys.argv[1]))
-"""
 
 
 @contextmanager
 def worker_pool() -> Iterator[WorkerPool]:
     """Start a pool; when the block ends, however it does, no process is left.
 
-    All its processes are a session of their own, so what a terminal sends reaches none of them.
-    Where this one ends by force, they see its connection closed, and end too.
-
     Raises:
-        RunError: the system can't fork.
+        RunError: the system can't start one.
     """
-    if not hasattr(os, "fork"):
-        raise RunError("this system can't fork processes; compare runs on Linux and macOS")
-    control, theirs = Pipe()
-    process: subprocess.Popen[bytes] | None = None
+    child: Child | None = None
     try:
         with answered_later():
-            # Until it has a session of its own, the new process would get the terminal's signals.
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-c", PROGRAM, str(theirs.fileno()), *map(str, sys.path)],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-            finally:
-                theirs.close()
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        yield WorkerPool(process, control)
+            child = start_child("seqtrain.comparison.worker")
+        yield WorkerPool(*child)
     finally:
-        with answered_later(), control:
-            if process is not None:
-                _end(process, control)
+        if child is not None:
+            with answered_later(), child.connection:
+                _end(*child)
 
 
 def _end(process: subprocess.Popen[bytes], control: Connection) -> None:

@@ -11,17 +11,11 @@ import torch
 
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.errors import RunError
+from seqtrain.errors import RunError, ran_out_of_memory
 
 Result = TypeVar("Result")
 SHORTER = "data.max_length, or cut the sequences"
 """What needs less memory where nothing is learned."""
-OUT_OF_MEMORY = (
-    "DefaultCPUAllocator: can't allocate memory",
-    "DefaultCPUAllocator: not enough memory",
-    "MPS backend out of memory",
-)
-"""What torch says where it has no exception of its own for a failed allocation."""
 
 
 def map_batches(
@@ -70,8 +64,7 @@ def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        typed = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
-        if not (typed or any(words in str(error) for words in OUT_OF_MEMORY)):
+        if not ran_out_of_memory(error):
             raise
         raise RunError(
             f"memory ran out on {len(lengths)} sequences, the longest of {lengths.max()} steps; "

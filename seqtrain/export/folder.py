@@ -50,14 +50,24 @@ class Exported:
 def check_target(folder: Path, *, force: bool) -> None:
     """Refuse a folder that holds anything, or, with force, anything but an earlier export.
 
+    What is written takes the folder's place, so it can't be one that a program or the system is in.
+
     Raises:
         ConfigError: as said.
     """
     try:
         if not folder.exists():
+            if folder.is_symlink():
+                raise ConfigError(f"{folder}: is a link that leads nowhere; choose another folder")
             return
         if not folder.is_dir():
             raise ConfigError(f"{folder}: is a file; expected a new folder")
+        if folder.samefile(os.curdir) or os.path.ismount(folder):
+            what = "a mount point" if os.path.ismount(folder) else "the current directory"
+            raise ConfigError(
+                f"{folder}: is {what}, which can't be replaced; expected a new folder, such as "
+                f"{folder / 'model'}"
+            )
         found = {entry.name: entry for entry in sorted(folder.iterdir())}
         odd = [name for name, entry in found.items() if entry.is_symlink() or not entry.is_file()]
     except OSError as error:
@@ -83,7 +93,6 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         ConfigError: the folder isn't new, the model can't be exported, or a package is missing.
         RunError: the exported model answers differently from the run, or the disk is full.
     """
-    check_target(folder, force=force)
     check_exportable(model.network.config)
     import_onnx()
     rules = exported_preprocessing(model.preprocessing)
@@ -108,7 +117,8 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{folder.parent}: {error.strerror}; choose another folder") from None
-    write_folder(Path(os.path.abspath(folder)), contents)
+    check_target(folder, force=force)  # right before: the user may have put something there
+    write_folder(Path(os.path.realpath(folder)), contents)
     sizes = {name: len(content) for name, content in contents.items()}
     return Exported(folder, sizes, len(rows), difference)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,6 +38,27 @@ def write_atomically(path: Path, content: bytes) -> None:
                 raise
     except OSError as error:
         raise not_written(path, error, len(content)) from None
+
+
+@contextmanager
+def whole_or_nothing(path: Path) -> Iterator[str]:
+    """Yield a path to write to; what stands there afterwards gets its name, unless it failed.
+
+    Raises:
+        RunError: it can't be renamed.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        with suppress(OSError):  # a link there isn't followed
+            unfinished.unlink()
+        yield str(unfinished)
+        try:
+            os.replace(unfinished, path)
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
 
 
 def write_and_close(descriptor: int, content: Content, *, durable: bool = True) -> str:

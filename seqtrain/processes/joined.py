@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import queue
+import re
 import socket
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +27,7 @@ from torch.distributed.rendezvous import rendezvous
 from seqtrain.errors import ConfigError, RunError, SeqtrainError
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import LAUNCHED, Place, threads_each
+from seqtrain.text import quote
 
 TIMEOUT = "SEQTRAIN_TIMEOUT"
 """Environment variable: seconds after which a process that doesn't answer counts as lost."""
@@ -173,9 +177,12 @@ def joined(place: Place, device: torch.device) -> Iterator[Group]:
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if missing:
         raise ConfigError(f"{missing[0]}: not set, but WORLD_SIZE is {place.size}; start torchrun")
+    port = os.environ["MASTER_PORT"]
+    if not (re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16):
+        raise ConfigError(f"MASTER_PORT: found {quote(port)}; expected a number from 1 to 65535")
     wait = timedelta(seconds=_timeout())
     try:
-        found, rank, size = next(rendezvous("env://", timeout=wait))
+        found, rank, size = _meet(wait)
         # The launcher's store may still hold what was told before all were started again.
         store = PrefixStore(f"seqtrain/{place.restarts}", found)
         dist.init_process_group(
@@ -185,7 +192,7 @@ def joined(place: Place, device: torch.device) -> Iterator[Group]:
             world_size=size,
             timeout=wait,
         )
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, OSError) as error:
         said = str(error).splitlines()[0][:200]
         raise RunError(
             f"rank {place.rank} doesn't find the {place.size} processes: {said}"
@@ -197,6 +204,32 @@ def joined(place: Place, device: torch.device) -> Iterator[Group]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _meet(wait: timedelta) -> tuple[Store, int, int]:
+    """Find the other processes; return the store that all share, and rank and number by torch.
+
+    Raises:
+        TimeoutError: what listens at the port says nothing, for which torch alone waits for ever.
+    """
+    answers: queue.Queue[Any] = queue.Queue()
+
+    def look() -> None:
+        try:
+            answers.put(next(rendezvous("env://", timeout=wait)))
+        except Exception as error:
+            answers.put(error)
+
+    threading.Thread(target=look, daemon=True).start()
+    try:
+        answer = answers.get(timeout=wait.total_seconds() + GRACE)
+    except queue.Empty:
+        port = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        raise TimeoutError(f"{port} says nothing; does another program listen there?") from None
+    if isinstance(answer, Exception):
+        raise answer
+    found: tuple[Store, int, int] = answer
+    return found
 
 
 def own_device(place: Place, device: torch.device) -> torch.device:

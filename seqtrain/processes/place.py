@@ -42,12 +42,19 @@ class Place:
         rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
         if not rank < size:
             raise ConfigError(f"RANK: found {rank}; expected less than WORLD_SIZE, {size}")
+        local, beside = _number(variables, "LOCAL_RANK", rank), "LOCAL_WORLD_SIZE"
+        local_size = _number(variables, beside, size)
+        if not local < local_size <= size:
+            raise ConfigError(
+                f"{beside}: found {local_size}; expected more than LOCAL_RANK, {local}, and no "
+                f"more than WORLD_SIZE, {size}"
+            )
         launch = variables.get("TORCHELASTIC_RUN_ID")
         return cls(
             rank,
             size,
-            _number(variables, "LOCAL_RANK", rank),
-            _number(variables, "LOCAL_WORLD_SIZE", size),
+            local,
+            local_size,
             _number(variables, "TORCHELASTIC_RESTART_COUNT", 0),
             # The id of torchrun's static rendezvous is always "none"; its process id is its own.
             None if launch is None else f"{launch} {socket.gethostname()} {os.getppid()}",

@@ -1,57 +1,24 @@
-"""What a file of labelled sequences looks like: format, columns, kind, sizes."""
+"""What is known of a file of labelled sequences: its labels, sizes and kinds of sequences."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from os.path import isdir
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, advice, resolve_format
-from seqtrain.data.examples import RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples
-from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
-from seqtrain.data.readers.files import open_input
-from seqtrain.data.readers.lines import read_lines
-from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.rows import is_blank_line
-from seqtrain.data.readers.strict_json import parse_json
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
-from seqtrain.recipes.columns import (
-    choose_label,
-    choose_sequence,
-    find_group,
-    flattened,
-    gather,
-    has_header,
-)
+from seqtrain.recipes.tables import Table, Wishes, find_table
 from seqtrain.recipes.texts import TextFacts, inspect_texts
 from seqtrain.text import display_name, quote
 
 SAMPLE = 4096
 """Rows that texts are judged from, at most, evenly spread over the file."""
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the user says of a data file, each None where it is to be found.
-
-    Attributes:
-        label, sequence, group: columns.
-        header: whether the first row names the columns.
-        kind: text, tokens or features.
-    """
-
-    label: Column | None = None
-    sequence: list[Column] | None = None
-    group: Column | None = None
-    header: bool | None = None
-    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,53 +63,37 @@ class Further:
     missing: bool
 
 
-@dataclass
-class _Table:
-    """Columns as found, and how they are read."""
-
-    reading: ReadOptions
-    header: bool | None = None
-    delimiter: str | None = None
-    group: Column | None = None
-
-
-def inspect(path: str, wishes: Wishes) -> Facts:
+def inspect(path: str, wishes: Wishes, more: Sequence[str] = ()) -> Facts:
     """Read a data file once for its columns and once for its rows.
 
     Args:
         path: a file, or a folder of text files.
         wishes: what the user says of it.
+        more: further files with the same columns, whose rows follow.
 
     Raises:
         DataError: it can't be read, or what is needed can't be told from it.
     """
-    format = _format(path)
-    if format in ("csv", "tsv"):
-        table = _delimited_table(path, format, wishes)
-    elif format == "jsonl":
-        table = _json_table(path, wishes)
-    else:
-        _refuse_columns(wishes, format)
-        table = _Table(ReadOptions(format, kind=wishes.kind or _fixed_kind(path, format)))
-    return _facts(path, table)
+    return _facts([path, *more], find_table(path, wishes))
 
 
-def look_through(path: str, reading: ReadOptions, labels: Iterable[str]) -> Further:
-    """Return what is known of a further file, read as train is.
+def look_through(files: Sequence[str], reading: ReadOptions, labels: Iterable[str]) -> Further:
+    """Return what is known of further files, read as train is.
 
     Raises:
         DataError: it can't be read so, or has a label that train lacks.
     """
     known, rows, empty, missing = set(labels), 0, 0, False
-    for example in read_examples(path, reading.for_file(path)):
-        rows += 1
-        empty += _is_empty(example.sequence)
-        missing = missing or _has_missing(example.sequence)
-        if example.label not in known:
-            raise DataError(
-                f"{display_name(example.file or path)}:{example.line}: label "
-                f"{quote(str(example.label))}; train has none such"
-            )
+    for path in files:
+        for example in read_examples(path, reading.for_file(path)):
+            rows += 1
+            empty += _is_empty(example.sequence)
+            missing = missing or _has_missing(example.sequence)
+            if example.label not in known:
+                raise DataError(
+                    f"{display_name(example.file or path)}:{example.line}: label "
+                    f"{quote(str(example.label))}; train has none such"
+                )
     return Further(rows, empty, missing)
 
 
@@ -152,189 +103,6 @@ def _is_empty(sequence: Any) -> bool:
 
 def _has_missing(sequence: Any) -> bool:
     return isinstance(sequence, np.ndarray) and bool(np.isnan(sequence).any())
-
-
-def _format(path: str) -> str:
-    format = resolve_format(path, "auto")
-    how = advice(path)
-    if format is None and how is not None:
-        raise DataError(f"{display_name(path)}: can't be read as it is; {how}")
-    if format == "parquet":
-        raise DataError(
-            f"{display_name(path)}: of parquet no config is proposed; write one: data: "
-            "{train: FILE, sequence: COLUMN, label: COLUMN, validation: 0.1}"
-        )
-    if format is None:
-        raise DataError(
-            f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}"
-        )
-    if format == "txt" and not isdir(path):
-        with open_input(path, pipes=False) as stream:
-            lines = read_lines(stream, RowProblems(display_name(path)))
-            begin = [line for _, line in islice(lines, SAMPLE)]
-        if begin and begin[0].startswith("__label__"):
-            return "fasttext"
-        if any(begin) and not any("\t" in line for line in begin):
-            raise DataError(
-                f"{display_name(path)}: no labels: no line has a tab; expected label<TAB>text, "
-                "csv or jsonl with a column of labels, or a folder of texts for each class"
-            )
-    return format
-
-
-def _refuse_columns(wishes: Wishes, format: str) -> None:
-    """Refuse columns of a format that has none."""
-    named = {"--label": wishes.label, "--sequence": wishes.sequence, "--group": wishes.group}
-    for flag, value in named.items():
-        if value is not None:
-            raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-
-
-def _fixed_kind(path: str, format: str) -> str:
-    """Tell what a format without columns holds."""
-    if format == "ts":
-        return "features"
-    if format != "npz":
-        return "text"
-    distinct: set[float] = set()
-    for example in read_examples(path, ReadOptions("npz", kind="features")):
-        values = np.asarray(example.sequence)
-        if values.shape[1:] != (1,) or not np.array_equal(values, np.rint(values)):
-            return "features"
-        distinct.update(np.unique(values).tolist())
-        if len(distinct) > FEW_SYMBOLS:
-            return "features"
-    return "tokens"
-
-
-def _delimited_table(path: str, format: str, wishes: Wishes) -> _Table:
-    """Find header, label and sequence of a csv or tsv file."""
-    options = ReadOptions(format)
-    name = display_name(path)
-
-    def rows() -> Iterator[list[str]]:
-        problems = RowProblems(name)
-        with open_input(path, pipes=False) as stream:
-            for _, fields in read_records(stream, options, problems):
-                yield fields
-        problems.raise_if_any()
-
-    first = next(rows(), None)
-    if first is None or first == [""]:
-        raise DataError(f"{name}: no rows; expected one labelled sequence per row")
-    width = len(first)
-    if width < 2:
-        raise DataError(
-            f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
-            "separated by a comma, semicolon, tab or |"
-        )
-
-    def body() -> Iterator[list[tuple[Column, object]]]:
-        others = rows()
-        next(others)
-        for fields in others:
-            if len(fields) == width:
-                yield list(enumerate(fields))
-
-    columns = list(gather(body()).values())
-    if not columns:
-        raise DataError(f"{name}: one row; expected a labelled sequence per row")
-    header = wishes.header if wishes.header is not None else has_header(first, columns)
-    if header is None:
-        raise DataError(
-            f"{name}: can't tell whether {quote(', '.join(first[:4]))} are the columns' names; "
-            "give --header or --no-header"
-        )
-    for column, title in zip(columns, first, strict=True):
-        if header:
-            column.column = title
-        else:
-            column.add(title)
-    named = [name for name in first if header]
-    label = _column(wishes.label, named, width, "--label")
-    label = choose_label(columns).column if label is None else label
-    sequence = (
-        choose_sequence(columns, label)
-        if wishes.sequence is None
-        else [_known(_column(c, named, width, "--sequence")) for c in wishes.sequence]
-    )
-    kind = wishes.kind or "text"
-    used = sequence[0] if len(sequence) == 1 else sequence
-    header_key = header if header != any(isinstance(c, str) for c in [label, *sequence]) else None
-    reading = ReadOptions(
-        format, kind=kind, header="auto" if header_key is None else header_key,
-        sequence=used, label=label, group=wishes.group,
-    )  # fmt: skip
-    group = find_group(columns, [label, *sequence])
-    return _Table(reading, header_key, _delimiter(path, format), group)
-
-
-def _delimiter(path: str, format: str) -> str | None:
-    """Return the name of a delimiter that isn't the format's own."""
-    if format != "csv":
-        return None
-    with open_input(path, pipes=False) as stream:
-        found = delimiter_of(stream, ReadOptions(format))
-    name = next((name for name, mark in DELIMITERS.items() if mark == found), repr(found))
-    return None if name == "comma" else name
-
-
-def _known(column: Column | None) -> Column:
-    assert column is not None
-    return column
-
-
-def _column(wanted: Column | None, names: list[str], width: int, flag: str) -> Column | None:
-    """Return a column that the user named, as the config names it.
-
-    Raises:
-        DataError: the file has no such column.
-    """
-    if wanted is None or wanted in names:
-        return wanted
-    index = int(wanted) if str(wanted).isascii() and str(wanted).isdigit() else width
-    if index < width:
-        return names[index] if names else index
-    found = ", ".join(names) if names else f"{width} columns, counted from 0, without names"
-    raise DataError(f"{flag}: no column {quote(str(wanted))}; found {quote(found)}")
-
-
-def _json_table(path: str, wishes: Wishes) -> _Table:
-    """Find label and sequence of a jsonl file."""
-    name = display_name(path)
-
-    def rows() -> Iterator[Iterable[tuple[Column, object]]]:
-        problems = RowProblems(name)
-        with open_input(path, pipes=False) as stream:
-            for line, text in read_lines(stream, problems):
-                if is_blank_line(text):
-                    continue
-                try:
-                    row = parse_json(text)
-                except ValueError as bad:
-                    problems.fail(line, str(bad))
-                if not isinstance(row, dict):
-                    problems.fail(line, "expected a JSON object")
-                yield flattened(row)
-
-    columns = list(gather(rows()).values())
-    if not columns:
-        raise DataError(f"{name}: no rows; expected one JSON object per line")
-    names = [str(column.column) for column in columns]
-    label = _column(wishes.label, names, 0, "--label")
-    label = choose_label(columns).column if label is None else label
-    sequence = (
-        choose_sequence(columns, label)
-        if wishes.sequence is None
-        else [_known(_column(c, names, 0, "--sequence")) for c in wishes.sequence]
-    )
-    facts = next(column for column in columns if column.column == sequence[0])
-    kind = "features" if facts.vectors else "tokens" if facts.symbols else "text"
-    used = sequence[0] if len(sequence) == 1 else sequence
-    reading = ReadOptions(
-        "jsonl", kind=wishes.kind or kind, sequence=used, label=label, group=wishes.group
-    )
-    return _Table(reading, group=find_group(columns, [label, *sequence]))
 
 
 @dataclass
@@ -353,11 +121,12 @@ class _Sample:
         self.seen += 1
 
 
-def _facts(path: str, table: _Table) -> Facts:
+def _facts(files: Sequence[str], table: Table) -> Facts:
     """Read all rows and judge a sample of them."""
     classes: Counter[str] = Counter()
     sample, empty, missing = _Sample(), 0, False
-    for example in read_examples(path, table.reading):
+    path = files[0]
+    for example in chain.from_iterable(read_examples(file, table.reading) for file in files):
         if _is_empty(example.sequence):
             empty += 1
             continue

@@ -16,6 +16,8 @@ from seqtrain.runs.run_directory import RunDirectory
 FORMAT_VERSION = 1
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Name of a run among several."""
+MOST = 1000
+"""Runs that may answer together."""
 
 
 def write_ensemble(path: Path, names: Sequence[str]) -> None:
@@ -43,8 +45,23 @@ def members(path: Path) -> list[Path]:
     if (
         not known
         or not isinstance(names, list)
-        or len(names) < 2
+        or not 2 <= len(names) <= MOST
         or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
+        or len({*names}) < len(names)
     ):
-        raise CheckpointError(f"{path / ENSEMBLE}: expected format_version 1 and names of runs")
+        raise CheckpointError(
+            f"{path / ENSEMBLE}: expected format_version 1 and different names of runs"
+        )
+    for name in names:
+        check_member(path / name)
     return [path / name for name in names]
+
+
+def check_member(path: Path) -> None:
+    """Refuse a link in the place of a run among several: it may lead to somebody else's.
+
+    Raises:
+        CheckpointError: as said.
+    """
+    if os.path.islink(path):
+        raise CheckpointError(f"{path}: is a link; expected a run's own directory")

@@ -20,7 +20,7 @@ from seqtrain.config.rules import part_faults
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.errors import CheckpointError
+from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
@@ -33,6 +33,7 @@ from seqtrain.runs.untrusted import check_preprocessing
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS = "ngrams.safetensors"
+FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
 """Of an n-gram's key and idf."""
 LARGEST_HEADER = 2**20
@@ -194,6 +195,8 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
     try:
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
+        if ran_out_of_memory(error):
+            raise
         raise CheckpointError(f"{saved.place / name}: not safetensors ({_words(error)})") from None
     json_of(saved.place / name, _header(content))  # safetensors takes the last of equal names
     return tensors

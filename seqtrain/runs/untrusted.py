@@ -89,9 +89,11 @@ def _check_scales(mean: Sequence[object], std: Sequence[object]) -> None:
 def _check_tokenizer(preprocessing: Preprocessing) -> None:
     """Merges stand where the tokenizer needs them, and can be read."""
     merges = preprocessing.bpe_model
-    if (preprocessing.tokenizer == "bpe") != isinstance(merges, str):
+    if (preprocessing.tokenizer == "bpe") != (merges is not None):
         raise ValueError("bpe_model: expected merges for tokenizer bpe, and for no other")
     if merges is not None:
+        if not isinstance(merges, str):
+            raise ValueError(f"bpe_model: found {merges!r:.40}; expected a text")
         try:
             read_merges(merges)
         except ValueError as error:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import check_files, prepare
+from seqtrain.data.configured import check_files
+from seqtrain.data.preparation import prepare
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.files.directory import Directory
@@ -102,15 +103,24 @@ def tune(
         search = Search(config, space, directory, limits, cache, listener)
         held.callback(search.end)
         search.run(signals)
-        best = search.best
-        if best is None:
-            problems = [trial.problem for trial in search.trials.values() if trial.problem]
-            why = problems[0] if problems else "no time was left"
-            raise RunError(f"{directory}: no trial came to its end; {why}")
+        best = _best_of(search)
         search.end()
     _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config)
+
+
+def _best_of(search: Search) -> Trial:
+    """Return the best trial.
+
+    Raises:
+        RunError: none came to its end.
+    """
+    if search.best is None:
+        problems = [trial.problem for trial in search.trials.values() if trial.problem]
+        why = problems[0] if problems else "no time was left"
+        raise RunError(f"{search.directory}: no trial came to its end; {why}")
+    return search.best
 
 
 def _with_honest_rows(config: Config) -> Config:

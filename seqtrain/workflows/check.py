@@ -29,9 +29,10 @@ from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized
-from seqtrain.workflows.classifier import Classifier, load_one
+from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.evaluate import SPLITS, read_split
 from seqtrain.workflows.events import RunLike, path_of
+from seqtrain.workflows.loading import load_one
 from seqtrain.workflows.predict import input_options
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +18,14 @@ from seqtrain.data.examples import BadRow, Example, Sequence
 from seqtrain.data.given import given_sequence
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.inference.calibration import Calibration, CoveragePoint
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.inference.calibration import CoveragePoint
 from seqtrain.inference.carried import CarriedStates
-from seqtrain.inference.devices import select_device
 from seqtrain.inference.logits import predict_logits, score_parts, score_store
 from seqtrain.inference.metrics import Scores
 from seqtrain.processes.group import ALONE, Group
-from seqtrain.runs.ensemble import members
-from seqtrain.runs.finding import find, model_folder
-from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.runs.model_folder import Model
 from seqtrain.text import Summarized
-from seqtrain.workflows.events import RunLike, path_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -249,110 +241,3 @@ class Classifier(Summarized):
             return given_sequence(sequence, self.preprocessing.kind, channels)
         except BadRow as bad:
             raise DataError(f"sequence {number}: {bad}") from None
-
-
-class Ensemble(Classifier):
-    """Several classifiers that answer together, by the mean of their probabilities.
-
-    Args:
-        members: of one kind of sequence; each reads rows by its own preprocessing.
-        path: the directory that holds their runs.
-
-    Raises:
-        CheckpointError: they have different labels or read different kinds of sequences.
-    """
-
-    def __init__(self, members: Sequence_[Classifier], path: Path) -> None:
-        first = members[0]
-        for other in members[1:]:
-            if set(other.labels) != set(first.labels) or (
-                other.preprocessing.kind != first.preprocessing.kind
-            ):
-                raise CheckpointError(
-                    f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
-                    "can't answer together; name one of them"
-                )
-        super().__init__(
-            Model(first.network, first.preprocessing, Calibration()), first.device, path
-        )
-        self.members = members
-
-    def predict_examples(
-        self,
-        bursts: Iterable[Iterable[Example]],
-        source: str,
-        report: EncodingReport | None = None,
-        ranks: int | None = None,
-        rules: Preprocessing | None = None,
-    ) -> Iterator[Prediction]:
-        """Classify examples as they come; as `Classifier.predict_examples`."""
-        changed = rules or self.for_prediction
-        for burst in bursts:
-            copies = tee(burst, len(self.members))
-            reports = [report, *[None] * (len(self.members) - 1)]
-            answers = [
-                member.predict_examples(
-                    [copy],
-                    source,
-                    each,
-                    rules=replace(
-                        member.for_prediction, lengths=changed.lengths, reading=changed.reading
-                    ),
-                )
-                for member, copy, each in zip(self.members, copies, reports, strict=True)
-            ]
-            yield from (self._mean(each, ranks) for each in zip(*answers, strict=True))
-
-    def _mean(self, answers: Sequence_[Prediction], ranks: int | None) -> Prediction:
-        """Return the answer of all to one example."""
-        first = answers[0]
-        if first.problem is not None:
-            return first
-        mean = {
-            label: sum(answer.probabilities[label] for answer in answers) / len(answers)
-            for label in self.labels
-        }
-        ranked = dict(sorted(mean.items(), key=lambda item: -item[1])[:ranks])
-        label = next(iter(ranked))
-        return Prediction(label, ranked[label], ranked, first.unknown, first.example)
-
-
-@cache
-def _one_thread_after_fork() -> None:
-    """Let a forked process predict: OpenMP's threads stay behind, and waiting for them hangs."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
-
-
-def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of one run; takes and raises what `load` does.
-
-    Raises:
-        CheckpointError: several runs stand there.
-    """
-    classifier = load(run, device=device)
-    if isinstance(classifier, Ensemble):
-        raise CheckpointError(f"{classifier.path}: holds several runs; name one of them")
-    return classifier
-
-
-def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of a run.
-
-    A process forked later computes with one thread; spawned ones with as many as torch chooses.
-
-    Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        device: auto, cpu, cuda, cuda:N or mps.
-
-    Raises:
-        CheckpointError: there is no whole model there.
-        ConfigError: there is no such device.
-    """
-    chosen = select_device(device)
-    path = find(path_of(run)).path
-    _one_thread_after_fork()
-    runs = members(path)
-    if not runs:
-        return Classifier(load_model(model_folder(path)), chosen, path)
-    return Ensemble([Classifier(load_model(model_folder(at)), chosen, at) for at in runs], path)

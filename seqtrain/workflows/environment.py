@@ -1,21 +1,30 @@
-"""What a run ran on: versions, device, threads, memory, and the data files' digests."""
+"""What a run ran on: versions, device, threads, memory, and digests of data and held-out rows."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import seqtrain
-from seqtrain.data.preparation import PreparedData
+from seqtrain.config.schema import Config
+from seqtrain.data.preparation import PreparedData, held_out_fractions
+from seqtrain.errors import CheckpointError
 from seqtrain.model.engines.native import vector_path
 from seqtrain.processes.place import Place
+from seqtrain.runs.run_directory import CONFIG
+
+HELD_OUT = "held_out"
+"""Entry of environment.json: of each split that is held out of train's file, which rows it has."""
 
 
 def environment(data: PreparedData, device: torch.device, place: Place) -> dict[str, Any]:
@@ -38,6 +47,35 @@ def environment(data: PreparedData, device: torch.device, place: Place) -> dict[
         "data": data.digests,
         **({} if data.vectors is None else {"vectors": asdict(data.vectors.coverage)}),
     }
+
+
+def held_out(config: Config, data: PreparedData) -> dict[str, str]:
+    """Return for each split that is held out of train's file the SHA-256 of its rows' lines."""
+    return {
+        name: hashlib.sha256(data.splits[name].lines.astype("<i8").tobytes()).hexdigest()
+        for name in held_out_fractions(config.data)
+    }
+
+
+def check_held_out(
+    config: Config, data: PreparedData, recorded: Mapping[str, Any], run: Path
+) -> None:
+    """Refuse a config that holds out other rows than the run did, which learned from some of them.
+
+    Args:
+        config: as the run's directory has it now.
+        data: prepared by it.
+        recorded: the run's environment.json; one of an older version doesn't tell.
+        run: its directory, for the message.
+
+    Raises:
+        CheckpointError: as said.
+    """
+    if HELD_OUT in recorded and recorded[HELD_OUT] != held_out(config, data):
+        raise CheckpointError(
+            f"{run / CONFIG}: holds out other rows than the run did, by seed and data; restore it "
+            "from a copy"
+        )
 
 
 def peak_memory(device: torch.device) -> int | None:

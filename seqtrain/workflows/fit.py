@@ -14,11 +14,12 @@ import torch
 
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
+from seqtrain.data.configured import check_files, data_files
+from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.vectors import with_width
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.processes.group import Group
@@ -120,6 +121,8 @@ def fit(
                     _refuse_data_inside(directory, config)
             check_files(config, beside)
             check_model(config.model, SMALLEST_INPUT, num_classes=2)
+        with group.together():
+            _check_same_origin(origin, group)
         known = None if origin is None else origin.model.preprocessing
         if resume:
             known = _known_before(run, point, config, group)
@@ -304,9 +307,22 @@ def _prepare(
     return data
 
 
+def _check_same_origin(origin: Origin | None, group: Group) -> None:
+    """Refuse another old model than the first process read: it may be replaced meanwhile."""
+    found = None if origin is None else origin.lineage[0]["weights_sha256"]
+    if found != group.tell(found)[0]:
+        raise CheckpointError(
+            f"--init-from: weights of SHA-256 {found}, but rank 0 read others there; start again "
+            "once nothing writes to it"
+        )
+
+
 def _check_same_data(data: PreparedData, group: Group) -> None:
     """Refuse data that differs from what the first process reads on its host."""
     first = group.tell(data.digests)[0]
-    for file, found in data.digests.items():
+    for file in data.digests | first:
+        found = data.digests.get(file)
+        if found is None:
+            raise DataError(f"{file}: rank 0 reads it, and nothing names it here")
         if found != first.get(file):
             raise DataError(f"{file}: SHA-256 {found}, but rank 0 reads another file there")

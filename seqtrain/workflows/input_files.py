@@ -5,11 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.processes.place import Place
 from seqtrain.text import display_name
 
@@ -75,22 +73,3 @@ def answer_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]
     except OSError as error:
         raise ConfigError(f"--output-dir: {folder}: {error.strerror}") from None
     return paths
-
-
-@contextmanager
-def whole_or_nothing(path: Path) -> Iterator[str]:
-    """Yield a path to write to; what stands there afterwards gets its name, unless it failed.
-
-    Raises:
-        RunError: it can't be renamed.
-    """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        yield str(unfinished)
-        try:
-            os.replace(unfinished, path)
-        except OSError as error:
-            raise RunError(f"{path}: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink()

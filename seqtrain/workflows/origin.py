@@ -7,6 +7,7 @@ training the new one gives the same logits to the old labels.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import torch
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.vectors import Vectors
 from seqtrain.data.vocabulary import UNK
-from seqtrain.errors import ConfigError
+from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
 from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import WEIGHTS, Model, read_model
@@ -26,6 +27,9 @@ from seqtrain.text import counted, listed
 
 LINEAGE = "lineage"
 """Entry of environment.json: the models that a run goes back to, the nearest first."""
+MOST = 1000
+"""Models that a run may go back to."""
+LONGEST_PATH = 4096
 FREE = {
     *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
     *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
@@ -65,9 +69,29 @@ def read_origin(run: str | Path, config: Config) -> Origin:
 
 
 def lineage(run: RunDirectory) -> list[dict[str, str]]:
-    """Return where each model that a run goes back to was read, and its weights' SHA-256."""
-    found = run.environment().get(LINEAGE) if run.holds(ENVIRONMENT) else None
-    return found if isinstance(found, list) else []
+    """Return where each model that a run goes back to was read, and its weights' SHA-256.
+
+    Raises:
+        CheckpointError: environment.json is damaged.
+    """
+    found = run.environment().get(LINEAGE, []) if run.holds(ENVIRONMENT) else []
+    if not isinstance(found, list) or len(found) > MOST or not all(map(_is_model, found)):
+        raise CheckpointError(
+            f"{run.path / ENVIRONMENT}: {LINEAGE}: expected at most {MOST:,} models, each with run "
+            "and weights_sha256; restore it from a copy"
+        )
+    return found
+
+
+def _is_model(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and entry.keys() == {"run", "weights_sha256"}
+        and isinstance(entry["run"], str)
+        and len(entry["run"]) <= LONGEST_PATH
+        and isinstance(entry["weights_sha256"], str)
+        and re.fullmatch("[0-9a-f]{64}", entry["weights_sha256"]) is not None
+    )
 
 
 def _check_alike(config: Config, old: Model, run: str) -> None:

@@ -15,8 +15,9 @@ from seqtrain.data.examples import Example
 from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.text import display_name, one_of
-from seqtrain.workflows.classifier import Classifier, Prediction, load
+from seqtrain.workflows.classifier import Classifier, Prediction
 from seqtrain.workflows.events import RunLike
+from seqtrain.workflows.loading import load
 
 STDIN = "-"
 INPUT_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "txt", "lines")

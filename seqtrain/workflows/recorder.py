@@ -26,10 +26,11 @@ from seqtrain.runs.model_folder import Model, load_model, model_files, new_netwo
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
-from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
+from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.trainer import Trainer
-from seqtrain.workflows.environment import environment, peak_memory
+from seqtrain.workflows.environment import HELD_OUT, environment, held_out, peak_memory
 from seqtrain.workflows.events import Listener, Run, StartEvent, WarningEvent
+from seqtrain.workflows.metric_lines import epoch_line, pretraining_line, update_line
 from seqtrain.workflows.origin import LINEAGE
 from seqtrain.workflows.resume_point import is_best, stays
 from seqtrain.workflows.run_state import RunState
@@ -73,6 +74,7 @@ class Recorder:
         self.run.clear(force=force)
         state = self.state
         facts = environment(state.data, state.device, state.group.place)
+        facts[HELD_OUT] = held_out(state.config, state.data)
         if state.lineage:
             facts[LINEAGE] = state.lineage
         self.run.write_json(ENVIRONMENT, facts)
@@ -301,31 +303,6 @@ class Recorder:
         )
 
 
-def update_line(event: UpdateEvent) -> dict[str, Any]:
-    """Return the "step" line of metrics.jsonl."""
-    return {
-        "event": "step",
-        "epoch": event.epoch,
-        "step": event.update,
-        "loss": event.loss,
-        "lr": event.lr,
-    }
-
-
-def pretraining_line(event: EpochEvent) -> dict[str, Any]:
-    """Return the "pretrain" line of metrics.jsonl."""
-    loss = event.validation_loss
-    return {
-        "event": "pretrain",
-        "epoch": event.epoch,
-        "step": event.update,
-        "loss": event.loss,
-        "perplexity": perplexity(event.loss),
-        "validation": None if loss is None else {"loss": loss, "perplexity": perplexity(loss)},
-        **_speed(event),
-    }
-
-
 def _advice(trainer: Trainer) -> str | None:
     """Say what to try where training ended while the model still got better."""
     progress, budget = trainer.progress, trainer.budget
@@ -338,30 +315,3 @@ def _advice(trainer: Trainer) -> str | None:
         more = f"--set training.max_epochs={2 * budget.epochs}"
         return f"the last epoch was the best; more may help: {more}"
     return None
-
-
-def epoch_line(event: EpochEvent) -> dict[str, Any]:
-    """Return the "epoch" line of metrics.jsonl."""
-    validation = None
-    if event.validation is not None:
-        names = ("loss", "accuracy", "macro_f1", "weighted_f1")
-        validation = {name: getattr(event.validation, name) for name in names}
-    return {
-        "event": "refit" if event.refit else "epoch",
-        "epoch": event.epoch,
-        "step": event.update,
-        "train": {"loss": event.loss, "accuracy": event.accuracy},
-        "validation": validation,
-        **_speed(event),
-        "padding_fraction": event.padding_fraction,
-        "best": event.is_best,
-    }
-
-
-def _speed(event: EpochEvent) -> dict[str, Any]:
-    return {
-        "lr": event.lr,
-        "seconds": event.seconds,
-        "tokens": event.time_steps,
-        "tokens_per_second": event.time_steps / event.seconds,
-    }

@@ -33,7 +33,7 @@ def begun_before_restart(path: Path | None, name: str | None, place: Place) -> B
         name: first part of the default name.
         place: of this process.
     """
-    if not place.restarts:
+    if not place.restarts or place.launch is None:
         return None
     for directory in [path] if path is not None else newest_first(name or "run"):
         run = RunDirectory(directory)

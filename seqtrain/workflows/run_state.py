@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import Config
+from seqtrain.data.joining import side_by_side
 from seqtrain.data.preparation import PreparedData
-from seqtrain.data.store import side_by_side
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES
@@ -21,7 +21,7 @@ from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.objectives import Classification, Refit
 from seqtrain.training.token_prediction import TokenPrediction
 from seqtrain.training.trainer import Trainer
-from seqtrain.workflows.environment import environment
+from seqtrain.workflows.environment import check_held_out, environment
 from seqtrain.workflows.origin import Origin, take_weights
 from seqtrain.workflows.resume_point import (
     ResumePoint,
@@ -168,6 +168,7 @@ def resume(
     """
     checkpoint = point.checkpoint
     check_data_unchanged(data.digests, point.recorded, run)
+    check_held_out(config, data, point.recorded, run.path)
     check_model_unchanged(checkpoint.model, config, data.preprocessing, point.folder)
     pretraining = checkpoint.pretraining and data.unlabelled is not None
     state = _state(config, data, device, checkpoint.model, group, pretraining=pretraining)

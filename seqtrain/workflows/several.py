@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote as shell_quote
 from typing import Any
 
 import numpy as np
+import torch
 
 from seqtrain.config import Config
-from seqtrain.data.preparation import check_files
+from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
-from seqtrain.runs.ensemble import write_ensemble
-from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free
+from seqtrain.runs.ensemble import MOST, check_member, write_ensemble
+from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
 from seqtrain.runs.run_directory import TIME
+from seqtrain.text import quote
 from seqtrain.workflows.events import Listener, Run
 from seqtrain.workflows.fit import fit, resolved_config
+from seqtrain.workflows.side_by_side import Reporter, train_side_by_side
+from seqtrain.workflows.worker import Task
+
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -66,9 +74,13 @@ def seeds_of(text: str) -> list[int]:
         ConfigError: it isn't two or more different whole numbers from 0.
     """
     parts = [part.strip() for part in text.split(",")]
-    if len(parts) < 2 or len({*parts}) < len(parts) or not all(p.isdecimal() for p in parts):
-        raise ConfigError(f"--seeds: found {text!r}; expected different numbers such as 0,1,2")
-    return [int(part) for part in parts]
+    if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
+        seeds = [int(part) for part in parts]
+        if 2 <= len({*seeds}) == len(seeds) <= MOST and max(seeds) <= LARGEST_SEED:
+            return seeds
+    raise ConfigError(
+        f"--seeds: found {quote(text)}; expected 2 to {MOST:,} different numbers such as 0,1,2"
+    )
 
 
 def variants(
@@ -81,8 +93,8 @@ def variants(
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
-    if folds is not None and folds < 2:
-        raise ConfigError(f"--folds: found {folds}; expected 2 or more")
+    if folds is not None and not 2 <= folds <= MOST:
+        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
     return {
@@ -106,6 +118,8 @@ def fit_several(
     force: bool = False,
     beside: Path | None = None,
     listener: Callable[[str], Listener] = lambda name: lambda event: None,
+    jobs: int = 1,
+    reporter: Reporter = lambda name, report: None,
     **options: Any,
 ) -> Several:
     """Train a config once per seed, or once per part of train that is held out.
@@ -120,13 +134,16 @@ def fit_several(
         resume: go on where these runs were stopped.
         force: replace earlier runs.
         beside: as for `fit`.
-        listener: returns what is called with the events of the run of this name.
-        options: others of `fit`.
+        listener: returns what is called with the events of the run of this name; with several
+            jobs there are none.
+        jobs: runs at the same time, each in a process of its own with its share of the threads.
+        reporter: with several jobs, is told of each epoch.
+        options: others of `fit`: device, cache, init_from.
 
     Raises:
         ConfigError, DataError, CheckpointError, RunError, Interrupted: as `fit`.
     """
-    config = resolved_config(config, None)
+    config = resolved_config(config, options.pop("device", None))
     configs = variants(config, seeds=seeds, folds=folds)
     if resume and run_dir is None:
         raise ConfigError(
@@ -135,24 +152,48 @@ def fit_several(
     path = run_dir or RUNS / f"{name}-{time.strftime(TIME)}"
     check_free(path if not resume else None, force=force)
     check_files(config, beside)
-    with suppress(FileNotFoundError, NotADirectoryError):
-        (path / ENSEMBLE).unlink()  # it names runs that are whole
-    runs = []
-    for member, settings in configs.items():
-        begun = resume and (path / member / CONFIG).exists()
-        runs.append(
-            fit(
-                settings,
-                run_dir=path / member,
-                resume=begun,
-                force=force,
-                beside=beside,
-                listener=listener(member),
-                **options,
-            )
-        )
+    begun = _begun(path, list(configs), resume=resume, force=force)
+    threads = max(1, torch.get_num_threads() // jobs)
+    places: dict[str, dict[str, Any]] = {
+        member: {"run_dir": path / member, "resume": begun[member], "force": force, **options}
+        for member in configs
+    }
+    if jobs > 1:
+        tasks = {
+            member: Task(settings, threads=threads, **places[member])
+            for member, settings in configs.items()
+        }
+        runs = train_side_by_side(tasks, jobs, reporter, _how_to_go_on(path))
+    else:
+        runs = [
+            fit(settings, beside=beside, listener=listener(member), **places[member])
+            for member, settings in configs.items()
+        ]
     write_ensemble(path, list(configs))
     return Several(path, runs, _figures(config, runs))
+
+
+def _how_to_go_on(path: Path) -> str:
+    return f"stopped; every run is saved; go on with --resume --run-dir {shell_quote(str(path))}"
+
+
+def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> dict[str, bool]:
+    """Return which runs are gone on with; the place of every other one is free.
+
+    Raises:
+        ConfigError, CheckpointError: one is not, or links elsewhere; nothing was changed.
+    """
+    begun = {}
+    for member in members:
+        check_member(path / member)
+        begun[member] = resume and os.path.lexists(path / member / CONFIG)
+        if not begun[member]:
+            check_free(path / member, force=force)
+    try:
+        (path / ENSEMBLE).unlink(missing_ok=True)  # it names runs that are whole
+    except OSError as error:
+        raise not_writable(path, error) from None
+    return begun
 
 
 def _figures(config: Config, runs: list[Run]) -> list[Figure]:

@@ -16,8 +16,10 @@ from seqtrain.errors import ConfigError
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.prefixes import predict_step_logits
 from seqtrain.text import display_name
-from seqtrain.workflows.classifier import Classifier, Ensemble, load
+from seqtrain.workflows.classifier import Classifier
+from seqtrain.workflows.ensemble import Ensemble
 from seqtrain.workflows.events import RunLike
+from seqtrain.workflows.loading import load
 from seqtrain.workflows.predict import arrivals, input_options
 
 ROWS_AT_ONCE = 128

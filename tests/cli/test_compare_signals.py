@@ -78,11 +78,12 @@ def test_a_signal_ends_all_processes_without_a_word_of_theirs(
 
 def test_a_killed_variant_is_named_and_the_others_go_on(project: Path) -> None:
     """As where the system runs out of memory."""
-    with comparing(project, 2, 5) as (program, processes):
+    with comparing(project, 1, 5) as (program, processes):
         os.kill(processes[2], signal.SIGKILL)
         assert program.end() == 0, program.err
         assert program.err.count("its process ended with code -9") == 1
         assert "recommended" in program.out
+        assert "%|" not in program.err, "no bar in a file"
         assert not [pid for pid in processes if under_way(pid)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,16 @@ def test_what_is_done_is_not_done_again(many: Path, cli: Cli) -> None:
     assert (many / "out" / "part-4.txt.gz.jsonl").read_text() == "answered by hand"
     answered(cli, "out", *options, "--force")
     assert listing(many / "out") == before
+
+
+def test_a_link_under_the_name_of_an_unfinished_answer_is_not_followed(
+    many: Path, cli: Cli
+) -> None:
+    (many / "out").mkdir()
+    (many / "mine").write_text("mine")
+    (many / "out" / f".part-0.txt.gz.tsv.{os.getpid()}.unfinished").symlink_to("../mine")
+    answered(cli, "out")
+    assert (many / "mine").read_text() == "mine"
 
 
 def test_a_file_that_fails_leaves_nothing_behind(many: Path, cli: Cli) -> None:

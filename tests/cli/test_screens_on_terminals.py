@@ -20,7 +20,7 @@ from seqtrain.workflows.several import Figure
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 
-WIDTHS = (60, 80, 120, 200)
+WIDEST, NARROWER = 200, (60, 80, 120)
 FIGURE = re.compile(r"(?<![\w.])[+-]?[0-9][0-9,.]*(?:e[+-]?[0-9]+)?%?(?![\w…])")
 CUT = re.compile(r"[0-9.,]…")
 CLASSES = [f"class {number} of many letters" for number in (1, 2, 10)]
@@ -118,11 +118,11 @@ def test_no_digit_is_cut(
     project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.chdir(project)
-    whole = figures(show(words, 200, events).lines())
+    widest = show(words, WIDEST, events)
+    whole = figures(widest.lines())
     assert whole
-    for width in WIDTHS:
-        shown = show(words, width, events)
-        lines = shown.lines()
+    for shown in (widest, *(show(words, width, events) for width in NARROWER)):
+        width, lines = shown.width, shown.lines()
         assert not CUT.search("\n".join(lines)), width
         fitting = [line for line in shown.logical_lines() if line and len(line) <= width]
         assert [line for line in fitting if "\r" not in line and line not in lines] == []

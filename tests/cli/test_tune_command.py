@@ -16,6 +16,7 @@ import pytest
 
 from seqtrain.cli.main import run as run_program
 from seqtrain.config import load_config
+from tests.helpers.program import KILLED, started
 from tests.helpers.tiny import Cli, assert_same_run, write_text_project
 
 HUGE = 65536
@@ -96,13 +97,11 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
     beside: Path, cli: Cli, tmp_path: Path
 ) -> None:
     killed = str(tmp_path / "killed")
-    command = [sys.executable, "-m", "seqtrain", "tune", "c.yaml", "--run-dir", killed, "-q"]
-    process = subprocess.Popen([*command, "--trials", "6"])
-    while not Path(killed, "trials.jsonl").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    arguments = ("tune", "c.yaml", "--run-dir", killed, "-q", "--trials", "6")
+    with started(beside, *arguments) as program:
+        program.wait_for(tmp_path / "killed" / "trials.jsonl")
+        program.send(signal.SIGKILL)
+        assert program.end() == KILLED, program.err
     before = trials(killed)
     assert 1 <= len(before) < 6
     ended = cli("tune", "c.yaml", "--run-dir", killed, "--trials", "6", "--resume")

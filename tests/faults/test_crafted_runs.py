@@ -113,6 +113,55 @@ def test_a_config_that_the_model_was_not_trained_with(
     assert code == 2, err
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("validation: 0.2", "validation: 0.4"), ("seed: 0", "seed: 1")]
+)
+def test_other_rows_are_not_held_out_in_silence(run: Path, old: str, new: str) -> None:
+    """The model learned from some of them: their scores would promise too much."""
+    lines = ["s\tlabel\n", *(f"{i:06b}\t{'xy'[i % 2]}\n" for i in range(40))]
+    Path("s.tsv").write_text("".join(lines))  # whichever rows train has, both symbols are in them
+    data = ("train=s.tsv", "test=null", "sequence=s", "tokenizer=char")
+    fit(run.parent, "c", *SHORT, *(word for key in data for word in ("--set", f"data.{key}")))
+    path = run.parent / "c" / "config.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    resume = ("--run-dir", "c", "--resume", "--set", "training.max_epochs=9")
+    for command in (
+        ("eval", "c", "--split", "validation"),
+        ("errors", "c", "--split", "validation"),
+        ("report", "c", "-o", "c.html"),
+        ("fit", "c/config.yaml", *resume),
+    ):
+        code, out, err = ended(*command)
+        assert (code, out) == (2, "")
+        assert "c/config.yaml: holds out other rows than the run did" in err
+
+
+LINEAGES = [
+    None, 5, {}, ["x"], [[]], [{}], [{"run": "x", "weights_sha256": "0" * 63}],
+    [{"run": 5, "weights_sha256": "0" * 64}], [{"run": "x", "weights_sha256": 10**63}],
+    [{"run": "x" * 5000, "weights_sha256": "0" * 64}],
+    [{"run": "x", "weights_sha256": "0" * 64, "more": 1}],
+    [{"run": "x", "weights_sha256": "0" * 64}] * 1001,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lineage", LINEAGES, ids=range(len(LINEAGES)))
+def test_a_crafted_lineage_is_not_handed_on(run: Path, lineage: object) -> None:
+    path = run / "environment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "lineage": lineage}))
+    before = listing(run.parent)
+    for command in (
+        ("fit", "c.yaml", "--run-dir", "new", "--init-from", "r", "--quiet", *SHORT),
+        ("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet", *SHORT),
+        ("eval", "r", "--split", "validation"),
+    ):
+        code, out, err = ended(*command)
+        assert (code, out) == (2, ""), err
+        assert "environment.json: lineage: expected" in err
+    assert listing(run.parent) == before
+
+
 @pytest.mark.parametrize("seconds", [-(10**15), 2**40, 10**15])
 def test_runs_of_any_time_are_listed(run: Path, seconds: int) -> None:
     os.utime(run / "config.yaml", (seconds, seconds))
@@ -159,6 +208,30 @@ def test_no_input_is_replaced(run: Path) -> None:
             code, _, err = ended(*arguments)
             assert (code, "is the input" in err) == (2, True), err
         assert (project / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("where", [".", "../port", "/", "link to nothing"])
+def test_no_export_takes_the_place_of_a_folder_in_use(
+    run: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program in it, such as the user's shell, would be left in a folder that is gone."""
+    (run.parent / "empty").mkdir()
+    (run.parent / "empty" / "link to nothing").symlink_to("nothing")
+    monkeypatch.chdir(run.parent / ("port" if where == "../port" else "empty"))
+    before = listing(run.parent)
+    code, _, err = ended("export", str(run), where, "--force")
+    assert (code, "expected a new folder" in err or "leads nowhere" in err) == (2, True), err
+    assert os.path.samefile(os.curdir, os.getcwd())
+    assert listing(run.parent) == before
+
+
+def test_a_link_to_a_folder_stands_for_it(run: Path) -> None:
+    (run.parent / "elsewhere" / "empty").mkdir(parents=True)
+    (run.parent / "link").symlink_to("elsewhere/empty")
+    code, _, err = ended("export", "r", "link")
+    assert code == 0, err
+    assert (run.parent / "link").is_symlink()
+    assert (run.parent / "elsewhere" / "empty" / "model.onnx").is_file()
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "predict.py", "manifest.json", "ngrams.npz"])

@@ -20,14 +20,7 @@ from types import FrameType
 from typing import Any, BinaryIO
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    [
-        "torch._dynamo",
-        "seqtrain.cli.main",
-        "seqtrain.cli.output.fit_screen",
-        "seqtrain.workflows.fit",
-    ]
-)
+FORKS.set_forkserver_preload(["tests.helpers.warmed"])
 PATIENCE = 300
 """Seconds after which a process counts as hung: those in which this one runs too, for a machine may
 be busy, or stop both for a while."""

@@ -17,7 +17,6 @@ import pyte
 import pytest
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-HEIGHT = 2000
 
 
 class Terminal:
@@ -33,7 +32,8 @@ class Terminal:
 
     def lines(self) -> list[str]:
         """Return the lines as a terminal emulator shows them, empty ones left out."""
-        screen = pyte.Screen(self.width, HEIGHT)
+        height = sum(1 + len(line) // self.width for line in self.written.split("\n"))
+        screen = pyte.Screen(self.width, height)
         stream = pyte.Stream(screen)
         stream.feed(self.written)
         return [line.rstrip() for line in screen.display if line.strip()]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,76 +15,61 @@ import pytest
 from seqtrain.errors import ConfigError
 from seqtrain.processes.launch import launch
 from seqtrain.processes.place import Place, threads_each
-from tests.helpers.program import fingerprint
-from tests.helpers.together import fit_together
+from tests.helpers.program import Running, fingerprint, started
+from tests.helpers.together import fit_together, take_place
 
 LONG = ("--set", "training.max_epochs=8")
-PATIENCE = 240
+PATH = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-def launcher(folder: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "seqtrain", "fit", "c.yaml", "--run-dir", "several", "--quiet"]
-    root = str(Path(__file__).parents[2])
-    return subprocess.Popen(
-        [*command, "--nproc-per-node", "2", *LONG, *options],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": root},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@contextmanager
+def launching(folder: Path, processes: int, *options: str) -> Iterator[tuple[Running, list[int]]]:
+    """Start the launcher; in the block its processes train.
+
+    Yields:
+        The launcher, and the ids of its processes by rank.
+    """
+    arguments = ["fit", "c.yaml", "--run-dir", "several", "--quiet", *LONG, *options]
+    arguments += ["--nproc-per-node", str(processes)]
+    with started(folder, *arguments, prepare=partial(take_place, PATH, None)) as launcher:
+        launcher.wait_for(folder / "several" / "previous")
+        pid = launcher.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        if not children.exists():
+            pytest.skip("needs /proc")
+        yield launcher, sorted(map(int, children.read_text().split()))
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    last = time.monotonic() + PATIENCE
-    while not path.exists() and process.poll() is None and time.monotonic() < last:
-        time.sleep(0.01)
-    assert path.exists(), process.communicate()
-
-
-def ranks(process: subprocess.Popen[str]) -> list[int]:
-    """Return the process ids that a launcher started, by rank."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    if not children.exists():
-        pytest.skip("needs /proc")
-    return sorted(map(int, children.read_text().split()))
-
-
-def test_lost_ranks_are_started_again_and_the_run_goes_on(project: Path) -> None:
-    fit_together(project, "whole", 2, *LONG)
-    with launcher(project, "--max-restarts", "1") as process:
-        wait_for(project / "several" / "previous", process)
-        os.kill(ranks(process)[1], signal.SIGKILL)
-        out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, err
-    assert out == "several\n"
-    assert "lost: rank 1 on " in err
-    assert "Traceback" not in err
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_lost_ranks_are_started_again_and_the_run_goes_on(project: Path, processes: int) -> None:
+    fit_together(project, "whole", processes, *LONG)
+    with launching(project, processes, "--max-restarts", "1") as (launcher, ranks):
+        os.kill(ranks[-1], signal.SIGKILL)
+        assert launcher.end() == 0, launcher.err
+    assert launcher.out == "several\n"
+    assert ("lost: rank 1 on " in launcher.err) == (processes > 1)
+    assert "Traceback" not in launcher.err
     assert fingerprint(project / "several") == fingerprint(project / "whole")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", range(2))
 def test_sigterm_to_the_launcher_stops_all(project: Path, turn: int) -> None:
-    with launcher(project) as process:
-        wait_for(project / "several" / "previous", process)
+    with launching(project, 2) as (launcher, _):
         time.sleep(0.2 * turn)
-        process.terminate()
-        out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143, err
-    assert out == ""
-    assert err.count("stopped by SIGTERM after step") == 1
+        launcher.send(signal.SIGTERM)
+        assert launcher.end() == 143, launcher.err
+    assert launcher.out == ""
+    assert launcher.err.count("stopped by SIGTERM after step") == 1
     fit_together(project, "several", 2, *LONG)
 
 
 @pytest.mark.slow
 def test_a_killed_rank_without_restarts_is_exit_3(project: Path) -> None:
-    with launcher(project) as process:
-        wait_for(project / "several" / "previous", process)
-        os.kill(ranks(process)[0], signal.SIGKILL)
-        _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 3
-    assert "rank 0 by signal 9" in err
+    with launching(project, 2) as (launcher, ranks):
+        os.kill(ranks[0], signal.SIGKILL)
+        assert launcher.end() == 3
+    assert "rank 0 by signal 9" in launcher.err
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import pytest
 
 from seqtrain.errors import DataError
 from seqtrain.recipes import propose
-from seqtrain.recipes.inspection import Facts, Wishes, inspect
+from seqtrain.recipes.inspection import Facts, inspect
 from seqtrain.recipes.rules import family
+from seqtrain.recipes.tables import Wishes
 
 WORDS = [
     *("the", "cat", "sat", "on", "a", "mat", "and", "saw", "one", "old", "dog", "near", "our"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from seqtrain.errors import CheckpointError
 from seqtrain.sklearn import SequenceClassifier
 from tests.helpers.tiny import rows
 
@@ -92,6 +95,20 @@ def test_a_pickle_holds_the_files_of_the_model_folder(fitted: SequenceClassifier
         again.predict_proba(list(TEXTS)), fitted.predict_proba(list(TEXTS))
     )
     assert not hasattr(clone(fitted), "classifier_")
+
+
+@pytest.mark.parametrize(
+    "files", [{"../../outside": b"x"}, {"model.json": "x"}, {"more.json": b""}, {}, 5]
+)
+def test_a_crafted_pickle_writes_nothing_elsewhere(
+    fitted: SequenceClassifier, files: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader of pickles that allows this class alone hands it any state."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    state = {**fitted.__getstate__(), "classifier_": files}
+    with pytest.raises(CheckpointError):
+        SequenceClassifier.__new__(SequenceClassifier).__setstate__(state)
+    assert not list(tmp_path.iterdir())
 
 
 def test_equal_seeds_give_equal_models(fitted: SequenceClassifier) -> None:

@@ -52,7 +52,10 @@ class EventLog:
 
     def _write(self, event: Event) -> None:
         if isinstance(event, StartEvent):
-            self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
+            folder = event.run / FOLDER
+            if folder.is_symlink():
+                raise ConfigError(f"{folder}: is a link; expected a folder of the run's own")
+            self._writer = self._make(str(folder), purge_step=event.resumed_at)
         elif isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:
             self._add(event, {"loss": event.loss, "lr": event.lr})
         elif isinstance(event, EpochEvent):

@@ -1,0 +1,28 @@
+"""What the process that forks all others has loaded by then: whatever a command would load itself.
+
+Nothing here computes with torch: its threads don't survive a fork. The collection of garbage leaves
+out what is loaded, so that forked processes share it.
+"""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+from pathlib import Path
+
+import seqtrain
+from seqtrain.cli.main import program
+
+LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo")
+PACKAGE = Path(seqtrain.__file__).parent
+LEFT_OUT = ("__main__.py", "sklearn.py", "model/engines/native/build.py")
+
+for name in LIBRARIES:
+    import_module(name)
+for path in sorted(PACKAGE.rglob("*.py")):
+    module = path.relative_to(PACKAGE)
+    if path.name != "__init__.py" and str(module) not in LEFT_OUT:
+        import_module(".".join(["seqtrain", *module.with_suffix("").parts]))
+program()
+gc.collect()
+gc.freeze()
