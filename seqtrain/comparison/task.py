@@ -11,8 +11,9 @@ import torch
 
 from seqtrain.config import Config, ModelConfig
 from seqtrain.data.cache import default_folder
+from seqtrain.data.configured import check_files
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.preparation import check_files, prepare
+from seqtrain.data.preparation import prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vectors import with_width

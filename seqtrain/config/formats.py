@@ -66,14 +66,22 @@ def resolve_format(path: str, format: str) -> str | None:
     return known
 
 
-def resolve_kind(path: str, format: str, kind: str) -> str:
-    """Tell what the sequences of a data file are made of.
+def names_of(named: object) -> list[str]:
+    """Return the paths and patterns that data.train, validation or test gives: none of a number."""
+    if isinstance(named, str):
+        return [named]
+    return list(named) if isinstance(named, list) else []
+
+
+def resolve_kind(train: str | list[str], format: str, kind: str) -> str:
+    """Tell what the sequences of data files are made of.
 
     Args:
-        path: of train.
+        train: path, pattern, or a list of these.
         format: as for `resolve_format`.
         kind: text, tokens or features, or auto to go by the format.
     """
     if kind != "auto":
         return kind
-    return "features" if resolve_format(path, format) in NUMBER_FORMATS else "text"
+    first = names_of(train)[0]
+    return "features" if resolve_format(first, format) in NUMBER_FORMATS else "text"

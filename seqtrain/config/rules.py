@@ -10,12 +10,13 @@ from seqtrain.config.formats import (
     FEATURE_FORMATS,
     FIXED_COLUMNS,
     advice,
+    names_of,
     resolve_format,
 )
 from seqtrain.config.problems import show
 from seqtrain.config.render import flow
 from seqtrain.config.schema import ModelConfig
-from seqtrain.text import one_of
+from seqtrain.text import listed, one_of
 
 PLAIN = ModelConfig()
 INITIAL_SCALE = PLAIN.initial_scale
@@ -32,13 +33,19 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """
     formats: dict[str, str] = {}
     for key in ("train", "validation", "test"):
-        path = data.get(key)
-        if not isinstance(path, str) or "format" not in data:
-            continue
-        format = resolve_format(path, data["format"])
-        if format is None:
-            yield key, _no_format(path)
-        else:
+        of_key: dict[str, str] = {}
+        for name in names_of(data.get(key)) if "format" in data else ():
+            format = resolve_format(name, data["format"])
+            if format is None:
+                yield key, _no_format(name)
+                break
+            of_key.setdefault(format, name)
+        if len(of_key) > 1:
+            yield (
+                key,
+                f"found {_of_formats(of_key)}; expected files of one format, or set data.format",
+            )
+        for format in of_key:
             formats.setdefault(format, key)
     for format, key in formats.items():
         if "kind" in data:
@@ -58,6 +65,10 @@ def data_faults(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"found {show(test)}, which with data.validation: {validation:g} leaves nothing to "
             f"train on; expected a number below {1 - validation:g}",
         )
+
+
+def _of_formats(files: Mapping[str, str]) -> str:
+    return listed([f"{show(name)} ({format})" for format, name in files.items()])
 
 
 def _no_format(path: str) -> str:

@@ -36,6 +36,7 @@ Paths = Annotated[
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
     _wanted("a file path, a list of file paths", min_length=1),
 ]
+Files = Annotated[list[Path], _wanted("a list of file paths", min_length=1)]
 Label = Annotated[str, Field(min_length=1)]
 ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
 Interval = Annotated[
@@ -80,14 +81,15 @@ class Section(BaseModel):
 class DataConfig(Section):
     """Which files hold the sequences, and how a sequence becomes ids."""
 
-    train: Path
-    """File of labelled sequences to learn from (for format txt also a folder)."""
-    validation: Path | HeldOut | Fold | None = None
-    """File, or a fraction of train held out by a seeded, stratified split, or {fold: I, of: N}: one
-    of N such parts of train; null: none."""
-    test: Path | HeldOut | None = None
-    """File, or a fraction of train held out, scored once at the end, at the best epoch; null:
-    none."""
+    train: Path | Files
+    """File of labelled sequences to learn from (for format txt also a folder); or a pattern such as
+    part-*.jsonl, or a list of these, which read as one file."""
+    validation: Path | Files | HeldOut | Fold | None = None
+    """File or files, or a fraction of train held out by a seeded, stratified split, or
+    {fold: I, of: N}: one of N such parts of train; null: none."""
+    test: Path | Files | HeldOut | None = None
+    """File or files, or a fraction of train held out, scored once at the end, at the best epoch;
+    null: none."""
     format: Format = "auto"
     """File format; auto goes by the file name, also under .gz."""
     header: Literal["auto"] | bool = "auto"
@@ -125,6 +127,9 @@ class DataConfig(Section):
     """features: by train's mean and deviation, by each series' own, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
+    readers: PositiveInt | Literal["auto"] = "auto"
+    """Processes that read several files at once; auto: one per core, for large files. No result
+    depends on it."""
 
     @model_validator(mode="after")
     def _name_the_kind(self) -> DataConfig:

@@ -133,7 +133,7 @@ def _valid(document: Document, section: str, values: Any, wrong: set[Keys]) -> d
     valid = {name: value for name, value in given.items() if (section, name) not in faulty}
     if valid.get("kind") == "auto":
         train, format = valid.get("train"), valid.get("format")
-        if isinstance(train, str) and format is not None:
+        if isinstance(train, str | list) and format is not None:
             valid["kind"] = resolve_kind(train, format, "auto")
         else:
             del valid["kind"]  # nobody knows it before these are right

@@ -93,8 +93,13 @@ def label_doubts(data: PreparedData) -> list[str]:
     conflicts = conflicting_rows(fingerprints(train)[whole], train.labels[whole])
     if not conflicts:
         return []
-    at = train.lines[whole]
-    lines = ", ".join(f"{at[rows[0]]} and {at[rows[1]]}" for rows in conflicts[:SHOWN])
+    several = train.files is not None and len(train.files.names) > 1
+    lines = ", ".join(
+        " and ".join(
+            train.place(whole[row]) if several else str(train.lines[whole[row]]) for row in rows[:2]
+        )
+        for rows in conflicts[:SHOWN]
+    )
     total = sum(len(rows) for rows in conflicts)
     return [
         f"train: {counted(total, 'row')} hold {counted(len(conflicts), 'sequence')} under several "

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import BadRow, Example, RowProblems
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.examples import SHOWN_ROWS, BadRow, Example, RowProblems
 from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds
 from seqtrain.errors import DataError
-from seqtrain.text import display_name, located, quote
+from seqtrain.text import located, quote
 
 SHOWN_LABELS = 5
 EMPTY = "the sequence is empty"
@@ -74,6 +74,18 @@ class EncodingReport:
     unknown_labels: int = 0
     unknown_label_rows: list[str] = field(default_factory=list)
 
+    @classmethod
+    def joined(cls, reports: Sequence[EncodingReport]) -> EncodingReport:
+        """Return what was done to the rows of several files, of which none keeps a bad row."""
+        whole = cls()
+        for report in reports:
+            for name in ("rows", "truncated", "dropped", "filled", "unreadable", "unknown_labels"):
+                setattr(whole, name, getattr(whole, name) + getattr(report, name))
+            whole.unreadable_rows += report.unreadable_rows
+            whole.unknown_label_rows += report.unknown_label_rows
+        del whole.unreadable_rows[SHOWN_ROWS:], whole.unknown_label_rows[SHOWN_LABELS:]
+        return whole
+
     def notices(self, name: str) -> list[str]:
         """Say what was done to the rows of the split of this name, a line each."""
         lines = list(self.unreadable_rows)
@@ -130,7 +142,12 @@ class Encoder:
         self.missing = missing
 
     def encode(
-        self, examples: Iterable[Example], source: str, *, stop_at_first: bool = False
+        self,
+        examples: Iterable[Example],
+        source: str,
+        *,
+        stop_at_first: bool = False,
+        groups: dict[str, int] | None = None,
     ) -> tuple[SequenceStore, EncodingReport]:
         """Encode all examples of one file.
 
@@ -138,6 +155,7 @@ class Encoder:
             examples: in file order.
             source: the file's name, for messages.
             stop_at_first: raise at the first bad row instead of gathering five.
+            groups: numbers of the groups known so far, which grow.
 
         Returns:
             The store, and what was done to the rows.
@@ -150,19 +168,21 @@ class Encoder:
         if self.ids is None and not self.channels:
             examples = self._find_channels(examples, source)
         builder = StoreBuilder(self.channels)
-        groups: list[str | None] = []
+        numbers = {} if groups is None else groups
+        of_group = array("q")
         add = builder.add_features if self.ids is None else builder.add_ids
         for example, steps in self._steps(examples, problems, report):
             # Of a folder's many files, a row is known by its number through all of them.
             row = report.rows + report.dropped + 1
             place = example.line if example.file is None else row
             add(steps, self._label(example, problems.file, report), place)
-            groups.append(example.group)
+            group = example.group
+            of_group.append(-1 if group is None else numbers.setdefault(group, len(numbers)))
             report.rows += 1
         problems.raise_if_any()
         store = builder.build()
-        if any(groups):
-            store = replace(store, groups=number_groups(groups, {}))
+        if max(of_group, default=-1) >= 0:
+            store = replace(store, groups=np.frombuffer(of_group, dtype=np.int64))
         return store, report
 
     def _find_channels(self, examples: Iterable[Example], source: str) -> Iterator[Example]:
@@ -263,31 +283,6 @@ class Encoder:
                     )
                 )
         return label
-
-
-def read_encoded(
-    encode: Callable[[Iterable[Example], str], tuple[SequenceStore, EncodingReport]],
-    path: str,
-    options: ReadOptions,
-    *,
-    labelled: bool = True,
-) -> tuple[SequenceStore, EncodingReport]:
-    """Read a file and encode its rows; those that the options drop stand in the report.
-
-    Args:
-        encode: takes the examples and their file's name.
-        path: of the file.
-        options: how to read it.
-        labelled: every row must have its label.
-
-    Raises:
-        DataError: rows that can't be used, by line.
-    """
-    problems = RowProblems(display_name(path))
-    examples = read_examples(path, options, labelled=labelled, problems=problems)
-    store, report = encode(examples, path)
-    report.unreadable, report.unreadable_rows = problems.count, problems.shown
-    return store, report
 
 
 def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:

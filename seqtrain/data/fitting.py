@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
-from seqtrain.data.examples import Example, Features
+from seqtrain.data.examples import Features
 from seqtrain.data.growing import blocks, joined
+from seqtrain.data.pieces import Files, Piece, PieceReader, joined_pieces, numbers, read_pieces
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
@@ -52,7 +53,7 @@ class Fitted:
 
 
 class Fitting:
-    """Reads the train file and unlabelled ones, then fits vocabulary, labels and scales.
+    """Reads the train files and unlabelled ones, then fits vocabulary, labels and scales.
 
     Args:
         data: the config's section.
@@ -78,6 +79,7 @@ class Fitting:
         self._known = known
         self._tokens = provisional_index()
         self._labels = GrowingIndex()
+        self._groups = GrowingIndex()
         self._rules = Preprocessing(
             reading=reading,
             tokenizer=data.tokenizer,
@@ -89,11 +91,34 @@ class Fitting:
             subwords=subwords,
         )
 
-    def read(
-        self, examples: Iterable[Example], source: str
-    ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode the rows of a file with provisional ids of tokens and labels."""
-        return self._rules.encoder(self._tokens, self._labels).encode(examples, source)
+    def read(self, files: Files, *, labelled: bool = True) -> tuple[SequenceStore, EncodingReport]:
+        """Encode the rows of files, one after another, with provisional ids of tokens and labels.
+
+        Args:
+            files: at least one.
+            labelled: every row must have its label; else labels and groups are left out.
+
+        Raises:
+            DataError: rows that can't be used, by line.
+        """
+        reader = PieceReader(self._rules, labelled=labelled)
+        pieces = read_pieces(reader, files, self._data.readers)
+        return joined_pieces((self._numbered(piece), piece.report) for piece in pieces)
+
+    def _numbered(self, piece: Piece) -> SequenceStore:
+        """Give a file's tokens, labels and groups the ids that they have in all files together."""
+        store = piece.store
+        if self._data.kind != "features":
+            ids = numbers(piece.tokens, self._tokens).astype(np.int32)
+            if not _counts_up(ids):
+                store = replace(store, values=joined(map(ids.__getitem__, blocks(store.values))))
+        labels = np.append(numbers(piece.labels, self._labels), UNKNOWN_LABEL)
+        if not _counts_up(labels[:-1]):
+            store = replace(store, labels=labels[store.labels])
+        if store.groups is not None:
+            groups = np.append(numbers(piece.groups, self._groups), -1)
+            store = replace(store, groups=groups[store.groups])
+        return store
 
     def fit(self, parts: dict[str, SequenceStore]) -> Fitted:
         """Settle labels and scales on the training part, the vocabulary on unlabelled ones too.
@@ -212,6 +237,11 @@ class Fitting:
             )
             for name, part in parts.items()
         }
+
+
+def _counts_up(numbers: npt.NDArray[Any]) -> bool:
+    """Whether each number is its place, so that it can stay."""
+    return bool((numbers == np.arange(len(numbers))).all())
 
 
 def _counts(ids: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int64]:

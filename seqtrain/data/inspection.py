@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config.schema import Config, DataConfig
+from seqtrain.data.configured import read_options
 from seqtrain.data.digests import check_unchanged
-from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.preparation import PreparedData, held_out_fractions, prepare, read_options
-from seqtrain.data.readers import read_examples
+from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
+from seqtrain.data.preparation import PreparedData, held_out_fractions, prepare
+from seqtrain.data.sources import files_of, numbered_examples
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.data.vectors import with_width
 from seqtrain.text import display_name
@@ -28,7 +29,7 @@ LENIENT = {"bad_rows": "drop", "empty": "drop", "overlong": "head"}
 """What each policy is set to so that a row that fit would refuse can be counted."""
 
 Place = tuple[str, int]
-"""Split and line."""
+"""Split, and line counted through its files."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,15 @@ class Inspection:
     conflicts: list[tuple[list[Place], list[str]]]
     alike: list[dict[str, int]]
     mixed_words: dict[str, int]
+
+    def file_line(self, place: Place) -> tuple[str | None, int]:
+        """Return where a row stands: its file, where the split has several, and its line there."""
+        split, line = place
+        files = self.data.splits[split].files
+        if files is None or len(files.names) == 1:
+            return None, line
+        name, _, own = files.place(line).rpartition(":")
+        return name, int(own)
 
 
 def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
@@ -142,22 +152,27 @@ class _Rows:
         """Look at all rows of a split."""
         held_out = held_out_fractions(self.config)
         from_train = split in held_out or (split == "train" and bool(held_out))
-        path = str(self.config.train if from_train else getattr(self.config, split))
+        key = "train" if from_train else split
+        files = files_of(f"data.{key}", getattr(self.config, key))
+        lines = self.data.splits[split].files
+        starts = [0] * len(files) if lines is None else lines.starts
         own = set(self.data.splits[split].lines.tolist()) if from_train else None
         other = {line for name in held_out for line in self.data.splits[name].lines.tolist()}
         self.labels[split], self.lengths[split] = Counter(), []
         counts_refused = split == "train" or not from_train
-        problems = RowProblems(display_name(path))
-        options = read_options(self.config.model_copy(update=LENIENT), path)
-        for number, example in enumerate(read_examples(path, options, problems=problems), start=1):
-            line = example.line if example.file is None else number
-            if own is None or line in own:
-                self._add(split, line, example, problems)
-            elif split == "train" and line not in other:
-                self._add_refused(example, problems)
-        if counts_refused:
-            self.num_refused[split] += problems.count
-            self.refused += problems.shown
+        lenient, shown = self.config.model_copy(update=LENIENT), list[str]()
+        for path, start in zip(files, starts, strict=True):
+            problems = RowProblems(display_name(path))
+            options = read_options(lenient, path)
+            for line, example in numbered_examples(path, options, start, problems=problems):
+                if own is None or line in own:
+                    self._add(split, line, example, problems)
+                elif split == "train" and line not in other:
+                    self._add_refused(example, problems)
+            if counts_refused:
+                self.num_refused[split] += problems.count
+                shown += problems.shown
+        self.refused += shown[:SHOWN_ROWS]
 
     def cut(self) -> dict[str, tuple[int, float]]:
         """Return how many rows of each split data.max_length cuts, and their share."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,24 @@ import numpy as np
 from seqtrain.config import resolve_format
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
+from seqtrain.data.configured import SPLITS, data_files, read_options, read_with
 from seqtrain.data.digests import Digested
-from seqtrain.data.encoding import EncodingReport, read_encoded
-from seqtrain.data.examples import Example
+from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.fitting import Fitting
+from seqtrain.data.joining import side_by_side
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
+from seqtrain.data.pieces import Files, read_encoded
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import ReadOptions, read_examples
-from seqtrain.data.readers.txt import holds_whole_files
+from seqtrain.data.readers import read_examples
+from seqtrain.data.sources import FileLines, files_of
 from seqtrain.data.splits import Part, equal_rows, hold_out
-from seqtrain.data.store import Ints, SequenceStore, side_by_side
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vectors import Coverage, Vectors
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
-from seqtrain.files.nearest import nearest_file
 from seqtrain.text import display_name, quote
 
-SPLITS = ("train", "validation", "test")
 UNLABELLED = "unlabelled"
 
 
@@ -75,9 +76,10 @@ def prepare(
         DataError: a file is missing, has rows that can't be used (all named by line), or was
             changed while it was read.
     """
-    digested = {path: _digest_of(config.data, path) for _, path in data_files(config)}
+    files = data_files(config)
+    digested = {path: _digest_of(config.data, path) for _, path in files}
     digests = {path: found.digest for path, found in digested.items()}
-    _refuse_same_file(config.data, digests)
+    _refuse_same_files(config.data, files, digests)
     cache_folder = cache_folder if known is None else None
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
@@ -95,51 +97,6 @@ def prepare(
     return data
 
 
-def data_files(config: Config) -> list[tuple[str, str]]:
-    """Return the key and the path of each data file of a config."""
-    named = [(f"data.{name}", getattr(config.data, name)) for name in SPLITS]
-    named += [
-        (f"pretraining.data.{i}", path) for i, path in enumerate(config.pretraining.data or [])
-    ]
-    named.append(("model.vectors", config.model.vectors))
-    return [(key, path) for key, path in named if isinstance(path, str)]
-
-
-def check_files(config: Config, beside: Path | None) -> None:
-    """Report all data files that don't exist, and where one stands beside the YAML instead.
-
-    Args:
-        config: its paths are relative to the current directory.
-        beside: folder of the YAML file, if there is one.
-
-    Raises:
-        DataError: with a line for each missing file.
-    """
-    problems = []
-    for key, path in data_files(config):
-        if not _is_missing(path):
-            continue
-        problem = f"{key}: no file {quote(path)} (tried {os.path.abspath(path)})"
-        if beside is not None and os.path.exists(beside / path):
-            problem += f"; paths are relative to the current directory: write {beside / path}"
-        elif near := nearest_file(path):
-            problem += f"; did you mean {near}?"
-        problems.append(problem)
-    if problems:
-        raise DataError(*problems)
-
-
-def _is_missing(path: str) -> bool:
-    """Whether nothing stands there; what may not be looked at is told when it is read."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return True
-    except OSError:
-        return False
-    return False
-
-
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
     """Return the splits that are held out of train's file, and how much of it each is.
 
@@ -149,23 +106,6 @@ def held_out_fractions(data: DataConfig) -> dict[str, Part]:
     if isinstance(data.validation, dict):
         named = {"test": data.test, "validation": data.validation}
     return {name: value for name, value in named.items() if isinstance(value, float | dict)}
-
-
-def read_options(data: DataConfig, path: str) -> ReadOptions:
-    """Return how a file of this config is read; each file's format goes by its own name."""
-    return ReadOptions(
-        format=resolve_format(path, data.format) or data.format,
-        kind=data.kind,
-        header=data.header,
-        quoting=data.quoting,
-        delimiter=data.delimiter,
-        sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
-        label=data.label,
-        group=data.group,
-        bad_rows=data.bad_rows,
-        by_name=data.format == "auto",
-        whole_files=holds_whole_files(path),
-    )
 
 
 def _digest_of(data: DataConfig, path: str) -> Digested:
@@ -179,14 +119,20 @@ def _digest_of(data: DataConfig, path: str) -> Digested:
     return Digested.read(path)
 
 
-def _refuse_same_file(data: DataConfig, digests: dict[str, str]) -> None:
-    for name, path in (("validation", data.validation), ("test", data.test)):
-        if isinstance(path, str) and digests[path] == digests[data.train]:
-            hint = "; 0.1 would hold out a tenth of train" if name == "validation" else ""
-            raise DataError(
-                f"data.{name}: {display_name(path)} has the same content as data.train, so it "
-                f"would score rows that were learned{hint}"
-            )
+def _refuse_same_files(
+    data: DataConfig, files: list[tuple[str, str]], digests: dict[str, str]
+) -> None:
+    learned = {digests[path]: path for key, path in files if key == "data.train"}
+    for key, path in files:
+        same = learned.get(digests[path])
+        if same is None or key not in ("data.validation", "data.test"):
+            continue
+        which = "data.train" if isinstance(data.train, str) and len(learned) == 1 else quote(same)
+        hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
+        raise DataError(
+            f"{key}: {display_name(path)} has the same content as {which}, so it "
+            f"would score rows that were learned{hint}"
+        )
 
 
 def _cache_key(config: Config, digests: dict[str, str]) -> str:
@@ -198,10 +144,9 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     pretraining = config.pretraining.objective is not None, config.pretraining.data
     model = config.model
     grams = model.subwords, model.ngrams, model.max_ngrams if model.ngrams else None
+    data = config.data.model_dump(exclude={"readers"})
     vectors = model.vectors, model.vectors_keep if model.vectors else None
-    return cache.content_key(
-        [config.data.model_dump(), seed, digests, versions, pretraining, grams, vectors]
-    )
+    return cache.content_key([data, seed, digests, versions, pretraining, grams, vectors])
 
 
 def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
@@ -217,6 +162,11 @@ def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
         "tokens": vocabulary.tokens if vocabulary else None,
         "reports": {name: asdict(report) for name, report in data.reports.items()},
         "eligible_tokens": data.eligible_tokens,
+        "files": {
+            name: asdict(store.files)
+            for name, store in {**data.splits, UNLABELLED: data.unlabelled}.items()
+            if store is not None and store.files is not None
+        },
         "coverage": asdict(data.vectors.coverage) if data.vectors is not None else None,
     }
     return values, arrays
@@ -230,6 +180,10 @@ def _from_entry(
     digests: dict[str, str],
 ) -> PreparedData:
     """Build from the stores of an entry and what `_entry` returned."""
+    for name, files in values["files"].items():
+        if name in stores:
+            lines = FileLines(tuple(files["names"]), tuple(files["starts"]))
+            stores[name] = replace(stores[name], files=lines)
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams, sizes = None, config.model.ngrams
     if sizes is not None:
@@ -252,20 +206,23 @@ def _from_entry(
 def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) -> PreparedData:
     """Read and encode all splits."""
     data = config.data
-    reading = read_options(data, data.train)
+    named = {name: files_of(f"data.{name}", getattr(data, name)) for name in SPLITS}
+    train = read_with(data, named["train"])
+    reading = train[0][1]
     bpe = (data.kind, data.tokenizer) == ("text", "bpe")
-    merges, held_out = _train_bpe(config, reading) if bpe else (None, None)
+    merges, held_out = _train_bpe(config, train) if bpe else (None, None)
     merges = merges if known is None else known.bpe_model
     subwords = config.model.subwords
     sizes = None if subwords is None else (subwords[0], subwords[1])
     vectors = config.model.vectors, config.model.vectors_keep
     fitting = Fitting(data, reading, merges, sizes, known, vectors)
-    read = read_encoded(fitting.read, data.train, reading)
+    read = fitting.read(train)
     parts, reports = _parts(config, *read, held_out)
     del read  # it may be large
-    more = [(key, path) for key, path in data_files(config) if key.startswith("pretraining.")]
+    more = _unlabelled_files(config)
     for key, file in more:
-        parts[key], reports[key] = _read_unlabelled(fitting, data, file)
+        options = replace(read_options(data, file), group=None)
+        parts[key], reports[key] = fitting.read([(file, options)], labelled=False)
     fitted = fitting.fit(parts)
     splits = dict(fitted.parts)
     ngrams = _fit_ngrams(config, splits["train"]) if known is None else known.ngrams
@@ -274,10 +231,10 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
     if config.pretraining.objective is not None:
         stores = [splits["train"], *(splits.pop(key) for key, _ in more)]
         unlabelled = side_by_side(stores) if more else stores[0]
-    for name, path in (("validation", data.validation), ("test", data.test)):
-        if isinstance(path, str):
-            encode = preprocessing.encode
-            splits[name], reports[name] = read_encoded(encode, path, read_options(data, path))
+    for name in ("validation", "test"):
+        if named[name]:
+            files = read_with(data, named[name])
+            splits[name], reports[name] = read_encoded(preprocessing, files, data.readers)
     return PreparedData(
         splits,
         preprocessing,
@@ -310,16 +267,10 @@ def _fit_ngrams(config: Config, train: SequenceStore) -> NgramVocabulary | None:
         ) from None
 
 
-def _read_unlabelled(
-    fitting: Fitting, data: DataConfig, path: str
-) -> tuple[SequenceStore, EncodingReport]:
-    """Read a file without labels and groups; the columns of these may be missing in it."""
-
-    def encode(examples: Iterable[Example], source: str) -> tuple[SequenceStore, EncodingReport]:
-        return fitting.read((replace(example, label=None) for example in examples), source)
-
-    options = replace(read_options(data, path), group=None)
-    return read_encoded(encode, path, options, labelled=False)
+def _unlabelled_files(config: Config) -> list[tuple[str, str]]:
+    """Return each file of pretraining.data, under a key of its own."""
+    paths = [path for key, path in data_files(config) if key.startswith("pretraining.")]
+    return [(f"pretraining.data.{i}", path) for i, path in enumerate(paths)]
 
 
 def _parts(
@@ -343,7 +294,7 @@ def _parts(
     return {name: parts[name] for name in SPLITS if name in parts}, reports
 
 
-def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, dict[str, Ints]]:
+def _train_bpe(config: Config, files: Files) -> tuple[str, dict[str, Ints]]:
     """Learn merges from the training part alone; return them, and the rows of each part held out.
 
     One pass for labels and which texts are equal, one for the texts.
@@ -351,7 +302,7 @@ def _train_bpe(config: Config, reading: ReadOptions) -> tuple[str, dict[str, Int
     data = config.data
 
     def kept() -> Iterator[tuple[str | None, str]]:
-        for example in read_examples(data.train, reading):
+        for example in chain.from_iterable(read_examples(*file) for file in files):
             text = str(example.sequence).strip()
             if text or data.empty == "unk":
                 yield example.label, text.lower() if data.lowercase else text

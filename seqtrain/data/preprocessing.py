@@ -92,7 +92,12 @@ class Preprocessing:
         return len(sequence if self._tokenizer is None else self._tokenizer(sequence))
 
     def encode(
-        self, examples: Iterable[Example], source: str, *, stop_at_first: bool = False
+        self,
+        examples: Iterable[Example],
+        source: str,
+        *,
+        stop_at_first: bool = False,
+        groups: dict[str, int] | None = None,
     ) -> tuple[SequenceStore, EncodingReport]:
         """Encode examples as the model expects them.
 
@@ -100,17 +105,18 @@ class Preprocessing:
             examples: sequences as read; labels may be None.
             source: name for messages, such as the file's.
             stop_at_first: raise at the first bad row.
+            groups: numbers of the groups known so far, which grow.
 
         Raises:
             DataError: rows that can't be used, by line.
         """
         if self.subwords is not None and self.vocabulary is not None:
             index = SpellingIndex(self.vocabulary.index, len(self.vocabulary))
-            store, report = self.encoder(index, self._known_labels).encode(
-                examples, source, stop_at_first=stop_at_first
-            )
+            encode = self.encoder(index, self._known_labels).encode
+            store, report = encode(examples, source, stop_at_first=stop_at_first, groups=groups)
             return spelled(store, index, self.subwords), report
-        store, report = self._fitted.encode(examples, source, stop_at_first=stop_at_first)
+        encode = self._fitted.encode
+        store, report = encode(examples, source, stop_at_first=stop_at_first, groups=groups)
         if self.kind == "features":
             store = replace(store, values=joined(map(self.scale, blocks(store.values))))
         return store, report

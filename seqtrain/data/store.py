@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data import growing
-from seqtrain.data.growing import GrowingArray, blocks, joined
+from seqtrain.data.growing import GrowingArray, joined
+from seqtrain.data.sources import FileLines
 from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
@@ -30,13 +31,14 @@ class SequenceStore:
         values: steps of all sequences: ids, or feature vectors.
         offsets: where each sequence begins in values; the last entry is the number of steps.
         labels: class index of each sequence, -1 where unknown.
-        lines: line of its file on which each sequence was read, from 1; for a folder of files the
-            number of the row through all of them, in the order of their names.
+        lines: line of its file on which each sequence was read, from 1, counted on through several
+            files; for a folder the number of the row through its files, in the order of names.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
             rows stand in order; -1: alone. None: all are alone.
         spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere. None where
             spelling doesn't count (model.subwords).
         words: the character n-grams of the words that the vocabulary lacks; None as spellings.
+        files: which lines are of which file; None: nobody asks.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups: (B,).
@@ -53,6 +55,7 @@ class SequenceStore:
     groups: Ints | None = None
     spellings: npt.NDArray[np.int32] | None = None
     words: WordGrams | None = None
+    files: FileLines | None = None
 
     def __post_init__(self) -> None:
         offsets, rows = self.offsets, len(self.labels)
@@ -74,6 +77,11 @@ class SequenceStore:
     def lengths(self) -> Ints:
         """Steps of each sequence, (B,)."""
         return np.diff(self.offsets)
+
+    def place(self, row: int) -> str:
+        """Return FILE:LINE of a row; without files its line alone."""
+        line = int(self.lines[row])
+        return f"{line}" if self.files is None else self.files.place(line)
 
     def __getitem__(self, row: int) -> tuple[npt.NDArray[Any], int]:
         """Return one sequence, (T,) or (T, C), and its class index."""
@@ -131,6 +139,7 @@ class SequenceStore:
             None if self.groups is None else self.groups[rows],
             spellings,
             self.words,
+            self.files,
         )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -147,7 +156,7 @@ class SequenceStore:
         Raises:
             ValueError, LookupError, TypeError: it isn't that.
         """
-        known = {name: array for name, array in arrays.items() if name in ARRAYS}
+        known: dict[str, Any] = {name: x for name, x in arrays.items() if name in ARRAYS}
         words = None
         if "spellings" in arrays:
             words = WordGrams(arrays["word_buckets"], arrays["word_offsets"])
@@ -187,30 +196,3 @@ class StoreBuilder:
             np.frombuffer(a, dtype=np.int64) for a in (self._offsets, self._labels, self._lines)
         )
         return SequenceStore(self._values.build(), offsets, labels, lines)
-
-
-def side_by_side(stores: Sequence[SequenceStore]) -> SequenceStore:
-    """Return the sequences of all stores as one store without groups."""
-    values = joined(block for store in stores for block in blocks(store.values))
-    labels, lines, lengths = (
-        np.concatenate([getattr(store, name) for store in stores])
-        for name in ("labels", "lines", "lengths")
-    )
-    offsets = np.append(0, lengths.cumsum())
-    store = SequenceStore(values, offsets, labels=labels, lines=lines)
-    spelled = [
-        (x.words, x.spellings) for x in stores if x.words is not None and x.spellings is not None
-    ]
-    if not spelled:
-        return store
-    tables: list[WordGrams] = []
-    for words, _ in spelled:
-        if words not in tables:
-            tables.append(words)
-    starts = np.cumsum([0, *map(len, tables)])
-    numbers = (
-        np.where(block < 0, block, block + starts[tables.index(words)]).astype(np.int32)
-        for words, spellings in spelled
-        for block in blocks(spellings)
-    )
-    return replace(store, spellings=joined(numbers), words=WordGrams.joined(tables))

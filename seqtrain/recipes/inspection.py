@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -62,35 +63,37 @@ class Further:
     missing: bool
 
 
-def inspect(path: str, wishes: Wishes) -> Facts:
+def inspect(path: str, wishes: Wishes, more: Sequence[str] = ()) -> Facts:
     """Read a data file once for its columns and once for its rows.
 
     Args:
         path: a file, or a folder of text files.
         wishes: what the user says of it.
+        more: further files with the same columns, whose rows follow.
 
     Raises:
         DataError: it can't be read, or what is needed can't be told from it.
     """
-    return _facts(path, find_table(path, wishes))
+    return _facts([path, *more], find_table(path, wishes))
 
 
-def look_through(path: str, reading: ReadOptions, labels: Iterable[str]) -> Further:
-    """Return what is known of a further file, read as train is.
+def look_through(files: Sequence[str], reading: ReadOptions, labels: Iterable[str]) -> Further:
+    """Return what is known of further files, read as train is.
 
     Raises:
         DataError: it can't be read so, or has a label that train lacks.
     """
     known, rows, empty, missing = set(labels), 0, 0, False
-    for example in read_examples(path, reading.for_file(path)):
-        rows += 1
-        empty += _is_empty(example.sequence)
-        missing = missing or _has_missing(example.sequence)
-        if example.label not in known:
-            raise DataError(
-                f"{display_name(example.file or path)}:{example.line}: label "
-                f"{quote(str(example.label))}; train has none such"
-            )
+    for path in files:
+        for example in read_examples(path, reading.for_file(path)):
+            rows += 1
+            empty += _is_empty(example.sequence)
+            missing = missing or _has_missing(example.sequence)
+            if example.label not in known:
+                raise DataError(
+                    f"{display_name(example.file or path)}:{example.line}: label "
+                    f"{quote(str(example.label))}; train has none such"
+                )
     return Further(rows, empty, missing)
 
 
@@ -118,11 +121,12 @@ class _Sample:
         self.seen += 1
 
 
-def _facts(path: str, table: Table) -> Facts:
+def _facts(files: Sequence[str], table: Table) -> Facts:
     """Read all rows and judge a sample of them."""
     classes: Counter[str] = Counter()
     sample, empty, missing = _Sample(), 0, False
-    for example in read_examples(path, table.reading):
+    path = files[0]
+    for example in chain.from_iterable(read_examples(file, table.reading) for file in files):
         if _is_empty(example.sequence):
             empty += 1
             continue

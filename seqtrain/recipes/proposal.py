@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from seqtrain.config import parse_config
+from seqtrain.config.formats import names_of
 from seqtrain.config.render import flow
 from seqtrain.data.preparation import prepare
+from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
 from seqtrain.recipes.rules import Choice, choices
 from seqtrain.recipes.tables import Wishes
-from seqtrain.text import quote, shorten
+from seqtrain.text import display_name, quote, shorten
 
 ROLES = {
     "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
@@ -22,8 +24,11 @@ ROLES = {
     "train": re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)"),
 }
 """What the names of files say of their part, looked for in this order."""
+NUMBER = re.compile("[0-9]+")
 TRIED_ROWS = 4096
 """Below so many rows the data is read as `fit` reads it, and what it refuses is mended."""
+MOST_ALONE = 2
+"""Rows at most whose labels may all differ, where no file of validation is given."""
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
 
@@ -32,7 +37,8 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     """Look at data files and write a config for them.
 
     Args:
-        files: train first, or told apart by names such as `train.csv`, `dev.csv`, `test.csv`.
+        files: train first, or told apart by names such as `train.csv`, `dev.csv`, `test.csv`; those
+            whose names differ in numbers alone, such as `part-1.csv`, are pieces of one.
         wishes: what the user says of them.
         test: the file to score once at the end.
 
@@ -43,10 +49,13 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         DataError: a file can't be read, or something can't be told and a flag has to say it.
     """
     parts = _parts(files, test)
-    facts = inspect(parts["train"], wishes)
+    first, *others = files_of("train", parts["train"])
+    facts = inspect(first, wishes, others)
+    if "validation" not in parts:
+        _check_shared(first, facts)
     further = {
-        name: look_through(path, facts.reading, facts.classes)
-        for name, path in parts.items()
+        name: look_through(files_of(name, paths), facts.reading, facts.classes)
+        for name, paths in parts.items()
         if name != "train"
     }
     facts = replace(
@@ -71,30 +80,51 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     return text
 
 
-def _parts(files: Sequence[str], test: str | None) -> dict[str, str]:
-    """Tell which file is train, validation and test."""
-    parts = {} if test is None else {"test": test}
+def _parts(files: Sequence[str], test: str | None) -> dict[str, str | list[str]]:
+    """Tell which file is train, validation and test; of pieces which files are."""
+    found: dict[str, list[str]] = {} if test is None else {"test": [test]}
     if len(files) == 1:
-        return {"train": files[0], **parts}
+        return {"train": files[0], **({} if test is None else {"test": test})}
     for path in files:
         stem = os.path.basename(path).lower()
         role = next((name for name, pattern in ROLES.items() if pattern.search(stem)), "train")
-        if role in parts:
+        known = found.setdefault(role, [])
+        if known and NUMBER.sub("0", known[0]) != NUMBER.sub("0", path):
             raise DataError(
-                f"{role}: {quote(parts[role])} and {quote(path)} can both be it; give the file "
+                f"{role}: {quote(known[0])} and {quote(path)} can both be it; give the file "
                 "to train on, name the others …validation… and …test…, or give --test FILE"
             )
-        parts[role] = path
-    if "train" not in parts:
+        known.append(path)
+    if "train" not in found:
         raise DataError("train: no file is it; give the file to train on first, alone")
-    return parts
+    return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
+
+
+def _check_shared(path: str, facts: Facts) -> None:
+    """Refuse labels of which each stands in one row: nothing could be held out to try them on."""
+    if max(facts.classes.values()) > 1 or facts.rows <= MOST_ALONE:
+        return
+    label = quote(next(iter(facts.classes)), 40)
+    found = f"{display_name(path)}: each of {facts.rows} rows has a label of its own, such as"
+    expected = "expected labels that several rows share"
+    if facts.reading.label is not None:
+        expected += "; --label names their column"
+    elif os.path.isdir(path):
+        expected += ": each file is a class here; give each class a folder for its files"
+    raise DataError(f"{found} {label}; {expected}")
 
 
 def _files(
-    parts: dict[str, str], further: dict[str, Further], facts: Facts, *, held_out: bool
+    parts: Mapping[str, str | list[str]],
+    further: dict[str, Further],
+    facts: Facts,
+    *,
+    held_out: bool,
 ) -> Iterator[Choice]:
-    classes = f"{facts.rows:,} rows, {len(facts.classes)} classes"
-    yield Choice("data.train", parts["train"], classes)
+    found = f"{facts.rows:,} rows, {len(facts.classes)} classes"
+    if os.path.isdir(names_of(parts["train"])[0]):
+        found += ": a folder each" if facts.reading.whole_files else ": a file each, a row per line"
+    yield Choice("data.train", parts["train"], found)
     if "validation" in parts:
         why = f"{further['validation'].rows:,} rows choose the best epoch"
         yield Choice("data.validation", parts["validation"], why)
@@ -138,12 +168,12 @@ def _labels(facts: Facts) -> str:
     return ", ".join(names) + (f" and {more} more" if more else "")
 
 
-def _head(parts: dict[str, str], facts: Facts) -> Iterator[str]:
+def _head(parts: Mapping[str, str | list[str]], facts: Facts) -> Iterator[str]:
     _, median, most, longest = facts.lengths
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
-    yield f"# Written by: seqtrain init {shorten(parts['train'], 80)}"
+    yield f"# Written by: seqtrain init {shorten(' '.join(names_of(parts['train'])), 80)}"
     yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
-    yield f"# rows per class: {smallest:,} to {largest:,}"
+    yield f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
 
 
 def _lines(found: Sequence[Choice]) -> Iterator[str]:

@@ -79,8 +79,8 @@ class Objective(Protocol):
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
         """Return the value of an epoch, greater is better; None: every epoch is as good."""
 
-    def suspects(self, batch: Batch, losses: Tensor) -> Ints | None:
-        """Return the lines of the examples whose losses aren't finite; all, or None: unknown."""
+    def suspects(self, batch: Batch, losses: Tensor) -> Ints:
+        """Return the examples whose losses aren't finite; all where it is unknown."""
 
     def begin_epoch(self) -> None:
         """Forget what was carried through the epoch before."""
@@ -186,10 +186,10 @@ class Classification:
             return scores.monitored(self.settings.monitor)
         return -loss if self.settings.monitor == "loss" else accuracy
 
-    def suspects(self, batch: Batch, losses: Tensor) -> Ints | None:
-        """Return the lines whose own loss isn't finite, or those of the whole batch."""
+    def suspects(self, batch: Batch, losses: Tensor) -> Ints:
+        """Return the examples whose own loss isn't finite, or those of the whole batch."""
         bad = ~torch.isfinite(batch.restore(losses.detach().cpu())).numpy()
-        return self.store.lines[batch.examples[bad] if bad.any() else batch.examples]
+        return batch.examples[bad] if bad.any() else batch.examples
 
     def begin_epoch(self) -> None:
         """Every group starts from zeros."""

@@ -102,9 +102,9 @@ class TokenPrediction:
         """Return None: the last epoch is taken."""
         return None
 
-    def suspects(self, batch: Batch, losses: Tensor) -> Ints | None:
-        """Return None: sequences come from several files."""
-        return None
+    def suspects(self, batch: Batch, losses: Tensor) -> Ints:
+        """Return the examples of the whole batch: losses are of tokens."""
+        return batch.examples
 
     def begin_epoch(self) -> None:
         """Nothing is carried."""
@@ -134,4 +134,6 @@ def cut(store: SequenceStore, steps: int | None) -> SequenceStore:
     number = np.arange(len(row)) - (parts.cumsum() - parts)[row]
     starts = store.offsets[row] + number * store.lengths[row] // parts[row]
     offsets = np.append(starts, store.offsets[-1])
-    return SequenceStore(store.values, offsets, store.labels[row], store.lines[row])
+    return SequenceStore(
+        store.values, offsets, store.labels[row], store.lines[row], files=store.files
+    )

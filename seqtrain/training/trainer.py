@@ -36,7 +36,7 @@ from seqtrain.training.state import (
     checked_progress,
 )
 
-SHOWN_LINES = 10
+SHOWN_LINES, SHOWN_FILES = 10, 3
 
 
 class Learned(NamedTuple):
@@ -342,16 +342,17 @@ class Trainer:
             return "refit "
         return "pretraining " if self.objective.pretraining else ""
 
-    def _not_finite(self, what: str, lines: Ints | None) -> RunError:
+    def _not_finite(self, what: str, examples: Ints) -> RunError:
         """Say what isn't finite, and where the examples stand that may be why."""
-        where = hint = ""
-        if lines is not None:
-            shown = listed([str(line) for line in lines.tolist()], SHOWN_LINES)
-            where = f" for train lines {shown} (of a folder: rows through its files)"
-            hint = ", or look at these rows"
+        store, rows = self.objective.store, examples.tolist()
+        if store.files is not None and len(store.files.names) > 1:
+            where = listed([store.place(row) for row in dict.fromkeys(rows)], SHOWN_FILES)
+        else:
+            shown = listed([str(store.lines[row]) for row in rows], SHOWN_LINES)
+            where = f"train lines {shown} (of a folder: rows through its files)"
         error = RunError(
-            f"{self._phase}step {self.progress.updates + 1}: the {what} isn't finite{where}; "
-            f"nothing was updated; lower {self.objective.key}.lr{hint}"
+            f"{self._phase}step {self.progress.updates + 1}: the {what} isn't finite for {where}; "
+            f"nothing was updated; lower {self.objective.key}.lr, or look at these rows"
         )
         error.told = not self.objective.group.is_first
         return error

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import check_files, prepare
+from seqtrain.data.configured import check_files
+from seqtrain.data.preparation import prepare
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.files.directory import Directory

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from seqtrain.data.examples import Example
-from seqtrain.data.readers import read_examples
+from seqtrain.data.sources import numbered_examples
 from seqtrain.inference.logits import predict_logits
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.inference.occlusion import step_weights
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.report import AnsweredExample
+from seqtrain.text import display_name
 from seqtrain.workflows.evaluate import Labelled, load_labelled
 from seqtrain.workflows.events import RunLike
 
@@ -25,8 +26,9 @@ class Answers:
 
     Attributes:
         run: the run or model folder.
-        data: the file that was read.
-        rows: one for each example, in the order of the file.
+        data: the file that was read, or the files, as they were named.
+        digests: SHA-256 of each.
+        rows: one for each example, in the order of the files.
         scores: the metrics.
         warnings: rows cut, left out, or with labels that the model doesn't know.
         by_share: as in `Evaluation`, where asked for.
@@ -35,6 +37,7 @@ class Answers:
 
     run: Path
     data: str
+    digests: list[str]
     rows: list[AnsweredExample]
     scores: Scores
     warnings: list[str]
@@ -62,7 +65,7 @@ def answer_split(
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         split: test, validation or train, as the run's config names them; None: test, or validation
             where there is no test.
-        data: a labelled file to answer instead.
+        data: a labelled file, or a pattern of several, to answer instead.
         steps: score also what the model would answer earlier in each sequence.
         explain: how many of the most confident mistakes tell which time steps they rest on.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -81,7 +84,14 @@ def answer_split(
     if explain is not None:
         _explain(found, rows, explain)
     return Answers(
-        classifier.path, found.source, rows, scores, found.warnings, by_share, found.split
+        run=classifier.path,
+        data=found.source,
+        digests=[each.digest for each in found.digested],
+        rows=rows,
+        scores=scores,
+        warnings=found.warnings,
+        by_share=by_share,
+        split=found.split,
     )
 
 
@@ -128,14 +138,17 @@ def _examples_at(found: Labelled) -> list[Example]:
     Raises:
         DataError: the file was changed meanwhile.
     """
-    options = found.classifier.preprocessing.reading.for_file(found.source)
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
-    for number, example in enumerate(read_examples(found.source, options), start=1):
-        place = example.line if example.file is None else number
-        if place in wanted:
-            examples[place] = example
-    found.digested.check_unchanged()
+    assert found.store.files is not None
+    for (path, options), start in zip(found.files, found.store.files.starts, strict=True):
+        for place, example in numbered_examples(path, options, start):
+            if place in wanted:
+                several = len(found.files) > 1 and example.file is None
+                name = display_name(path) if several else example.file
+                examples[place] = replace(example, file=name)
+    for digested in found.digested:
+        digested.check_unchanged()
     return [examples[place] for place in wanted]
 
 

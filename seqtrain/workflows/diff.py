@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from seqtrain.data.digests import digest
 from seqtrain.errors import DataError
 from seqtrain.inference.bootstrap import Difference, paired_bootstrap
 from seqtrain.report import AnsweredExample
@@ -107,7 +106,7 @@ def _pairs(a: Answers, b: Answers) -> tuple[list[tuple[AnsweredExample, Answered
     """
     hint = "give one labelled file for both with --data"
     names = " and ".join(display_name(found.data) for found in (a, b))
-    if a.data != b.data and digest(a.data) != digest(b.data):
+    if a.data != b.data and a.digests != b.digests:
         raise DataError(f"{names} differ, so the runs can't be compared on them; {hint}")
     of_b = {(row.file, row.line): row for row in b.rows}
     pairs = [(row, of_b[row.file, row.line]) for row in a.rows if (row.file, row.line) in of_b]

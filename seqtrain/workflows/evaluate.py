@@ -12,9 +12,11 @@ from torch import Tensor
 
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
+from seqtrain.data.configured import data_files
 from seqtrain.data.digests import Digested, digest
-from seqtrain.data.encoding import read_encoded
+from seqtrain.data.pieces import Files, read_encoded
 from seqtrain.data.preparation import held_out_fractions, prepare
+from seqtrain.data.sources import files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
@@ -44,7 +46,7 @@ class Evaluation(Summarized):
 
     Attributes:
         run: the run or model folder.
-        data: the file that was read.
+        data: the file that was read, or the files, as they were named.
         scores: the metrics.
         warnings: rows cut, left out, or with labels that the model doesn't know; one class for all.
         by_share: how good answers are after 10 %, 20 % … of each sequence, where asked for, as
@@ -83,7 +85,7 @@ def evaluate(
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         split: test, validation or train, as the run's config names them; None: test, or validation
             where there is no test.
-        data: a labelled file to score on instead.
+        data: a labelled file, or a pattern of several, to score on instead.
         steps: score also what the model would answer earlier in each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
 
@@ -142,8 +144,9 @@ class Labelled:
 
     Attributes:
         classifier: a run's best model.
-        source: the file that was read.
-        digested: as it was then.
+        source: the file that was read, or the files, as they were named.
+        files: that were read, each with how.
+        digested: as they were then.
         store: its sequences, or those of the split.
         warnings: as in `Evaluation`.
         split: which of the run's config; None where a file was given.
@@ -151,7 +154,8 @@ class Labelled:
 
     classifier: Classifier
     source: str
-    digested: Digested
+    files: Files
+    digested: list[Digested]
     store: SequenceStore
     warnings: list[str]
     split: str | None
@@ -167,19 +171,23 @@ def load_labelled(
     classifier = load_one(path, device=device)
     named = split or ("test" if data is not None else default_split(path))
     source = data if data is not None else _config_and_source(path, named)[1]
-    digested = Digested.read(source)
+    files = _files(classifier, "--data" if data is not None else f"data.{named}", source)
+    digested = [Digested.read(file) for file, _ in files]
     if data is not None:
-        store, warnings = _read(classifier, data)
+        store, warnings = _read(classifier, files, data)
     else:
         _, store, warnings = read_split(path, classifier, named)
         if named == "validation" and split is None:
             warnings = [NO_TEST, *warnings]
-    digested.check_unchanged()
+    for each in digested:
+        each.check_unchanged()
+    source = named_text(source)
     if not len(store):
         raise DataError(f"{source}: no rows to score")
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
-    return Labelled(classifier, source, digested, store, warnings, named if data is None else None)
+    held = named if data is None else None
+    return Labelled(classifier, source, files, digested, store, warnings, held)
 
 
 def default_split(*runs: RunLike) -> str:
@@ -193,26 +201,31 @@ def default_split(*runs: RunLike) -> str:
     return splits[0] if splits else "test"
 
 
-def _read(classifier: Classifier, path: str) -> tuple[SequenceStore, list[str]]:
-    """Read a labelled file as the model reads its rows."""
-    preprocessing = classifier.preprocessing
-    options = preprocessing.reading.for_file(path)
-    store, report = read_encoded(preprocessing.encode, path, options)
-    return store, report.notices(display_name(path))
+def _files(classifier: Classifier, key: str, named: str | list[str]) -> Files:
+    """Return what is named, each file with how the model reads its rows."""
+    reading = classifier.preprocessing.reading
+    return [(path, reading.for_file(path)) for path in files_of(key, named)]
+
+
+def _read(classifier: Classifier, files: Files, name: str) -> tuple[SequenceStore, list[str]]:
+    """Read labelled files as the model reads its rows."""
+    store, report = read_encoded(classifier.preprocessing, files)
+    return store, report.notices(display_name(name))
 
 
 def read_split(
     path: Path, classifier: Classifier, split: str
 ) -> tuple[str, SequenceStore, list[str]]:
     """Return a split of the run's config: its source, its sequences, and warnings."""
-    config, source = _config_and_source(path, split)
+    config, named = _config_and_source(path, split)
+    source = named_text(named)
     refit = split == "validation" and config.training.refit
     learned = ["the model was trained on these rows too (training.refit)"] if refit else []
     held_out = held_out_fractions(config.data)
     if not (split in held_out or (held_out and split == "train")):
-        store, warnings = _read(classifier, source)
+        store, warnings = _read(classifier, _files(classifier, f"data.{split}", named), source)
         return source, store, learned + warnings
-    _check_unchanged(path, [source, *(config.pretraining.data or [])])
+    _check_unchanged(path, config)
     known = classifier.preprocessing if lineage(RunDirectory(path)) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known)
     if prepared.preprocessing != classifier.preprocessing:
@@ -224,8 +237,8 @@ def read_split(
     return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
 
 
-def _config_and_source(path: Path, split: str) -> tuple[Config, str]:
-    """Return a run's config, and the file that holds a split."""
+def _config_and_source(path: Path, split: str) -> tuple[Config, str | list[str]]:
+    """Return a run's config, and what it names that holds a split."""
     run = RunDirectory(path)
     if not run.holds(CONFIG):
         raise CheckpointError(
@@ -239,17 +252,21 @@ def _config_and_source(path: Path, split: str) -> tuple[Config, str]:
             f"--split: {path} has no {split} split; it has {', '.join(given)}; "
             "or give a labelled file with --data"
         )
-    return config, named if isinstance(named, str) else config.data.train
+    return config, named if isinstance(named, str | list) else config.data.train
 
 
-def _check_unchanged(path: Path, files: list[str]) -> None:
+def _check_unchanged(path: Path, config: Config) -> None:
     """A held-out part is found and encoded again only from what was held out of and counted."""
     recorded = RunDirectory(path).environment()["data"]
-    for file in files:
+    named = {file: key for key, file in data_files(config)}
+    again = "the held-out rows can't be found again; give a labelled file with --data"
+    for file, key in named.items():
+        if key in ("data.validation", "data.test"):
+            continue
         found, then = digest(file), str(recorded.get(file))
         if found != then:
             is_, was = unlike(found, then)
-            raise DataError(
-                f"{file}: changed since the run: SHA-256 {is_}, then {was}; "
-                "the held-out rows can't be found again; give a labelled file with --data"
-            )
+            raise DataError(f"{file}: changed since the run: SHA-256 {is_}, then {was}; {again}")
+    for file in recorded:
+        if file not in named:
+            raise DataError(f"{file}: the run began with it, and nothing names it now; {again}")

@@ -14,7 +14,8 @@ import torch
 
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import PreparedData, check_files, data_files, prepare
+from seqtrain.data.configured import check_files, data_files
+from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.vectors import with_width
@@ -319,6 +320,9 @@ def _check_same_origin(origin: Origin | None, group: Group) -> None:
 def _check_same_data(data: PreparedData, group: Group) -> None:
     """Refuse data that differs from what the first process reads on its host."""
     first = group.tell(data.digests)[0]
-    for file, found in data.digests.items():
+    for file in data.digests | first:
+        found = data.digests.get(file)
+        if found is None:
+            raise DataError(f"{file}: rank 0 reads it, and nothing names it here")
         if found != first.get(file):
             raise DataError(f"{file}: SHA-256 {found}, but rank 0 reads another file there")

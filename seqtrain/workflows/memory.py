@@ -63,7 +63,7 @@ def check_longest(config: Config, train: SequenceStore) -> None:
     needed = min(steps, bptt) * bytes_a_step(config.model)
     if available is not None and needed > available:
         raise DataError(
-            f"{config.data.train}:{train.lines[longest]}: a sequence of {steps:,} steps needs "
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs "
             f"about {_gib(needed)} to train on; this machine has {_gib(available)}; set "
             "training.bptt or data.max_length"
         )

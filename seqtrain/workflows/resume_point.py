@@ -22,6 +22,7 @@ MAY_CHANGE = (
     "training.patience",
     "training.checkpoint_every",
     "training.device",
+    "data.readers",
 )
 """Keys that may differ from the run's config when it goes on."""
 ANEW = "start anew with --force"
@@ -148,6 +149,11 @@ def check_data_unchanged(
         _changed_data(file, found, before.get(file), run)
         for file, found in digests.items()
         if before.get(file) != found
+    ]
+    changed += [
+        f"{file}: {run.path} began with it, and nothing names it now; restore the file, or {ANEW}"
+        for file in before
+        if file not in digests
     ]
     if changed:
         raise CheckpointError(*changed)

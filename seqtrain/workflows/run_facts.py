@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config import Config, render_config
+from seqtrain.data.sources import named_text
 from seqtrain.files.strict_json import number_at
 from seqtrain.report import RunFacts
 from seqtrain.runs.finding import find
@@ -78,7 +79,7 @@ def _card(
     tokens = number_at(epochs[0], "tokens") if epochs else None
     direction = "in both directions" if model.bidirectional else "in one direction"
     card = {
-        "trained on": data.train + (f", {tokens:,.0f} time steps" if tokens else ""),
+        "trained on": named_text(data.train) + (f", {tokens:,.0f} time steps" if tokens else ""),
         "validated on": _validation(data.validation),
         "scored on": scored,
         "labels": f"{len(labels)}: {listed([shorten(name, 40) for name in labels], LABELS)}",
@@ -99,9 +100,9 @@ def _card(
     return {name: shorten(value, TEXT) for name, value in card.items()}
 
 
-def _validation(validation: str | float | Mapping[Any, int] | None) -> str:
+def _validation(validation: str | list[str] | float | Mapping[Any, int] | None) -> str:
     if isinstance(validation, Mapping):
         return f"part {validation['fold']} of {validation['of']} of it, held out"
     if isinstance(validation, float):
         return f"{validation:.0%} of it, held out"
-    return validation or "nothing"
+    return named_text(validation) if validation else "nothing"

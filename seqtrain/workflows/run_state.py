@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import Config
+from seqtrain.data.joining import side_by_side
 from seqtrain.data.preparation import PreparedData
-from seqtrain.data.store import side_by_side
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES

@@ -23,7 +23,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.preparation import read_options
+from seqtrain.data.configured import read_options
 from seqtrain.data.readers import read_examples
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
 

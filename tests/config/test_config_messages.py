@@ -33,8 +33,8 @@ train: x
 """
     assert problems(text) == (
         "cfg.yaml:1:7: seed: found -1; expected a whole number from 0 to 9223372036854775807",
-        'cfg.yaml:3:10: data.train: found 2024; expected a file path; quote it ("2024") if text is '
-        "meant",
+        "cfg.yaml:3:10: data.train: found 2024; expected a file path or a list of file paths; "
+        'quote it ("2024") if text is meant',
         'cfg.yaml:4:10: data.label: found no; write true or false, or quote it ("no") if text is '
         "meant",
         "cfg.yaml:5:3: data.hidden_size: unknown key; did you mean model.hidden_size?",
@@ -105,7 +105,7 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ("", ["1:1: data.train: missing; expected a file path"]),
+        ("", ["1:1: data.train: missing; expected a file path or a list of file paths"]),
         (
             "train: x.foo",
             ["2:10: data.train: found 'x.foo'; expected an ending .csv, .tsv, .jsonl"],
@@ -160,7 +160,7 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
         ),
         (
             "{train: x.txt, validation: 1.5}",
-            ["data.validation: found 1.5; expected a file path, a"],
+            ["data.validation: found 1.5; expected a file path, a list of file paths, a"],
         ),
     ],
 )
@@ -173,7 +173,7 @@ def test_data_section(data: str, expected: list[str]) -> None:
 
 def test_quotes_are_advised_only_where_no_number_could_be_meant() -> None:
     (problem,) = problems("data: {train: x.txt, validation: 1.5}")
-    assert problem.endswith("a file path, a number above 0 and below 1, {fold: I, of: N} or null")
+    assert problem.endswith(", a number above 0 and below 1, {fold: I, of: N} or null")
 
 
 def test_rules_between_keys_are_told_beside_other_problems() -> None:
@@ -275,7 +275,7 @@ def test_plain_mapping_is_checked_alike() -> None:
             }
         )
     assert set(caught.value.problems) == {
-        "data.train: found a value of type bytes; expected a file path",
+        "data.train: found a value of type bytes; expected a file path or a list of file paths",
         "data.label: found true; expected a column name, a column index from 0 or null",
         "training.lrr: unknown key; did you mean training.lr?",
         "training.lr: found nan; expected a number above 0 and at most 1000",

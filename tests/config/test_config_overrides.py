@@ -68,7 +68,11 @@ def test_what_an_option_replaces_is_not_complained_about(wrong: str) -> None:
         ("training.lr=[1]", "found a list; expected a number above 0 and at most 1000"),
         ("training.lr=-.inf", "found -.inf; expected a number above 0 and at most 1000"),
         ("data.label=no", 'found no; write true or false, or quote it ("no") if text is meant'),
-        ("data.train=2024", 'found 2024; expected a file path; quote it ("2024") if text is meant'),
+        (
+            "data.train=2024",
+            "found 2024; expected a file path or a list of file paths; quote it "
+            '("2024") if text is meant',
+        ),
         ("data.label=s", "found 's', a column of data.sequence too; expected another column"),
         ("model.rnn=grru", "found 'grru'; expected gru, lstm or rnn; did you mean 'gru'?"),
         ("model.rnn=!!str gru", "tag !!str refused; write plain values"),

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config
+from seqtrain.data.configured import check_files
 from seqtrain.data.digests import digest
-from seqtrain.data.preparation import PreparedData, check_files, prepare
+from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import read_examples
 from seqtrain.errors import DataError

@@ -12,8 +12,9 @@ import pytest
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
 from seqtrain.data.examples import Example
+from seqtrain.data.joining import side_by_side
 from seqtrain.data.preparation import PreparedData, prepare
-from seqtrain.data.store import SequenceStore, side_by_side
+from seqtrain.data.store import SequenceStore
 from seqtrain.data.subwords import buckets_of, word_grams
 from seqtrain.data.vocabulary import UNK
 

@@ -21,7 +21,11 @@ LIMIT = 200
 
 KEYS = {  # values that each key refuses
     "seed": ("-1", "1.5", "abc", "9223372036854775808", "true", "null", "[1]"),
-    "data.train": ("missing.tsv", "5", "null", "''", ".", "c.yaml", "/dev/zero", "[a]"),
+    "data.train": (
+        *("missing.tsv", "5", "null", "''", ".", "c.yaml", "/dev/zero", "[a]", "[]", "q*.tsv"),
+        *("[train.tsv, train.tsv]", "[train.tsv, a.csv]", "[train.tsv, 5]"),
+    ),
+    "data.readers": ("0", "many", "1.5"),
     "data.validation": ("2", "0", "-0.5", "missing.tsv", "true", ".nan", "1.0"),
     "data.test": ("missing.tsv", "5"),
     "data.format": ("xml", "orc", "null", "1"),

@@ -57,7 +57,7 @@ def at_first_reading(path: Path, change: Change) -> None:
     """Change a file right before it is read, after its digest was."""
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_name == "read_encoded":
+        if event == "call" and frame.f_code.co_name == "read_pieces":
             sys.setprofile(None)
             change(path)
 

@@ -30,8 +30,8 @@ def data(
     from seqtrain.cli.output.inspection_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.data.cache import default_folder
+    from seqtrain.data.configured import check_files
     from seqtrain.data.inspection import inspect
-    from seqtrain.data.preparation import check_files
     from seqtrain.text import json_line
 
     settings = load_config(config, overrides or [])

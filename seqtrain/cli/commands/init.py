@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ def init(
         typer.Argument(
             metavar="DATA",
             help="File or folder to train on; further files are told apart by their names "
-            "(…validation…, …test…).",
+            "(…validation…, …test…); pieces have names that differ in numbers alone.",
         ),
     ],
     label: Annotated[
@@ -60,6 +61,6 @@ def init(
 
 
 def _default_name(data: str) -> str:
-    """Return the config's file for a data file: `reviews.yaml` for `some/reviews.csv.gz`."""
-    name = Path(data.rstrip("/")).name.removesuffix(".gz")
+    """Return the config's file for a data file: `reviews.yaml` for `some/reviews-*.csv.gz`."""
+    name = re.sub(r"[-_.]?[*?\[\]]+", "", Path(data.rstrip("/")).name.removesuffix(".gz"))
     return f"{Path(name).stem or 'config'}.yaml"

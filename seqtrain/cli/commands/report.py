@@ -48,6 +48,8 @@ def report(
     from seqtrain.workflows.run_facts import run_facts
 
     chosen = runs or [chosen_run(None)]
+    if not runs:
+        note(f"run: {chosen[0]}")
     facts = [
         run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
         for run in chosen

@@ -38,17 +38,23 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         "padding": {"random": found.padding[0], "bucketing": found.padding[1]},
         "rare_labels": found.rare_labels,
         "refused": found.refused,
-        "duplicates": [_places(group) for group in found.duplicates],
-        "near_duplicates": [_places(group) for group in found.near_duplicates],
-        "conflicts": [{"rows": _places(p), "labels": labels} for p, labels in found.conflicts],
+        "duplicates": [_places(found, group) for group in found.duplicates],
+        "near_duplicates": [_places(found, group) for group in found.near_duplicates],
+        "conflicts": [
+            {"rows": _places(found, p), "labels": labels} for p, labels in found.conflicts
+        ],
         "alike": found.alike,
         "mixed_words": found.mixed_words,
         "warnings": found.warnings,
     }
 
 
-def _places(group: Sequence[Place]) -> list[dict[str, Any]]:
-    return [{"split": split, "line": line} for split, line in group]
+def _places(found: Inspection, group: Sequence[Place]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for place in group:
+        file, line = found.file_line(place)
+        rows.append({"split": place[0], **({"file": file} if file else {}), "line": line})
+    return rows
 
 
 def show_inspection(found: Inspection, top: int) -> None:
@@ -109,12 +115,13 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
         if count:
             yield f"{split}: fit would refuse {counted(count, 'row')}"
     yield from (f"  {line}" for line in found.refused)
-    yield from _groups("written alike", found.duplicates, top)
-    yield from _groups("alike but for case, marks, blanks and numbers", found.near_duplicates, top)
+    yield from _groups(found, "written alike", found.duplicates, top)
+    near = "alike but for case, marks, blanks and numbers"
+    yield from _groups(found, near, found.near_duplicates, top)
     if found.conflicts:
         yield f"the same sequence under several labels: {len(found.conflicts):,}"
         for group, labels in found.conflicts[:top]:
-            yield f"  {_named(group)}: {listed([quote(label) for label in labels])}"
+            yield f"  {_places_text(found, group)}: {listed([quote(label) for label in labels])}"
     for group_of_marks in found.alike[:top]:
         shown = [f"U+{ord(c):04X} {printable(c)} ({n:,})" for c, n in group_of_marks.items()]
         yield f"characters that look alike: {listed(shown)}"
@@ -123,15 +130,22 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
         yield f"words that mix letters of several alphabets: {listed(words, top)}"
 
 
-def _groups(what: str, groups: Sequence[Sequence[Place]], top: int) -> Iterator[str]:
+def _groups(
+    found: Inspection, what: str, groups: Sequence[Sequence[Place]], top: int
+) -> Iterator[str]:
     """Count sequences that come again inside splits and between them, and name some."""
     if not groups:
         return
     between = sum(len({split for split, _ in group}) > 1 for group in groups)
     yield f"sequences {what}: {len(groups):,}, of these {between:,} in several splits"
     several_first = sorted(groups, key=lambda group: len({split for split, _ in group}) == 1)
-    yield from (f"  {_named(group)}" for group in several_first[:top])
+    yield from (f"  {_places_text(found, group)}" for group in several_first[:top])
 
 
-def _named(group: Sequence[Place]) -> str:
-    return listed([f"{split} line {line}" for split, line in group], SHOWN_PLACES)
+def _places_text(found: Inspection, group: Sequence[Place]) -> str:
+    rows = ((place[0], *found.file_line(place)) for place in group)
+    words = [
+        f"{split} line {line}" if file is None else f"{split} {file}:{line}"
+        for split, file, line in rows
+    ]
+    return listed(words, SHOWN_PLACES)
