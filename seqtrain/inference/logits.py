@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -104,7 +104,7 @@ def predict_logits(
         group: processes that share the batches; all get all logits, and hear of signals.
 
     Raises:
-        RunError: memory ran out, a process is lost, or an answer isn't finite.
+        RunError: memory ran out, or a process is lost.
 
     Shape:
         Returns: (B, C) float32, on the CPU.
@@ -119,7 +119,17 @@ def predict_logits(
     logits = logits_of_batches(
         model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )
-    logits = logits if group.size == 1 else _gathered(logits, device, group)
+    return logits if group.size == 1 else _gathered(logits, device, group)
+
+
+def finite_logits(
+    model: SequenceClassifier, store: SequenceStore, device: torch.device, **options: Any
+) -> Tensor:
+    """Return the logits of every sequence for people, who are told where they are no numbers.
+
+    Arguments, shape and errors are those of `predict_logits`; or an answer isn't finite.
+    """
+    logits = predict_logits(model, store, device, **options)
     check_finite(logits, store)
     return logits
 
@@ -259,6 +269,15 @@ def score_store(
         RunError: memory ran out, or a process is lost.
     """
     logits = predict_logits(model, store, device, before_batch=before_batch, group=group)
+    return score_logits(logits, store, names)
+
+
+def score_logits(logits: Tensor, store: SequenceStore, names: Sequence[str]) -> Scores:
+    """Score the logits of labelled sequences.
+
+    Shape:
+        logits: (B, C).
+    """
     labels = torch.tensor(store.labels, device="cpu")
     lengths = torch.tensor(store.lengths, device="cpu")
     return score(logits, labels, lengths, names)
@@ -273,11 +292,8 @@ def score_parts(
     """
     if model.ngrams is None:
         return {}
-    labels = torch.tensor(store.labels, device="cpu")
-    lengths = torch.tensor(store.lengths, device="cpu")
+    answers = {name: itemgetter(place) for place, name in enumerate(PARTS)}
     return {
-        name: score(
-            predict_logits(model, store, device, answer=itemgetter(place)), labels, lengths, names
-        )
-        for place, name in enumerate(PARTS)
+        name: score_logits(predict_logits(model, store, device, answer=answer), store, names)
+        for name, answer in answers.items()
     }
