@@ -15,6 +15,7 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.errors import RunError
 from seqtrain.inference.calibration import (
     LEVELS,
     Calibration,
@@ -103,7 +104,7 @@ def predict_logits(
         group: processes that share the batches; all get all logits, and hear of signals.
 
     Raises:
-        RunError: memory ran out, or a process is lost.
+        RunError: memory ran out, a process is lost, or an answer isn't finite.
 
     Shape:
         Returns: (B, C) float32, on the CPU.
@@ -118,7 +119,27 @@ def predict_logits(
     logits = logits_of_batches(
         model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )
-    return logits if group.size == 1 else _gathered(logits, device, group)
+    logits = logits if group.size == 1 else _gathered(logits, device, group)
+    check_finite(logits, store)
+    return logits
+
+
+def check_finite(logits: Tensor, store: SequenceStore) -> None:
+    """Refuse answers that are no numbers: finite weights may be so large that sums aren't.
+
+    Shape:
+        logits: (B, C).
+
+    Raises:
+        RunError: names the line of the first such row.
+    """
+    finite = logits.isfinite().all(dim=1)
+    if not bool(finite.all()):
+        line = store.lines[int(finite.byte().argmin())]
+        raise RunError(
+            f"line {line}: the model's answer isn't finite; its weights are too large; train anew, "
+            "with a lower training.lr"
+        )
 
 
 def _gathered(logits: Tensor, device: torch.device, group: Group) -> Tensor:

@@ -16,6 +16,7 @@ from seqtrain.config import Config
 from seqtrain.errors import CheckpointError, ConfigError, Interrupted, SeqtrainError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.signals import StopSignals
+from seqtrain.text import counted
 from seqtrain.tuning.best_config import BEST_CONFIG, render_best
 from seqtrain.tuning.proposal import Proposal
 from seqtrain.tuning.space import Space, changed, differing
@@ -240,6 +241,6 @@ class Search:
 
     def _how_to_go_on(self) -> str:
         return (
-            f"stopped after {len(self.trials)} trials, kept; go on with: seqtrain tune CONFIG "
-            f"--resume --run-dir {quote(str(self.directory))}"
+            f"stopped after {counted(len(self.trials), 'trial')}, kept; go on with: seqtrain tune "
+            f"CONFIG --resume --run-dir {quote(str(self.directory))}"
         )

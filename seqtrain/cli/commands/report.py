@@ -51,6 +51,8 @@ def report(
     from seqtrain.workflows.run_facts import run_facts
 
     named = runs or [chosen_run(None)]
+    if not runs:
+        note(f"run: {named[0]}")
     chosen = [one for run in named for one in members(Path(run)) or [Path(run)]]
     facts = [
         run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
