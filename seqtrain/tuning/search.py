@@ -202,7 +202,7 @@ class Search:
                 late = self._is_over and trial.number > 0
                 trial.state = "stopped" if late else "pruned" if hopeless else "complete"
             trial.worker.send(trial.state == "complete")
-        else:
+        elif not isinstance(said, str):  # a warning, of what the config brings: not the search's
             problem = said.problems[0] if isinstance(said, SeqtrainError) else None
             failed = problem is not None or not trial.curve
             self._note(trial, "failed" if failed else trial.state, problem)

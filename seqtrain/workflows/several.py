@@ -137,7 +137,7 @@ def fit_several(
         listener: returns what is called with the events of the run of this name; with several
             jobs there are none.
         jobs: runs at the same time, each in a process of its own with its share of the threads.
-        reporter: with several jobs, is told of each epoch.
+        reporter: with several jobs, is told of each epoch and each warning.
         options: others of `fit`: device, cache, init_from.
 
     Raises:

@@ -14,8 +14,8 @@ from seqtrain.workflows.worker import EpochReport, Task, Worker
 PAUSE = 0.2
 """Seconds until signals are looked at again."""
 
-Reporter: TypeAlias = Callable[[str, EpochReport], None]
-"""Is told of each epoch, and of which run it is."""
+Reporter: TypeAlias = Callable[[str, EpochReport | str], None]
+"""Is told of each epoch and each warning, and of which run it is."""
 
 
 def train_side_by_side(
@@ -26,7 +26,7 @@ def train_side_by_side(
     Args:
         tasks: by the name of the run.
         jobs: processes at most.
-        reporter: is told of each epoch.
+        reporter: is told of each epoch and each warning.
         how_to_go_on: what to say where a signal stops them.
 
     Raises:
@@ -52,6 +52,8 @@ def train_side_by_side(
                     if isinstance(said, EpochReport):
                         reporter(name, said)
                         worker.send(True)
+                    elif isinstance(said, str):
+                        reporter(name, said)
                     elif isinstance(said, SeqtrainError):
                         raise said
                     elif said is not None:

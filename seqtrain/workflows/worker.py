@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeAlias
 
 from seqtrain.config import Config
 from seqtrain.errors import RunError, SeqtrainError, ran_out_of_memory
@@ -57,6 +58,9 @@ class EpochReport:
     is_best: bool
 
 
+Said: TypeAlias = str | EpochReport | Run | SeqtrainError | None
+
+
 class Worker:
     """A process, a session of its own: what a terminal sends reaches the program alone.
 
@@ -72,10 +76,10 @@ class Worker:
         with suppress(OSError):
             self.connection.send(message)
 
-    def receive(self) -> EpochReport | Run | SeqtrainError | None:
-        """Return what it says: an epoch, the run, why it failed; None: it was given up."""
+    def receive(self) -> Said:
+        """Return what it says: a warning, an epoch, the run, why it failed; None: given up."""
         try:
-            answer: EpochReport | Run | SeqtrainError | None = self.connection.recv()
+            answer: Said = self.connection.recv()
         except (EOFError, OSError):
             code = self._process.wait()
             if code == -getattr(signal, "SIGKILL", 9):
@@ -123,13 +127,17 @@ def serve(descriptor: int) -> None:
 def _trained(task: Task, connection: Connection, parent: int) -> Run | SeqtrainError | None:
     """Train; return the run, or why it failed; None: it was given up."""
     from seqtrain.training.events import EpochEvent, UpdateEvent
-    from seqtrain.workflows.events import Event, StartEvent
+    from seqtrain.workflows.events import DataEvent, Event, StartEvent, WarningEvent
     from seqtrain.workflows.fit import fit
 
     monitor, epochs = task.config.training.monitor, 0
 
     def listen(event: Event) -> None:
         nonlocal epochs
+        for line in event.warnings if isinstance(event, DataEvent | StartEvent) else ():
+            connection.send(line)
+        if isinstance(event, WarningEvent):
+            connection.send(event.line)
         if isinstance(event, StartEvent):
             epochs = event.epochs
         elif isinstance(event, UpdateEvent) and os.getppid() != parent:

@@ -44,6 +44,10 @@ def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: 
     arguments = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,5", "--jobs", "2")
     ended = cli(*arguments)
     assert (ended.code, ended.out) == (0, "beside\n"), ended.err
+    said = [line for line in Path("said").read_text().splitlines() if line.startswith("warning: ")]
+    assert said
+    told = [line.split(": ", 2)[2] for line in ended.problems if line.startswith("warning: ")]
+    assert sorted(told) == sorted({line.split(": ", 1)[1] for line in said})
     for seed in (0, 1, 5):
         assert_same_run(f"many/seed-{seed}", f"beside/seed-{seed}")
         assert f"seed-{seed}: epoch 2, accuracy " in ended.err
@@ -75,6 +79,13 @@ def test_jobs_are_of_several_runs(
     ended = cli("fit", "c.yaml", "--run-dir", "none", *options)
     assert ended.code == 2
     assert said in ended.err
+
+
+def test_a_report_shows_each_of_them(together: Path, cli: Cli, tmp_path: Path) -> None:
+    ended = cli("report", "many", "--output", tmp_path / "r.html")
+    assert ended.code == 0, ended.err
+    page = (tmp_path / "r.html").read_text()
+    assert all(f"seed-{seed}" in page for seed in (0, 1, 5))
 
 
 def test_the_runs_are_listed(together: Path, cli: Cli) -> None:
@@ -182,9 +193,12 @@ def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--seeds", "0,0"), "--seeds: found '0,0'; expected different numbers such as 0,1,2"),
+        (
+            ("--seeds", "0,0"),
+            "--seeds: found '0,0'; expected 2 to 1,000 different numbers such as 0,1,2",
+        ),
         (("--seeds", "a,b"), "--seeds: found 'a,b'"),
-        (("--folds", "1"), "--folds: found 1; expected 2 or more"),
+        (("--folds", "1"), "--folds: found 1; expected 2 to 1,000"),
         (("--folds", "3", "--seeds", "0,1"), "--folds: trains on parts of train"),
         (("--folds", "3", "--nproc-per-node", "2"), "--nproc-per-node: trains one run; leave out"),
         (("--folds", "3", "--resume"), "--resume: of several runs needs --run-dir"),

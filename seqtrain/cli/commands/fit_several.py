@@ -27,7 +27,7 @@ def fit_several(
     options: dict[str, Any],
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
-    from seqtrain.cli.output.console import note, print_path
+    from seqtrain.cli.output.console import note, print_path, warn
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.cli.output.several_table import show_figures
@@ -37,8 +37,14 @@ def fit_several(
     if jobs > 1 and log:
         raise ConfigError("--log: shows runs one after another; leave out --jobs")
 
-    def report(name: str, epoch: EpochReport) -> None:
-        if not quiet:
+    warned: set[str] = set()
+
+    def report(name: str, epoch: EpochReport | str) -> None:
+        if isinstance(epoch, str):
+            if epoch not in warned:
+                warn(f"{name}: {epoch}")
+            warned.add(epoch)
+        elif not quiet:
             value = (
                 f"{epoch.value:.4f}" if config.training.monitor == "loss" else f"{epoch.value:.2%}"
             )
