@@ -86,7 +86,8 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
     whole, run, draw = fingerprint(project / "whole"), project / "r", random.Random(signals)
     for turn in range(signals):
         number, scoring = STOPPING[turn % 3], 1 + turn % 5
-        prepare = signals_within("score_store", scoring, (draw.randint(1, 150), number))
+        call = scoring + scoring // 5  # four epochs, calibration, test
+        prepare = signals_within("predict_logits", call, (draw.randint(1, 150), number))
         arguments = fit_arguments(project, "r", *LONG)
         with started(project, *arguments, prepare=prepare) as running:
             assert running.end() == 128 + number, running.err
