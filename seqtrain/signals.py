@@ -106,7 +106,11 @@ def ended_by_second_interrupt() -> Iterator[None]:
     The system reports each as it comes, and a thread counts them. Leaving harms nothing: saved
     files are renamed into place when they are complete, and locks end with their owner.
     """
-    told, teller = socket.socketpair()
+    try:
+        told, teller = socket.socketpair()
+    except OSError:  # the system has no more descriptors to give
+        yield
+        return
     over = threading.Event()
     counter = threading.Thread(target=_leave_at_second, args=(told, over), daemon=True)
     with told, teller:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.errors import RunError
 from seqtrain.inference.calibration import (
     LEVELS,
     Calibration,
@@ -119,6 +120,36 @@ def predict_logits(
         model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )
     return logits if group.size == 1 else _gathered(logits, device, group)
+
+
+def finite_logits(
+    model: SequenceClassifier, store: SequenceStore, device: torch.device, **options: Any
+) -> Tensor:
+    """Return the logits of every sequence for people, who are told where they are no numbers.
+
+    Arguments, shape and errors are those of `predict_logits`; or an answer isn't finite.
+    """
+    logits = predict_logits(model, store, device, **options)
+    check_finite(logits, store)
+    return logits
+
+
+def check_finite(logits: Tensor, store: SequenceStore) -> None:
+    """Refuse answers that are no numbers: finite weights may be so large that sums aren't.
+
+    Shape:
+        logits: (B, C).
+
+    Raises:
+        RunError: names the line of the first such row.
+    """
+    finite = logits.isfinite().all(dim=1)
+    if not bool(finite.all()):
+        line = store.lines[int(finite.byte().argmin())]
+        raise RunError(
+            f"line {line}: the model's answer isn't finite; its weights are too large; train anew, "
+            "with a lower training.lr"
+        )
 
 
 def _gathered(logits: Tensor, device: torch.device, group: Group) -> Tensor:
@@ -238,6 +269,15 @@ def score_store(
         RunError: memory ran out, or a process is lost.
     """
     logits = predict_logits(model, store, device, before_batch=before_batch, group=group)
+    return score_logits(logits, store, names)
+
+
+def score_logits(logits: Tensor, store: SequenceStore, names: Sequence[str]) -> Scores:
+    """Score the logits of labelled sequences.
+
+    Shape:
+        logits: (B, C).
+    """
     labels = torch.tensor(store.labels, device="cpu")
     lengths = torch.tensor(store.lengths, device="cpu")
     return score(logits, labels, lengths, names)
@@ -252,11 +292,8 @@ def score_parts(
     """
     if model.ngrams is None:
         return {}
-    labels = torch.tensor(store.labels, device="cpu")
-    lengths = torch.tensor(store.lengths, device="cpu")
+    answers = {name: itemgetter(place) for place, name in enumerate(PARTS)}
     return {
-        name: score(
-            predict_logits(model, store, device, answer=itemgetter(place)), labels, lengths, names
-        )
-        for place, name in enumerate(PARTS)
+        name: score_logits(predict_logits(model, store, device, answer=answer), store, names)
+        for name, answer in answers.items()
     }

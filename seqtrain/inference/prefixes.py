@@ -19,7 +19,12 @@ from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import SequenceStore
 from seqtrain.inference.carried import CarriedStates
-from seqtrain.inference.logits import EVALUATION_BATCHING, carried_groups, predict_logits
+from seqtrain.inference.logits import (
+    EVALUATION_BATCHING,
+    carried_groups,
+    check_finite,
+    predict_logits,
+)
 from seqtrain.model.classifier import SequenceClassifier
 
 SHARES = 10
@@ -46,11 +51,14 @@ def predict_step_logits(
         Returns: (T, C) float32 for each sequence, in their order, on the CPU.
 
     Raises:
-        RunError: memory ran out.
+        RunError: memory ran out, or an answer isn't finite.
     """
     if model.looks_ahead:
         return _by_prefixes(model, store, device)
-    return _by_one_run(model, store, device, carried or CarriedStates())
+    logits = _by_one_run(model, store, device, carried or CarriedStates())
+    if logits:
+        check_finite(torch.stack([steps.abs().amax(dim=0) for steps in logits]), store)
+    return logits
 
 
 def score_prefixes(

@@ -36,7 +36,7 @@ def start_child(module: str) -> Child:
         RunError: the system can't start one.
     """
     if sys.platform == "win32":
-        raise RunError("compare and tune run on Linux and macOS")
+        raise RunError("compare, tune and --jobs run on Linux and macOS")
     ours, theirs = Pipe()
     command = [sys.executable, "-c", PROGRAM, module, str(theirs.fileno()), *map(str, sys.path)]
     # Until it has a session of its own, the new process would get the terminal's signals.

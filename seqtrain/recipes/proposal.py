@@ -16,7 +16,7 @@ from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
 from seqtrain.recipes.rules import Choice, choices
 from seqtrain.recipes.tables import Wishes
-from seqtrain.text import quote, shorten
+from seqtrain.text import display_name, quote, shorten
 
 ROLES = {
     "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
@@ -27,6 +27,8 @@ ROLES = {
 NUMBER = re.compile("[0-9]+")
 TRIED_ROWS = 4096
 """Below so many rows the data is read as `fit` reads it, and what it refuses is mended."""
+MOST_ALONE = 2
+"""Rows at most whose labels may all differ, where no file of validation is given."""
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
 
@@ -49,6 +51,8 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     parts = _parts(files, test)
     first, *others = files_of("train", parts["train"])
     facts = inspect(first, wishes, others)
+    if "validation" not in parts:
+        _check_shared(first, facts)
     further = {
         name: look_through(files_of(name, paths), facts.reading, facts.classes)
         for name, paths in parts.items()
@@ -96,6 +100,20 @@ def _parts(files: Sequence[str], test: str | None) -> dict[str, str | list[str]]
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 
+def _check_shared(path: str, facts: Facts) -> None:
+    """Refuse labels of which each stands in one row: nothing could be held out to try them on."""
+    if max(facts.classes.values()) > 1 or facts.rows <= MOST_ALONE:
+        return
+    label = quote(next(iter(facts.classes)), 40)
+    found = f"{display_name(path)}: each of {facts.rows} rows has a label of its own, such as"
+    expected = "expected labels that several rows share"
+    if facts.reading.label is not None:
+        expected += "; --label names their column"
+    elif os.path.isdir(path):
+        expected += ": each file is a class here; give each class a folder for its files"
+    raise DataError(f"{found} {label}; {expected}")
+
+
 def _files(
     parts: Mapping[str, str | list[str]],
     further: dict[str, Further],
@@ -103,8 +121,10 @@ def _files(
     *,
     held_out: bool,
 ) -> Iterator[Choice]:
-    classes = f"{facts.rows:,} rows, {len(facts.classes)} classes"
-    yield Choice("data.train", parts["train"], classes)
+    found = f"{facts.rows:,} rows, {len(facts.classes)} classes"
+    if os.path.isdir(names_of(parts["train"])[0]):
+        found += ": a folder each" if facts.reading.whole_files else ": a file each, a row per line"
+    yield Choice("data.train", parts["train"], found)
     if "validation" in parts:
         why = f"{further['validation'].rows:,} rows choose the best epoch"
         yield Choice("data.validation", parts["validation"], why)
@@ -153,7 +173,7 @@ def _head(parts: Mapping[str, str | list[str]], facts: Facts) -> Iterator[str]:
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
     yield f"# Written by: seqtrain init {shorten(' '.join(names_of(parts['train'])), 80)}"
     yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
-    yield f"# rows per class: {smallest:,} to {largest:,}"
+    yield f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
 
 
 def _lines(found: Sequence[Choice]) -> Iterator[str]:

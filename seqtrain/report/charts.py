@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from seqtrain.report.markup import Markup, element
 
 WIDTH, HEIGHT = 420, 220
-LEFT, RIGHT, TOP, BOTTOM = 52, 20, 14, 34
+LEFT, RIGHT, TOP, BOTTOM = 52, 20, 14, 37
 """Margins around the plotted area."""
 SMALLEST = 1e-300
 """Least width of an axis: below, its parts can't be told from 0."""
@@ -90,7 +90,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]]) -> Markup:
                 width=frame.x(0.7) - frame.x(0), height=frame.y(0) - frame.y(value),
             ),
             element("text", f"{value:.0%}", x=middle, y=frame.y(value) - 3, class_="middle"),
-            element("text", name, x=middle, y=HEIGHT - BOTTOM + 14, class_="middle"),
+            element("text", name, x=middle, y=HEIGHT - BOTTOM + 17, class_="middle"),
         ]  # fmt: skip
     return _figure(title, [*axes, *drawn], [])
 
@@ -125,17 +125,17 @@ class _Frame:
             y = self.y(tick)
             drawn += [
                 element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"),
-                element("text", _shown(tick, percent), x=LEFT - 5, y=y + 4, class_="end"),
+                element("text", _shown(tick, percent), x=LEFT - 5, y=y + 3, class_="end"),
             ]
         drawn += [
             element(
                 "text", _shown(tick, percent_x),
-                x=self.x(tick), y=HEIGHT - BOTTOM + 14, class_="middle",
+                x=self.x(tick), y=HEIGHT - BOTTOM + 17, class_="middle",
             )
             for tick in x_ticks
         ]  # fmt: skip
         middle = (LEFT + WIDTH - RIGHT) / 2
-        return [*drawn, element("text", x, x=middle, y=HEIGHT - 4, class_="middle")]
+        return [*drawn, element("text", x, x=middle, y=HEIGHT - 5, class_="middle")]
 
 
 def _line(series: Series, frame: _Frame) -> Markup:

@@ -38,7 +38,8 @@ svg text{fill:var(--soft);font-size:11px}.middle{text-anchor:middle}.end{text-an
 .line{fill:none;stroke:var(--c);stroke-width:2}.line.dashed{stroke-dasharray:5 4}
 circle,rect{fill:var(--c);fill-opacity:.75}
 .s0{--c:var(--s0)}.s1{--c:var(--s1)}.s2{--c:var(--s2)}.s3{--c:var(--s3)}.s4{--c:var(--s4)}.s5{--c:var(--s5)}
-.key{font-size:.8rem;margin-right:1rem;border-bottom:3px solid var(--c);overflow-wrap:anywhere}
+.key{display:inline-block;font-size:.8rem;margin:0 1rem .3rem 0}
+.key{border-bottom:3px solid var(--c);overflow-wrap:anywhere}
 .key.dashed{border-bottom-style:dashed}
 .wide{overflow:auto;max-height:36rem}
 table{border-collapse:collapse;font-size:.9rem}

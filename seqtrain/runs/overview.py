@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from seqtrain.config.render import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.strict_json import number_at
+from seqtrain.runs.ensemble import MEMBER
 from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
@@ -53,6 +55,12 @@ class RunSummary:
     test: dict[str, float]
     config: dict[str, Any]
 
+    @property
+    def name(self) -> str:
+        """Its directory's name, after that of the directory that holds runs of several seeds."""
+        path = self.path
+        return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
+
     def figure(self, name: str) -> float | str | None:
         """Return what stands under the name of a figure or of a config's key."""
         if name.startswith("test."):
@@ -73,7 +81,8 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     """Return the runs in a folder, the newest first, and what is wrong with those left out.
 
     Args:
-        folder: that holds run directories; other things in it are passed over.
+        folder: that holds run directories, and directories of runs of several seeds or folds;
+            other things in it are passed over.
 
     Raises:
         ConfigError: it isn't there, or can't be read.
@@ -86,16 +95,24 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
             "runs; train one with: seqtrain fit CONFIG"
         ) from None
     found, problems = [], []
-    for name in sorted(names):
-        run = RunDirectory(folder / name)
-        if not run.path.is_dir():
-            continue
+    for path in [place for name in sorted(names) for place in _places(folder / name)]:
         try:
+            run = RunDirectory(path)
             if run.holds(CONFIG):
                 found.append(summarize_run(run))
         except SeqtrainError as error:
             problems.append(f"left out: {error.problems[0]}")
     return sorted(found, key=lambda run: -run.started), problems
+
+
+def _places(path: Path) -> list[Path]:
+    """Return a directory where a run may be, and those of runs of several seeds or folds in it."""
+    if not path.is_dir():
+        return []
+    members: list[Path] = []
+    with suppress(OSError):
+        members = [path / name for name in sorted(os.listdir(path)) if MEMBER.fullmatch(name)]
+    return [path, *(m for m in members if m.is_dir() and not m.is_symlink())]
 
 
 def summarize_run(run: RunDirectory) -> RunSummary:

@@ -13,9 +13,10 @@ from typing import TypeAlias
 import torch
 
 from seqtrain.config import Config
-from seqtrain.errors import CheckpointError, ConfigError, Interrupted
+from seqtrain.errors import CheckpointError, ConfigError, Interrupted, SeqtrainError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.signals import StopSignals
+from seqtrain.text import counted
 from seqtrain.tuning.best_config import BEST_CONFIG, render_best
 from seqtrain.tuning.proposal import Proposal
 from seqtrain.tuning.space import Space, changed, differing
@@ -28,7 +29,7 @@ from seqtrain.tuning.trials import (
     remove_runs,
     write_trials,
 )
-from seqtrain.tuning.worker import EpochReport, Task, Worker
+from seqtrain.workflows.worker import EpochReport, Task, Worker
 
 PAUSE = 0.2
 """Seconds until signals and the time are looked at again."""
@@ -190,7 +191,7 @@ class Search:
         run_dir.parent.mkdir(exist_ok=True)
         jobs = self.limits.jobs
         threads = None if jobs == 1 else max(1, torch.get_num_threads() // jobs)
-        trial.worker.send(Task(config, run_dir, threads, self.cache))
+        trial.worker.send(Task(config, run_dir, threads, self.cache, finish=False))
 
     def _hear(self, trial: Running) -> None:
         """Take what a trial says: an epoch, or its end."""
@@ -201,8 +202,10 @@ class Search:
                 late = self._is_over and trial.number > 0
                 trial.state = "stopped" if late else "pruned" if hopeless else "complete"
             trial.worker.send(trial.state == "complete")
-        else:
-            self._note(trial, "failed" if said or not trial.curve else trial.state, said or None)
+        elif not isinstance(said, str):  # a warning, of what the config brings: not the search's
+            problem = said.problems[0] if isinstance(said, SeqtrainError) else None
+            failed = problem is not None or not trial.curve
+            self._note(trial, "failed" if failed else trial.state, problem)
 
     def _note(self, trial: Running, state: State, problem: str | None = None) -> None:
         """Write down a trial that is over; of the runs, the best one alone is kept."""
@@ -238,6 +241,6 @@ class Search:
 
     def _how_to_go_on(self) -> str:
         return (
-            f"stopped after {len(self.trials)} trials, kept; go on with: seqtrain tune CONFIG "
-            f"--resume --run-dir {quote(str(self.directory))}"
+            f"stopped after {counted(len(self.trials), 'trial')}, kept; go on with: seqtrain tune "
+            f"CONFIG --resume --run-dir {quote(str(self.directory))}"
         )

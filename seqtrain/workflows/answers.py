@@ -10,7 +10,7 @@ import torch
 
 from seqtrain.data.examples import Example
 from seqtrain.data.sources import numbered_examples
-from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.logits import finite_logits
 from seqtrain.inference.metrics import Scores, score
 from seqtrain.inference.occlusion import step_weights
 from seqtrain.inference.prefixes import score_prefixes
@@ -76,7 +76,7 @@ def answer_split(
     """
     found = load_labelled(run, split=split, data=data, device=device)
     classifier, store = found.classifier, found.store
-    logits = predict_logits(classifier.network, store, classifier.device)
+    logits = finite_logits(classifier.network, store, classifier.device)
     labels, lengths = torch.from_numpy(store.labels), torch.from_numpy(store.lengths)
     scores = score(logits, labels, lengths, classifier.labels)
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None

@@ -21,7 +21,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.inference.calibration import CoveragePoint
 from seqtrain.inference.carried import CarriedStates
-from seqtrain.inference.logits import predict_logits, score_parts, score_store
+from seqtrain.inference.logits import finite_logits, score_logits, score_parts
 from seqtrain.inference.metrics import Scores
 from seqtrain.processes.group import ALONE, Group
 from seqtrain.runs.model_folder import Model
@@ -186,7 +186,7 @@ class Classifier(Summarized):
         for chunk, store in encoded_chunks(
             rules or self.for_prediction, bursts, source, report, rows=CHUNK_ROWS
         ):
-            logits = predict_logits(self.network, store, self.device, carried=carried)
+            logits = finite_logits(self.network, store, self.device, carried=carried)
             answers = self._predictions(logits, unknown_shares(store), ranks)
             for example, answer in zip(chunk, answers, strict=True):
                 if example.problem is None:
@@ -208,9 +208,11 @@ class Classifier(Summarized):
             group: processes that share the work.
 
         Raises:
-            RunError: memory ran out, or a process is lost.
+            RunError: memory ran out, a process is lost, or an answer isn't finite.
         """
-        return score_store(self.network, store, self.labels, self.device, before_batch, group)
+        options = {"before_batch": before_batch, "group": group}
+        logits = finite_logits(self.network, store, self.device, **options)
+        return score_logits(logits, store, self.labels)
 
     def score_parts(self, store: SequenceStore) -> dict[str, Scores]:
         """Score each part of the model alone, by name; nothing where it has but one.

@@ -20,7 +20,7 @@ from seqtrain.data.sources import files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.files.digests import unlike
-from seqtrain.inference.logits import predict_logits
+from seqtrain.inference.logits import finite_logits
 from seqtrain.inference.metrics import Scores, one_class_doubts, score
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.runs.ensemble import members
@@ -123,7 +123,7 @@ def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
     found = []
     for part in each:
         classifier = part.classifier
-        logits = predict_logits(classifier.network, part.store, classifier.device)
+        logits = finite_logits(classifier.network, part.store, classifier.device)
         places = [classifier.labels.index(label) for label in labels]
         found.append(logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST))
     true = torch.tensor(first.store.labels, device="cpu")

@@ -99,6 +99,14 @@ def how_read(source: str, classifier: Classifier, format: str | None = None) -> 
     ]
 
 
+def read_otherwise(source: str, classifier: Classifier, format: str | None = None) -> str:
+    """Return what to try where standard input, read line by line, holds nothing that is known."""
+    trained = classifier.preprocessing.reading.format
+    if source != STDIN or format is not None or trained not in ("csv", "tsv", "jsonl", "fasttext"):
+        return ""
+    return f"; each line was read as one; if it is {trained}: --input-format {trained}"
+
+
 def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
     """Return columns as the model's config names its own: by name, or by index from 0."""
     own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote as shell_quote
 from typing import Any
 
 import numpy as np
+import torch
 
 from seqtrain.config import Config
 from seqtrain.data.configured import check_files
@@ -21,6 +23,8 @@ from seqtrain.runs.run_directory import TIME
 from seqtrain.text import quote
 from seqtrain.workflows.events import Listener, Run
 from seqtrain.workflows.fit import fit, resolved_config
+from seqtrain.workflows.side_by_side import Reporter, train_side_by_side
+from seqtrain.workflows.worker import Task
 
 LARGEST_SEED = 2**63 - 1
 
@@ -114,6 +118,8 @@ def fit_several(
     force: bool = False,
     beside: Path | None = None,
     listener: Callable[[str], Listener] = lambda name: lambda event: None,
+    jobs: int = 1,
+    reporter: Reporter = lambda name, report: None,
     **options: Any,
 ) -> Several:
     """Train a config once per seed, or once per part of train that is held out.
@@ -128,13 +134,16 @@ def fit_several(
         resume: go on where these runs were stopped.
         force: replace earlier runs.
         beside: as for `fit`.
-        listener: returns what is called with the events of the run of this name.
-        options: others of `fit`.
+        listener: returns what is called with the events of the run of this name; with several
+            jobs there are none.
+        jobs: runs at the same time, each in a process of its own with its share of the threads.
+        reporter: with several jobs, is told of each epoch and each warning.
+        options: others of `fit`: device, cache, init_from.
 
     Raises:
         ConfigError, DataError, CheckpointError, RunError, Interrupted: as `fit`.
     """
-    config = resolved_config(config, None)
+    config = resolved_config(config, options.pop("device", None))
     configs = variants(config, seeds=seeds, folds=folds)
     if resume and run_dir is None:
         raise ConfigError(
@@ -144,21 +153,28 @@ def fit_several(
     check_free(path if not resume else None, force=force)
     check_files(config, beside)
     begun = _begun(path, list(configs), resume=resume, force=force)
-    runs = []
-    for member, settings in configs.items():
-        runs.append(
-            fit(
-                settings,
-                run_dir=path / member,
-                resume=begun[member],
-                force=force,
-                beside=beside,
-                listener=listener(member),
-                **options,
-            )
-        )
+    threads = max(1, torch.get_num_threads() // jobs)
+    places: dict[str, dict[str, Any]] = {
+        member: {"run_dir": path / member, "resume": begun[member], "force": force, **options}
+        for member in configs
+    }
+    if jobs > 1:
+        tasks = {
+            member: Task(settings, threads=threads, **places[member])
+            for member, settings in configs.items()
+        }
+        runs = train_side_by_side(tasks, jobs, reporter, _how_to_go_on(path))
+    else:
+        runs = [
+            fit(settings, beside=beside, listener=listener(member), **places[member])
+            for member, settings in configs.items()
+        ]
     write_ensemble(path, list(configs))
     return Several(path, runs, _figures(config, runs))
+
+
+def _how_to_go_on(path: Path) -> str:
+    return f"stopped; every run is saved; go on with --resume --run-dir {shell_quote(str(path))}"
 
 
 def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> dict[str, bool]:

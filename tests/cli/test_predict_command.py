@@ -375,3 +375,14 @@ def test_a_misspelled_file_is_hinted_at(
     assert (ended.code, ended.out) == (2, "")
     (problem,) = ended.problems
     assert problem.endswith("did you mean test.tsv?")
+
+
+def test_table_read_as_lines_is_asked_about(trained: Path, cli: Cli) -> None:
+    run = ("--run", trained / "run")
+    ended = cli("predict", "-", *run, stdin="zzz,y\n" * 2)
+    assert ended.code == 0
+    assert ended.problems[-1] == (
+        "warning: 2 of 2 sequences hold no token that the model knows; each line was read as one; "
+        "if it is tsv: --input-format tsv"
+    )
+    assert "--input-format" not in cli("predict", "-", *run, stdin="zzz\nrise\n").err

@@ -70,3 +70,8 @@ def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> N
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
     assert listing(beside) == before
+
+
+def test_the_newest_run_is_named(trained: Path, project: Path, cli: Cli) -> None:
+    shutil.copytree(trained / "run", "runs/one")
+    assert "run: runs/one" in cli("report").err

@@ -138,3 +138,20 @@ def test_it_needs_no_torch(place: Path) -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_names_are_whole_on_a_narrow_terminal(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that goes on in the next line couldn't be copied; settings are left out first."""
+    names = [f"reviews-2026112{day}-050653" for day in (1, 2)]
+    for day, name in enumerate(names):
+        keys = {"lr": 0.1 + day, "patience": 1 + day, "max_epochs": 3 + day, "weight_decay": day}
+        write_run(tmp_path / "runs", name, 0.5, day, **keys)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = cli("runs").out
+    assert all(name in shown for name in names)
+    assert max(map(len, shown.splitlines())) <= 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from seqtrain.config import load_config
 from seqtrain.data.preparation import prepare
 from seqtrain.data.splits import stratified_fold
+from tests.helpers.program import fingerprint, started, write_project
 from tests.helpers.tiny import Cli, Ended, assert_same_run, listing
 
 
@@ -35,6 +37,63 @@ def together(three: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPat
         (three / "said").write_text(ended.err)
     monkeypatch.chdir(three)
     return three
+
+
+def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: Cli) -> None:
+    """With one thread in all, so that no bit depends on the number of jobs."""
+    arguments = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,5", "--jobs", "2")
+    ended = cli(*arguments)
+    assert (ended.code, ended.out) == (0, "beside\n"), ended.err
+    said = [line for line in Path("said").read_text().splitlines() if line.startswith("warning: ")]
+    assert said
+    told = [line.split(": ", 2)[2] for line in ended.problems if line.startswith("warning: ")]
+    assert sorted(told) == sorted({line.split(": ", 1)[1] for line in said})
+    for seed in (0, 1, 5):
+        assert_same_run(f"many/seed-{seed}", f"beside/seed-{seed}")
+        assert f"seed-{seed}: epoch 2, accuracy " in ended.err
+    figures = [line for line in Path("said").read_text().splitlines() if "test accuracy" in line]
+    assert figures[0] in ended.err
+    assert answers(cli, "beside") == answers(cli, "many")
+    assert cli(*arguments, "--resume").code == 0
+    shutil.rmtree("beside")
+
+
+def test_one_that_fails_ends_the_others(together: Path, cli: Cli) -> None:
+    settings = ("--set", "data.label=nosuch", "--jobs", "2")
+    ended = cli("fit", "c.yaml", "--run-dir", "none", "--seeds", "0,1", *settings)
+    assert ended.code == 2
+    assert ended.problems == ["seqtrain: train.tsv:1: no column 'nosuch'; found 'text, label'"]
+    assert not Path("none").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--jobs", "2"), "--jobs: trains several runs at a time; give --seeds or --folds with it"),
+        (("--jobs", "2", "--seeds", "0,1", "--log", "tensorboard"), "--log: shows runs one after"),
+    ],
+)
+def test_jobs_are_of_several_runs(
+    options: tuple[str, ...], said: str, together: Path, cli: Cli
+) -> None:
+    ended = cli("fit", "c.yaml", "--run-dir", "none", *options)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_a_report_shows_each_of_them(together: Path, cli: Cli, tmp_path: Path) -> None:
+    ended = cli("report", "many", "--output", tmp_path / "r.html")
+    assert ended.code == 0, ended.err
+    page = (tmp_path / "r.html").read_text()
+    assert all(f"seed-{seed}" in page for seed in (0, 1, 5))
+
+
+def test_the_runs_are_listed(together: Path, cli: Cli) -> None:
+    found = json.loads(cli("runs", ".", "--json").out)
+    assert {run["path"] for run in found["runs"]} == {f"many/seed-{seed}" for seed in (0, 1, 5)}
+    assert found["differing"] == ["seed"]
+    names = [line.split()[0] for line in cli("runs", ".").out.splitlines() if "%" in line]
+    assert sorted(names) == ["many/seed-0", "many/seed-1", "many/seed-5"]
 
 
 def answers(cli: Cli, run: str) -> list[dict[str, float]]:
@@ -134,9 +193,12 @@ def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--seeds", "0,0"), "--seeds: found '0,0'; expected different numbers such as 0,1,2"),
+        (
+            ("--seeds", "0,0"),
+            "--seeds: found '0,0'; expected 2 to 1,000 different numbers such as 0,1,2",
+        ),
         (("--seeds", "a,b"), "--seeds: found 'a,b'"),
-        (("--folds", "1"), "--folds: found 1; expected 2 or more"),
+        (("--folds", "1"), "--folds: found 1; expected 2 to 1,000"),
         (("--folds", "3", "--seeds", "0,1"), "--folds: trains on parts of train"),
         (("--folds", "3", "--nproc-per-node", "2"), "--nproc-per-node: trains one run; leave out"),
         (("--folds", "3", "--resume"), "--resume: of several runs needs --run-dir"),
@@ -192,3 +254,24 @@ def test_parts_are_even_and_equal_rows_stay_together(
     for i in range(folds):
         train, held_out = stratified_fold(labels, i + 1, folds, 0, alike)
         assert not set(alike[train]) & set(alike[held_out])
+
+
+def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    several = ("fit", "c.yaml", "--seeds", "0,1", "--jobs", "2", "--quiet", "--run-dir")
+    with started(tmp_path, *several, "whole") as running:
+        assert running.end() == 0, running.err
+    with started(tmp_path, *several, "parts") as running:
+        running.wait_for(tmp_path / "parts/seed-1/metrics.jsonl")
+        running.send(signal.SIGTERM)
+        assert running.end() == 143
+    assert "go on with --resume --run-dir parts" in running.err
+    assert not (tmp_path / "parts/ensemble.json").exists()
+    with started(tmp_path, *several, "parts", "--resume") as running:
+        assert running.end() == 0, running.err
+    for member in ("seed-0", "seed-1"):
+        found, expected = (
+            fingerprint(tmp_path / "parts" / member),
+            fingerprint(tmp_path / "whole" / member),
+        )
+        assert found == expected

@@ -209,3 +209,21 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.default_folder() == tmp_path / "seqtrain"
+
+
+def test_entries_that_hold_something_else_have_another_format(
+    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
+) -> None:
+    """An entry of an earlier version isn't read: count FORMAT up, then change what is here."""
+    prepare(make_config(**keys), cache_folder=folder)
+    (entry,) = folder.iterdir()
+    found = cache.load(folder, entry.name)
+    assert found is not None
+    _, values, _ = found
+    reports = {name for report in values["reports"].values() for name in report}
+    held = {"coverage", "eligible_tokens", "files", "preprocessing", "reports", "tokens"}
+    said = {
+        *("rows", "held_out", "truncated", "dropped", "filled", "unanswered", "unanswered_rows"),
+        *("problems", "unreadable", "unreadable_rows", "unknown_labels", "unknown_label_rows"),
+    }
+    assert (cache.FORMAT, values.keys(), reports) == (8, held, said)

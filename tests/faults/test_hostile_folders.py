@@ -21,9 +21,10 @@ from tests.helpers.watched import watch
 SECONDS = 60
 """After which a command counts as hung."""
 SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every=null")
-FOLDERS = ("best", "last", "previous")
+FOLDERS = ("best", "last", "previous", "pretrained", "tensorboard")
 PLACES = (
-    ".lock", "config.yaml", "environment.json", "metrics.jsonl", "test.json", *FOLDERS,
+    ".lock", "config.yaml", "environment.json", "metrics.jsonl", "test.json", "ensemble.json",
+    *FOLDERS,
     ".best-old", ".last-7-0", "best/model.json", "best/model.safetensors", "best/manifest.json",
     "last/model.json", "last/training_state.json", "last/training_state.safetensors",
 )  # fmt: skip
@@ -31,6 +32,9 @@ COMMANDS = {
     "fit": ("fit", "c.yaml", "--run-dir", "r", "--quiet", *SHORT),
     "force": ("fit", "c.yaml", "--run-dir", "r", "--force", "--quiet", *SHORT),
     "resume": ("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet", *SHORT),
+    "log": ("fit", "c.yaml", "--run-dir", "r", "--force", "--log", "tensorboard", "-q", *SHORT),
+    "go on": ("fit", "c.yaml", "--run-dir", "n", "--force", "--init-from", "r", "--quiet", *SHORT),
+    "check": ("check", "r"),
     "predict": ("predict", "test.tsv", "--run", "r"),
     "eval": ("eval", "r", "--split", "validation"),
     "errors": ("errors", "r"),

@@ -27,11 +27,13 @@ def ended(folder: Path, *arguments: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a search of two trials that is over."""
+    """A project with a search of two trials that is over, made where others' folders stood."""
     folder = tmp_path_factory.mktemp("searched")
     write_project(folder)
     (folder / "c.yaml").write_text((folder / "c.yaml").read_text() + SPACE)
-    code, err = ended(folder, *SEARCH)
+    (folder / "t" / "trials" / "thesis").mkdir(parents=True)
+    (folder / "t" / "trials" / "7").mkdir()
+    code, err = ended(folder, *FORCE)
     assert code == 0, err
     return folder
 
@@ -39,6 +41,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(searched: Path, tmp_path: Path) -> Path:
     shutil.copytree(searched, tmp_path / "p")
+    shutil.rmtree(tmp_path / "p" / "t" / "trials")
     outside = tmp_path / "p" / "outside"
     for name in ("0", "1", "2", "mine"):
         (outside / name / "best").mkdir(parents=True)
@@ -89,12 +92,8 @@ def test_another_kind_of_file_is_refused_and_nothing_removed(
         assert listing(project / "t") == before
 
 
-def test_what_no_search_left_stays(project: Path) -> None:
-    (project / "t" / "trials" / "thesis").mkdir(parents=True)
-    (project / "t" / "trials" / "7").mkdir()
-    code, err = ended(project, *FORCE)
-    assert code == 0, err
-    assert [path.name for path in (project / "t" / "trials").iterdir()] == ["thesis"]
+def test_what_no_search_left_stays(searched: Path) -> None:
+    assert [path.name for path in (searched / "t" / "trials").iterdir()] == ["thesis"]
 
 
 CRAFTED = {

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from seqtrain.files.folder import write_folder
-from tests.helpers.program import CONFIG, fit
+from tests.helpers.program import CONFIG, fit, started
 from tests.helpers.watched import watch
 
 CANARY = "canary"
@@ -261,6 +262,43 @@ def test_nothing_runs(project: Path, figure: Callable[[str], None]) -> None:
         f"malicious files: {len(codes)} uses, {sum(code == 2 for _, code in codes)} refused, "
         f"0 executed, 0 files opened elsewhere, at most {memory / 2**20:.0f} MiB more"
     )
+
+
+USES = (
+    ("predict", "test.tsv", "--run", "forged"),
+    ("predict", "test.tsv", "--run", "forged", "--format", "jsonl"),
+    ("predict", "test.tsv", "--run", "forged", "--steps", "--output", "steps.jsonl"),
+    ("eval", "forged", "--data", "test.tsv", "--json"),
+    ("errors", "forged", "--data", "test.tsv", "--json"),
+    ("check", "forged", "--data", "test.tsv"),
+    ("export", "forged", "port"),
+)
+
+
+@pytest.mark.parametrize("kind", ["weights", "temperature"])
+def test_answers_that_are_no_numbers_are_told(project: Path, kind: str) -> None:
+    """Each weight is finite, and the temperature one that a model may have; answers aren't."""
+    fit(project, "r", "--set", "training.max_epochs=1")
+    files = {path.name: path.read_bytes() for path in (project / "r" / "best").iterdir()}
+    del files[NAMES[-1]]
+    weights = safetensors.torch.load(files["model.safetensors"])
+    weights["head.weight"] = torch.full_like(weights["head.weight"], 3e38)
+    if kind == "temperature":
+        weights["head.weight"] = torch.full_like(weights["head.weight"], 1e36)
+        weights["head.bias"] = torch.full_like(weights["head.bias"], 1e37)
+        description = json.loads(files["model.json"])
+        description["calibration"] = {"temperature": 0.01, "coverage": []}
+        files["model.json"] = json.dumps(description).encode()
+    else:
+        weights["head.bias"] = torch.full_like(weights["head.bias"], 3e38)
+    files["model.safetensors"] = safetensors.torch.save(weights)
+    write_folder(project / "forged", files)
+    for arguments in USES:
+        with started(project, *arguments) as running:
+            code = running.end()
+        assert code == 3, (arguments, running.out, running.err)
+        assert "finite" in running.err
+        assert "nan" not in running.out
 
 
 @pytest.mark.parametrize("payload", [Payload(), Evaluated()])

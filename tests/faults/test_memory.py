@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from seqtrain.model.engines.native import vector_path
 from tests.helpers.program import KILLED, fingerprint, fit, fit_arguments, started
@@ -104,6 +105,22 @@ def test_a_run_short_of_memory_goes_on_exactly(
     assert set(codes) & {3, KILLED}
     figure(f"{kind} of {limits[0]} to {limits[-1]} MiB while training: {dict(codes)}, short in "
            f"{dict(stages)}; all go on exactly")  # fmt: skip
+
+
+def no_room_for_threads() -> None:
+    torch.set_num_threads(4)
+    limit_itself(7)  # of 8 is a thread's stack
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_threads_that_cannot_start_are_told(project: Path, command: str) -> None:
+    """OpenMP, which starts its own as soon as there is much to do, would end with exit code 1."""
+    fit(project, "r")
+    arguments = fit_arguments(project, "new") if command == "fit" else COMMANDS[command]
+    with started(project, *arguments, prepare=no_room_for_threads) as running:
+        assert running.end() == 3, running.err
+    assert "threads: can't start new thread (of 3); give more memory" in running.err
+    assert not list(project.glob("new*"))
 
 
 COMMANDS = {

@@ -6,7 +6,7 @@ import json
 import random
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,6 +148,54 @@ def test_mutated_checkpoints(project: Path, figure: Callable[[str], None], count
         f"mutated checkpoints: {count}, of which {dict(sorted(outcomes.items()))}; 0 other errors, "
         f"0 executed, at most {memory / 2**20:.0f} MiB more"
     )
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value in a JSON value, by keys and indices."""
+    keys = range(len(value)) if isinstance(value, list) else value
+    for key in keys if isinstance(value, dict | list) else ():
+        yield (*path, key)
+        yield from places(value[key], (*path, key))
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return a JSON value with another one at a place."""
+    if not path:
+        return new
+    changed = value.copy()
+    changed[path[0]] = put(value[path[0]], path[1:], new)
+    return changed
+
+
+BPE = ("data.tokenizer=bpe", "data.max_vocab_size=280", "model.ngrams=[1, 2]")
+
+
+@pytest.mark.parametrize(
+    "weird", [[0.5, "x", [None], {"a": 1}], pytest.param(WEIRD, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("keys", [(), BPE])
+def test_anything_in_the_place_of_every_value(
+    project: Path, figure: Callable[[str], None], keys: tuple[str, ...], weird: list[Any]
+) -> None:
+    options = [word for key in (*keys, "training.max_epochs=1") for word in ("--set", key)]
+    fit(project, "r", *options)
+    files = {path.name: path.read_bytes() for path in (project / "r" / "last").iterdir()}
+    del files[MANIFEST]
+    outcomes = Counter[str]()
+    for name in ("model.json", "training_state.json"):
+        whole = json.loads(files[name])
+        for path in places(whole):
+            for new in weird:
+                content = json.dumps(put(whole, path, new)).encode()
+                write_folder(project / "changed", {**files, name: content})
+                try:
+                    use(project / "changed")
+                    outcomes["read"] += 1
+                except CheckpointError as error:
+                    outcomes["refused" if "\n" not in str(error) else "at length"] += 1
+    assert outcomes["refused"] > outcomes["read"]
+    assert "at length" not in outcomes
+    figure(f"odd values in the place of every value of a checkpoint: {dict(outcomes)}")
 
 
 def test_the_comparison_is_not_blind(project: Path) -> None:

@@ -233,7 +233,7 @@ def test_kill_at_every_call_of_a_whole_run(
         shutil.rmtree(project / "r")
         inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
         _, lines = trace(strace, project, begin_short_run, "-e", inject)
-        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        assert "+++ killed by SIGKILL +++" in lines[-1], (point, calls(lines, project / "r")[-9:])
         fit(project, "r", *SHORT)
         assert fingerprint(project / "r") == whole, point
     figure(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from seqtrain.errors import DataError
+from seqtrain.recipes import propose
 from seqtrain.recipes.inspection import Facts, inspect
 from seqtrain.recipes.rules import family
 from seqtrain.recipes.tables import Wishes
@@ -180,3 +181,19 @@ def test_a_text_without_labels_is_refused_in_one_sentence(tmp_path: Path) -> Non
     assert len(refused.value.problems) == 1
     with pytest.raises(DataError, match=r"a\.txt:2: no tab"):
         write(tmp_path / "a.txt", ["up\tsome words", "more words"])
+
+
+def test_labels_of_one_row_each_are_refused(tmp_path: Path) -> None:
+    rows = tmp_path / "a.csv"
+    rows.write_text("text,label\n" + "".join(f"some words {n},{n % 2}\n" for n in range(9)))
+    with pytest.raises(DataError, match=r"each of 9 rows has a label of its own.*--label names"):
+        propose([str(rows)], Wishes(label="text", sequence=["label"]))
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for n in range(3):
+        (folder / f"{n}.txt").write_text("one line\n")
+    with pytest.raises(DataError, match="each file is a class here; give each class a folder"):
+        propose([str(folder)], Wishes())
+    for n in range(3):
+        (folder / f"{n}.txt").write_text("one line\n" * 2)
+    assert "3 classes: a file each, a row per line" in propose([str(folder)], Wishes())

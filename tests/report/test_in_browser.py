@@ -26,11 +26,34 @@ EVIL = '"><script>document.title = "taken"</script><img src=x onerror="document.
 FRAME = """\
 <!doctype html><iframe id="page" src="page.html" style="width:{width}px;height:2000px"></iframe>
 <pre id="found"></pre><script>
+const name = e => e.tagName + "." + e.getAttribute("class") + " " + e.textContent.slice(0, 30);
+const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+  && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+function colliding(page) {{
+  const found = [];
+  for (const parent of page.querySelectorAll("body, body *:not(svg *)")) {{
+    const inside = parent.tagName == "svg" ? parent.querySelectorAll("text") : parent.children;
+    const shown = [...inside].map(e => [e, e.getBoundingClientRect()])
+      .filter(([e, box]) => box.width && box.height);
+    shown.forEach(([e, box], i) => shown.slice(i + 1).forEach(([other, its]) => {{
+      if (meet(box, its)) found.push(name(e) + " | " + name(other));
+    }}));
+  }}
+  return found;
+}}
+function outside(page, width) {{
+  const scrolls = e => e && (page.defaultView.getComputedStyle(e).overflowX == "auto"
+    || scrolls(e.parentElement));
+  return [...page.querySelectorAll("body *")].filter(e => !scrolls(e)
+    && (e.getBoundingClientRect().right > width + 1 || e.getBoundingClientRect().left < -1))
+    .map(name);
+}}
 document.getElementById("page").onload = event => {{
   const page = event.target.contentDocument, root = page.documentElement;
   document.getElementById("found").textContent = JSON.stringify({{
     title: page.title, scripts: page.scripts.length, images: page.images.length,
     overflow: root.scrollWidth - root.clientWidth, height: root.scrollHeight,
+    colliding: colliding(page), outside: outside(page, root.clientWidth),
     charts: [...page.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().width),
     background: page.defaultView.getComputedStyle(page.body).backgroundColor
       + page.defaultView.getComputedStyle(root).backgroundColor,
@@ -108,23 +131,27 @@ def looked_at(folder: Path, page: str, width: int, *options: str) -> dict[str, A
     return values
 
 
-@pytest.mark.parametrize(("classes", "width"), [(2, 360), (150, 360), (2, 1280)])
+@pytest.mark.parametrize("width", [360, 800, 1200])
+@pytest.mark.parametrize("classes", [2, 150])
 def test_nothing_sticks_out_and_nothing_is_injected(
-    tmp_path: Path, classes: int, width: int
+    classes: int, width: int, tmp_path: Path
 ) -> None:
     found = looked_at(tmp_path, render([facts(classes)], title=EVIL), width)
     assert found["title"] == EVIL
     assert (found["scripts"], found["images"]) == (1, 0)
     assert found["overflow"] <= 0
+    assert (found["colliding"], found["outside"]) == ([], [])
     assert len(found["charts"]) == 7
     assert all(100 < chart <= width for chart in found["charts"])
     assert found["height"] > 2000
 
 
-def test_two_runs_fit_a_phone(tmp_path: Path) -> None:
-    run = facts(2)
-    found = looked_at(tmp_path, render([run, replace(run, name="b" * 80)], title="both"), 360)
+@pytest.mark.parametrize(("classes", "width"), [(2, 360), (2, 800), (150, 1200)])
+def test_two_runs_stand_side_by_side(classes: int, width: int, tmp_path: Path) -> None:
+    run = facts(classes)
+    found = looked_at(tmp_path, render([run, replace(run, name="b" * 80)], title="both"), width)
     assert found["overflow"] <= 0
+    assert (found["colliding"], found["outside"]) == ([], [])
 
 
 def test_a_screenshot_shows_more_than_a_blank_page(tmp_path: Path) -> None:

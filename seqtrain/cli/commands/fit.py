@@ -41,6 +41,10 @@ Folds = Annotated[
     int | None,
     typer.Option(metavar="N", help="Train N times, each without one of N parts of train."),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="With --seeds or --folds: runs at the same time."),
+]
 LogOption = Annotated[
     Log | None, typer.Option(help="Write the figures as event files too, in DIR/tensorboard.")
 ]
@@ -74,6 +78,7 @@ def fit(
     init_from: InitFrom = None,
     seeds: Seeds = None,
     folds: Folds = None,
+    jobs: Jobs = None,
     log: LogOption = None,
     quiet: Quiet = False,
     no_cache: NoCache = False,
@@ -110,9 +115,14 @@ def fit(
             force=force,
             quiet=quiet,
             log=log is not None,
+            jobs=jobs or 1,
             options={"device": device, "cache": not no_cache, "init_from": init_from},
         )
         return
+    if jobs is not None:
+        from seqtrain.errors import ConfigError
+
+        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
 
     place = _place(config, run_dir, resume=resume, force=force, quiet=quiet)
     if any(value is not None for value in launched.values()):

@@ -117,18 +117,19 @@ def _answer_input(
     """Answer one input; say before it how it is read, and after it what became of its rows."""
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
-    from seqtrain.workflows.predict import how_read
+    from seqtrain.workflows.predict import how_read, read_otherwise
 
-    report = EncodingReport()
+    report, reading = EncodingReport(), (given["classifier"], given["input_format"])
     if newest is not None:
         note(f"run: {newest}")
-    for line in how_read(source, given["classifier"], given["input_format"]):
+    for line in how_read(source, *reading):
         note(line)
     unknown = answer(source, given | {"report": report})
     for line in report.notices("input"):
         warn(line)
     if unknown:
-        warn(f"{unknown} of {report.rows} sequences hold no token that the model knows")
+        advice = read_otherwise(source, *reading) if unknown == report.rows else ""
+        warn(f"{unknown} of {report.rows} sequences hold no token that the model knows{advice}")
 
 
 def _answer(

@@ -12,7 +12,9 @@ from seqtrain.cli.options import DataFile, Device, Split, chosen_run, chosen_spl
 def report(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN...", help="Run directories; default: the newest."),
+        typer.Argument(
+            metavar="RUN...", help="Runs, or one place of several; default: the newest."
+        ),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
@@ -45,9 +47,13 @@ def report(
     from seqtrain.cli.output.console import note
     from seqtrain.files.atomic import write_atomically
     from seqtrain.report import render
+    from seqtrain.runs.ensemble import members
     from seqtrain.workflows.run_facts import run_facts
 
-    chosen = runs or [chosen_run(None)]
+    named = runs or [chosen_run(None)]
+    if not runs:
+        note(f"run: {named[0]}")
+    chosen = [one for run in named for one in members(Path(run)) or [Path(run)]]
     facts = [
         run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
         for run in chosen

@@ -12,7 +12,7 @@ from rich.text import Text
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.report import AnsweredExample
-from seqtrain.text import printable
+from seqtrain.text import printable, quote
 
 WEIGHTS = "weights"
 FOR, AGAINST = "bold green", "bold red"
@@ -54,16 +54,20 @@ def show_weights(rows: Sequence[AnsweredExample]) -> None:
         )
         largest = max((abs(weight) for _, weight in weights), default=0.0)
         line = Text()
+        gap = "" if all(len(token) == 1 for token, _ in weights) else " "  # of characters none
         for token, weight in weights[:SHOWN_TOKENS]:
             style = FOR if weight > 0 else AGAINST
             strong = abs(weight) >= largest / 4
-            line.append(printable(token), style if strong else "dim").append(" ")
+            line.append(printable(token), style if strong else "dim").append(gap)
         line.append(
-            f"… {len(weights) - SHOWN_TOKENS:,} more" if len(weights) > SHOWN_TOKENS else ""
+            f" … {len(weights) - SHOWN_TOKENS:,} more" if len(weights) > SHOWN_TOKENS else ""
         )
         console.print(Padding(line, (0, 0, 0, 2)))
         strongest = sorted(weights, key=lambda pair: -abs(pair[1]))[:STRONGEST]
-        told = ", ".join(f"{printable(token)} {weight:+.2f}" for token, weight in strongest)
+        told = ", ".join(
+            f"{quote(token) if token.isspace() else printable(token)} {weight:+.2f}"
+            for token, weight in strongest
+        )
         console.print(Padding(Text(f"strongest: {told}"), (0, 0, 0, 2)))
 
 

@@ -14,10 +14,11 @@ from seqtrain.text import printable, shorten
 
 GAP, EDGES = 3, 2
 """Blanks between two columns, and at both edges together."""
-NARROW_WORDS, NARROW_TEXT = 10, 20
-"""Cells that a column of words, and one of texts, keeps at least."""
+NARROW_NAME, NARROW_WORDS, NARROW_TEXT = 36, 10, 20
+"""Cells that a column of names, of words, and of texts keeps at least."""
 
-Kind = Literal["number", "words", "text"]
+Kind = Literal["number", "name", "words", "text"]
+FOLDED = ("name", "words")
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Column:
     Attributes:
         name: above it.
         cells: one for each row.
-        kind: a number is whole or not shown; words go on in the next line; a text is cut to the
-            room that is left.
+        kind: a number is whole or not shown; words go on in the next line, as do names that are
+            very long; a text is cut to the room that is left.
         rank: the column of the highest rank is left out first; 0: never.
     """
 
@@ -45,8 +46,8 @@ class Column:
     @property
     def least(self) -> int:
         """Width below which it isn't shown."""
-        limit = {"number": self.natural, "words": NARROW_WORDS, "text": NARROW_TEXT}[self.kind]
-        return max(min(self.natural, limit), cell_len(self.name))
+        limits = {"name": NARROW_NAME, "words": NARROW_WORDS, "text": NARROW_TEXT}
+        return max(min(self.natural, limits.get(self.kind, self.natural)), cell_len(self.name))
 
 
 def print_columns(console: Console, columns: Sequence[Column], *, sections: int = 0) -> None:
@@ -65,8 +66,8 @@ def print_columns(console: Console, columns: Sequence[Column], *, sections: int 
         table.add_column(
             plain(column.name),
             justify="right" if number else "left",
-            no_wrap=column.kind != "words",
-            overflow="fold" if column.kind == "words" else "crop",
+            no_wrap=column.kind not in FOLDED,
+            overflow="fold" if column.kind in FOLDED else "crop",
             width=width,
         )
     rows = list(zip(*(column.cells for column in shown), strict=True))
@@ -111,9 +112,9 @@ def fitting(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """Give each column its least width, then what is left, evenly, to words before texts."""
+    """Give each column its least width, then what is left to names, words and texts, evenly."""
     widths = [column.least for column in columns]
-    for kind in ("words", "text"):
+    for kind in (*FOLDED, "text"):
         short = [at for at, column in enumerate(columns) if column.kind == kind]
         while _sum(widths) < width and short:
             at = min(short, key=widths.__getitem__)

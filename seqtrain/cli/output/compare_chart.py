@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
 from seqtrain.cli.output.new_file import check_new_file
+from seqtrain.cli.output.svg import svg_picture, svg_text
 from seqtrain.errors import ConfigError
-from seqtrain.text import printable, shorten
+from seqtrain.text import shorten
 
 if TYPE_CHECKING:
     from seqtrain.comparison.results import Comparison, Row
@@ -66,17 +66,7 @@ def draw_chart(comparison: Comparison, title: str) -> str:
         for row in (row for row in members if row in rows):
             lines += _variant(row, top, scale)
             top += ROW
-    height = top + 8
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-            f'width="{WIDTH}" height="{height}" font-family="sans-serif">',
-            "<style>text { fill: #333 } path { stroke: #333 } @media (prefers-color-scheme: dark) "
-            "{ text { fill: #ddd } path { stroke: #ddd } }</style>",
-            *lines,
-            "</svg>\n",
-        ]
-    )
+    return svg_picture(WIDTH, top + 8, lines)
 
 
 def _variant(row: Row, top: int, scale: float) -> list[str]:
@@ -108,11 +98,3 @@ def _line(left: float, right: float, y: float) -> str:
     """Return a spread: a line with a short stroke at each end."""
     ends = f"M{left:.1f} {y - 3}v6M{right:.1f} {y - 3}v6"
     return f'<path d="M{left:.1f} {y}H{right:.1f}{ends}" fill="none"/>'
-
-
-def svg_text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
-    """Return a text of a picture."""
-    return (
-        f'<text x="{x:.1f}" y="{y}" font-size="{size}" text-anchor="{anchor}">'
-        f"{escape(printable(text))}</text>"
-    )

@@ -113,7 +113,7 @@ class FitScreen:
 
     def _show_data(self, event: DataEvent) -> None:
         print_columns(self.console, data_table(event.data.preprocessing, event.summaries))
-        self.console.print(padding_line(event.padding), soft_wrap=True)
+        note(padding_line(event.padding))
         if event.data.vectors is not None:
             note(event.data.vectors.coverage.line())
         if event.data.unlabelled is not None:

@@ -61,7 +61,7 @@ def show_inspection(found: Inspection, top: int) -> None:
     """Print what fit shows first, then lengths, labels, and rows and characters to look at."""
     console = stdout_console()
     print_columns(console, data_table(found.data.preprocessing, found.summaries))
-    console.print(padding_line(found.padding), soft_wrap=True)
+    console.print(padding_line(found.padding), soft_wrap=not console.is_terminal)
     vectors = found.data.vectors
     if vectors is not None:
         console.print(vectors.coverage.line(), soft_wrap=True, markup=False)

@@ -35,7 +35,7 @@ def show_runs(runs: Sequence[RunSummary], keys: Sequence[str]) -> None:
     """Print a line for each run; the columns of keys are left out first on a narrow terminal."""
     test = [run.test.get("accuracy") for run in runs]
     columns = [
-        Column("run", [run.path.name for run in runs], "words"),
+        Column("run", [run.name for run in runs], "name"),
         *(
             Column(_short(key, keys), [run.setting(key) or UNKNOWN for run in runs], "words", rank)
             for rank, key in enumerate(keys, start=4)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from seqtrain.cli.output.columns import Column, print_columns
-from seqtrain.cli.output.compare_chart import svg_text
 from seqtrain.cli.output.console import note, stderr_console
+from seqtrain.cli.output.svg import svg_picture, svg_text
 from seqtrain.config import Config
 from seqtrain.config.render import flow
-from seqtrain.text import shorten
+from seqtrain.text import counted, shorten
 from seqtrain.tuning.space import differing
 from seqtrain.tuning.trials import Trial
 from seqtrain.tuning.tune import Tuned
@@ -65,7 +65,7 @@ class TuneScreen:
         )
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(s)} {s}" for s in dict.fromkeys(states)]
-        note(f"{len(states)} trials: {', '.join(counts)}")
+        note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
         note(
             f"best: trial {found.best.number}; on validation, which chose it: {monitor} "
             f"{_figure(config, found.best.value or 0.0)}"
@@ -91,9 +91,6 @@ def draw_trials(found: Tuned, title: str) -> str:
         y = HEIGHT - EDGE - (value - low) / ((high - low) or 1) * (HEIGHT - 2 * EDGE)
         return f"{x:.1f} {y:.1f}"
 
-    def text(x: float, y: float, words: str, anchor: str = "start") -> str:
-        return svg_text(x, y, words, anchor=anchor)
-
     best, steps = -math.inf, ""
     for trial in trials:
         if trial.state == "complete" and trial.curve[-1][1] > best:
@@ -105,24 +102,17 @@ def draw_trials(found: Tuned, title: str) -> str:
     for trial in trials:
         x, y = place(trial.number, trial.curve[-1][1]).split()
         dots.append(f'<circle cx="{x}" cy="{y}" r="4" fill="{DOTS.get(trial.state, "#c33")}"/>')
-    monitor = found.config.training.monitor
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-            f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif">',
-            "<style>text { fill: #333 } @media (prefers-color-scheme: dark) { text { fill: #ddd } }"
-            "</style>",
-            text(16, 26, f"{shorten(title, 40)}: {monitor} on validation, trial by trial"),
-            text(EDGE - 8, EDGE + 4, _figure(found.config, abs(high)), "end"),
-            text(EDGE - 8, HEIGHT - EDGE + 4, _figure(found.config, abs(low)), "end"),
-            text(EDGE, HEIGHT - EDGE + 28, "0: the config itself"),
-            text(WIDTH - EDGE, HEIGHT - EDGE + 28, f"{found.trials[-1].number}", "end"),
-            text(16, 44, "blue: complete, grey: given up or out of time; line: best so far"),
-            f'<path d="{steps}" fill="none" stroke="#d08a1d" stroke-width="2"/>',
-            *dots,
-            "</svg>\n",
-        ]
-    )
+    title, base = shorten(title, 40), HEIGHT - EDGE
+    texts = [
+        svg_text(16, 26, f"{title}: {found.config.training.monitor} on validation, trial by trial"),
+        svg_text(EDGE - 8, EDGE + 4, _figure(found.config, abs(high)), anchor="end"),
+        svg_text(EDGE - 8, base + 4, _figure(found.config, abs(low)), anchor="end"),
+        svg_text(EDGE, base + 28, "0: the config itself"),
+        svg_text(WIDTH - EDGE, base + 28, f"{found.trials[-1].number}", anchor="end"),
+        svg_text(16, 44, "blue: complete, grey: given up or out of time; line: best so far"),
+    ]
+    line = f'<path d="{steps}" fill="none" style="stroke: #d08a1d; stroke-width: 2"/>'
+    return svg_picture(WIDTH, HEIGHT, [*texts, line, *dots])
 
 
 def _figure(config: Config, value: float) -> str:

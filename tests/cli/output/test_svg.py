@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from seqtrain.cli.output.compare_chart import svg_text
+from seqtrain.cli.output.svg import svg_text
 
 
 def test_control_characters_leave_the_picture_well_formed() -> None:

@@ -1,4 +1,4 @@
-"""A process that runs trials one after another: a lack of memory ends it, and nothing else."""
+"""A process that trains run after run: a lack of memory ends it, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeAlias
 
 from seqtrain.config import Config
-from seqtrain.errors import SeqtrainError, ran_out_of_memory
+from seqtrain.errors import RunError, SeqtrainError, ran_out_of_memory
 from seqtrain.processes.child import start_child
+from seqtrain.workflows.events import Run
 
 
 @dataclass(frozen=True)
@@ -19,16 +21,21 @@ class Task:
     """What a worker is to train.
 
     Attributes:
-        config: of the trial.
+        config: of the run.
         run_dir: where.
         threads: for the processor; None: as many as torch takes.
         cache: whether encoded data is kept.
+        finish, resume, force, init_from: as for `fit`.
     """
 
     config: Config
     run_dir: Path
     threads: int | None
-    cache: bool
+    cache: bool = True
+    finish: bool = True
+    resume: bool = False
+    force: bool = False
+    init_from: str | Path | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class EpochReport:
     """What a worker says after an epoch; it then waits to be told whether to go on.
 
     Attributes:
-        epoch, epochs: its number, and how many the trial has at most.
+        epoch, epochs: its number, and how many the run has at most.
         value: the monitored value, as it is.
         rank: the same in the sense that greater is better.
         loss: of validation, in nats.
@@ -51,6 +58,9 @@ class EpochReport:
     is_best: bool
 
 
+Said: TypeAlias = str | EpochReport | Run | SeqtrainError | None
+
+
 class Worker:
     """A process, a session of its own: what a terminal sends reaches the program alone.
 
@@ -59,22 +69,22 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self._process, self.connection = start_child("seqtrain.tuning.worker")
+        self._process, self.connection = start_child("seqtrain.workflows.worker")
 
     def send(self, message: object) -> None:
         """Send a task, or whether to go on; a process that is gone is noticed by `receive`."""
         with suppress(OSError):
             self.connection.send(message)
 
-    def receive(self) -> EpochReport | str:
-        """Return what it says: an epoch, or why the trial is over (nothing: it is done)."""
+    def receive(self) -> Said:
+        """Return what it says: a warning, an epoch, the run, why it failed; None: given up."""
         try:
-            answer: EpochReport | str = self.connection.recv()
+            answer: Said = self.connection.recv()
         except (EOFError, OSError):
             code = self._process.wait()
             if code == -getattr(signal, "SIGKILL", 9):
-                return "its process was killed, as the system does where memory runs out"
-            return f"its process ended with code {code}"
+                return RunError("its process was killed, as the system does where memory runs out")
+            return RunError(f"its process ended with code {code}")
         return answer
 
     @property
@@ -91,11 +101,11 @@ class Worker:
 
 
 class _GivenUpError(Exception):
-    """The trial isn't to go on."""
+    """The run isn't to go on."""
 
 
 def serve(descriptor: int) -> None:
-    """Run trials until the other end is closed.
+    """Train until the other end is closed.
 
     Args:
         descriptor: of the connection.
@@ -114,16 +124,20 @@ def serve(descriptor: int) -> None:
         connection.send(_trained(task, connection, parent))
 
 
-def _trained(task: Task, connection: Connection, parent: int) -> str:
-    """Train; return why it failed, or nothing."""
+def _trained(task: Task, connection: Connection, parent: int) -> Run | SeqtrainError | None:
+    """Train; return the run, or why it failed; None: it was given up."""
     from seqtrain.training.events import EpochEvent, UpdateEvent
-    from seqtrain.workflows.events import Event, StartEvent
+    from seqtrain.workflows.events import DataEvent, Event, StartEvent, WarningEvent
     from seqtrain.workflows.fit import fit
 
     monitor, epochs = task.config.training.monitor, 0
 
     def listen(event: Event) -> None:
         nonlocal epochs
+        for line in event.warnings if isinstance(event, DataEvent | StartEvent) else ():
+            connection.send(line)
+        if isinstance(event, WarningEvent):
+            connection.send(event.line)
         if isinstance(event, StartEvent):
             epochs = event.epochs
         elif isinstance(event, UpdateEvent) and os.getppid() != parent:
@@ -138,13 +152,21 @@ def _trained(task: Task, connection: Connection, parent: int) -> str:
                 raise _GivenUpError
 
     try:
-        fit(task.config, run_dir=task.run_dir, cache=task.cache, listener=listen, finish=False)
+        return fit(
+            task.config,
+            run_dir=task.run_dir,
+            cache=task.cache,
+            finish=task.finish,
+            resume=task.resume,
+            force=task.force,
+            init_from=task.init_from,
+            listener=listen,
+        )
     except _GivenUpError:
-        pass
+        return None
     except SeqtrainError as error:
-        return error.problems[0]
+        return error
     except Exception as error:
         if not ran_out_of_memory(error):
             raise
-        return "memory ran out"
-    return ""
+        return RunError("memory ran out")
