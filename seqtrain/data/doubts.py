@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.encoding import unknown_shares
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import fingerprints
@@ -89,7 +88,11 @@ def header_doubts(data: PreparedData) -> list[str]:
 def label_doubts(data: PreparedData) -> list[str]:
     """Say where equal sequences of train have several labels: no model can tell these apart."""
     train = data.splits["train"]
-    whole = np.flatnonzero(np.array(unknown_shares(train)) == 0)  # unknown tokens may differ
+    known = np.ones(len(train), dtype=bool)
+    if train.values.ndim == 1:
+        unknown = np.flatnonzero(train.values == UNK)
+        known[np.searchsorted(train.offsets, unknown, side="right") - 1] = False
+    whole = np.flatnonzero(known)  # unknown tokens may differ
     conflicts = conflicting_rows(fingerprints(train)[whole], train.labels[whole])
     if not conflicts:
         return []

@@ -114,7 +114,7 @@ class Fitting:
                 store = replace(store, values=joined(map(ids.__getitem__, blocks(store.values))))
         labels = np.append(numbers(piece.labels, self._labels), UNKNOWN_LABEL)
         if not _counts_up(labels[:-1]):
-            store = replace(store, labels=labels[store.labels])
+            store = replace(store, labels=joined(map(labels.__getitem__, blocks(store.labels))))
         if store.groups is not None:
             groups = np.append(numbers(piece.groups, self._groups), -1)
             store = replace(store, groups=groups[store.groups])
@@ -163,7 +163,7 @@ class Fitting:
             name: replace(
                 part,
                 values=joined(map(settle, blocks(part.values))),
-                labels=classes[part.labels],
+                labels=joined(map(classes.__getitem__, blocks(part.labels))),
             )
             for name, part in parts.items()
         }

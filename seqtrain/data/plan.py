@@ -136,9 +136,11 @@ def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:
 
 def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
     """Sort pools down and up in turn, so that their seams fit; equal lengths stay shuffled."""
-    pools = np.arange(len(order)) // pool_size
-    ordered = lengths[order]
-    return order[np.lexsort((np.where(pools % 2, ordered, -ordered), pools))]
+    for number, start in enumerate(range(0, len(order), pool_size)):
+        pool = order[start : start + pool_size]
+        sign = 1 if number % 2 else -1
+        order[start : start + pool_size] = pool[np.argsort(sign * lengths[pool], kind="stable")]
+    return order
 
 
 def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:

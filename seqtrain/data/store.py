@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data import growing
-from seqtrain.data.growing import GrowingArray, joined
+from seqtrain.data.growing import GrowingArray, blocks, joined
 from seqtrain.data.sources import FileLines
 from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")
 """Attributes that are arrays; groups and spellings aren't always there."""
+PENDING = 3 * 2**12
+"""Numbers of rows that wait in a Python array before they are put with the others."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
 
@@ -172,9 +174,9 @@ class StoreBuilder:
 
     def __init__(self, channels: int = 0) -> None:
         self._values = GrowingArray(np.float32, (channels,)) if channels else GrowingArray(np.int32)
-        self._offsets = array("q", [0])
-        self._labels = array("q")
-        self._lines = array("q")
+        self._rows = GrowingArray(np.int64, (3,))
+        self._pending = array("q")
+        self._end = 0
 
     def add_ids(self, ids: npt.ArrayLike, label: int, line: int) -> None:
         """Append a sequence of ids (T,)."""
@@ -186,13 +188,19 @@ class StoreBuilder:
 
     def _add(self, steps: npt.NDArray[Any], label: int, line: int) -> None:
         self._values.append(steps)
-        self._offsets.append(self._offsets[-1] + len(steps))
-        self._labels.append(label)
-        self._lines.append(line)
+        self._end += len(steps)
+        self._pending.extend((self._end, label, line))
+        if len(self._pending) >= PENDING:
+            self._move_rows()
+
+    def _move_rows(self) -> None:
+        self._rows.append(np.array(self._pending, dtype=np.int64).reshape(-1, 3))
+        self._pending = array("q")
 
     def build(self) -> SequenceStore:
         """Return what was added; the builder's memory is shared, so add no more afterwards."""
-        offsets, labels, lines = (
-            np.frombuffer(a, dtype=np.int64) for a in (self._offsets, self._labels, self._lines)
-        )
-        return SequenceStore(self._values.build(), offsets, labels, lines)
+        self._move_rows()
+        rows = self._rows.build()
+        starts = (np.zeros(1, dtype=np.int64), *(block[:, 0] for block in blocks(rows)))
+        labels, lines = (joined(block[:, i] for block in blocks(rows)) for i in (1, 2))
+        return SequenceStore(self._values.build(), joined(starts), labels, lines)

@@ -38,6 +38,7 @@ def test_every_way_and_engine_agree(
     assert any(row["logits"] > 0 for row in result["differences"])
     table = cli("check", "run")
     assert table.code == 0
+    assert table.out.startswith("passed: ")
     assert all(name in table.out for name in names | ENGINES)
     assert "20 sequences" in table.err
 

@@ -20,17 +20,11 @@ def show_sampled(sampled: Sampled) -> None:
 
 
 def show_check(result: Check) -> None:
-    """Print on stdout the largest differences from one sequence at a time, and the verdict."""
+    """Print on stdout the verdict, and the largest differences from one sequence at a time."""
     cells = {(each.way, each.variant): each for each in result.differences}
     ways = list(dict.fromkeys(way for way, _ in cells))
     variants = list(dict.fromkeys(variant for _, variant in cells))
     console = stdout_console()
-    columns = [Column("difference of logits", [*ways, "of probabilities, any way"], "words")]
-    for rank, variant in enumerate(variants):
-        found = [cells[way, variant] for way in ways]
-        values = [each.logits for each in found] + [max(each.probabilities for each in found)]
-        columns.append(Column(variant, [f"{value:.1e}" for value in values], rank=rank))
-    print_columns(console, columns, sections=1)
     largest = max(each.logits for each in result.differences)
     verdict = "passed: predictions don't depend" if result.passed else "failed: predictions depend"
     console.print(
@@ -38,3 +32,9 @@ def show_check(result: Check) -> None:
         f"{result.allowed:.1e})",
         soft_wrap=True,
     )
+    columns = [Column("difference of logits", [*ways, "of probabilities, any way"], "words")]
+    for rank, variant in enumerate(variants):
+        found = [cells[way, variant] for way in ways]
+        values = [each.logits for each in found] + [max(each.probabilities for each in found)]
+        columns.append(Column(variant, [f"{value:.1e}" for value in values], rank=rank))
+    print_columns(console, columns, sections=1)
