@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config
+from seqtrain.data.configured import data_files
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.digests import unlike
@@ -132,19 +133,20 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
 
 
 def check_data_unchanged(
-    digests: Mapping[str, str], recorded: Mapping[str, Any], run: RunDirectory
+    config: Config, digests: Mapping[str, str], recorded: Mapping[str, Any], run: RunDirectory
 ) -> None:
     """Refuse to go on with other data than the run began with.
 
     Args:
-        digests: SHA-256 of each data file now, by path.
+        config: of the run.
+        digests: SHA-256 of each data file that was read now, by path.
         recorded: the run's environment.json.
         run: for the message.
 
     Raises:
         CheckpointError: names each file that differs, with both digests.
     """
-    before = recorded["data"]
+    before, named = recorded["data"], {path for _, path in data_files(config)}
     changed = [
         _changed_data(file, found, before.get(file), run)
         for file, found in digests.items()
@@ -153,7 +155,7 @@ def check_data_unchanged(
     changed += [
         f"{file}: {run.path} began with it, and nothing names it now; restore the file, or {ANEW}"
         for file in before
-        if file not in digests
+        if file not in named
     ]
     if changed:
         raise CheckpointError(*changed)

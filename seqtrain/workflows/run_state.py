@@ -167,7 +167,7 @@ def resume(
         CheckpointError: it doesn't fit, or the data changed since.
     """
     checkpoint = point.checkpoint
-    check_data_unchanged(data.digests, point.recorded, run)
+    check_data_unchanged(config, data.digests, point.recorded, run)
     check_held_out(config, data, point.recorded, run.path)
     check_model_unchanged(checkpoint.model, config, data.preprocessing, point.folder)
     pretraining = checkpoint.pretraining and data.unlabelled is not None
