@@ -29,7 +29,10 @@ def evaluate(
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Score a run's best model on its test split, another split, or another file."""
+    """Score a run's best model on its test split, another split, or another file.
+
+    Example: seqtrain eval runs/mine --split validation --json
+    """
     from dataclasses import asdict
     from pathlib import Path
 

@@ -29,7 +29,10 @@ def reconstruct(
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.tsv,
     device: Device = None,
 ) -> None:
-    """Show how the decoder of a run pretrained as an autoencoder reconstructs each row."""
+    """Show how the decoder of a run pretrained as an autoencoder reconstructs each row.
+
+    Example: seqtrain reconstruct new.txt --run runs/mine
+    """
     from seqtrain.text import json_line, printable
     from seqtrain.workflows.reconstruct import reconstruct as run_reconstruction
 

@@ -38,7 +38,10 @@ def tune(
         bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
     ] = False,
 ) -> None:
-    """Try other settings for CONFIG, and keep the best trial as a run like any other."""
+    """Try other settings for CONFIG, and keep the best trial as a run like any other.
+
+    Example: seqtrain tune my.yaml --budget 10m
+    """
     from pathlib import Path
 
     from seqtrain.config import load_config
