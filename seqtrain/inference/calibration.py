@@ -62,20 +62,23 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         logits: (B, C). labels: (B,).
 
     Returns:
-        A number from COOLEST to HOTTEST; 1 where every answer is right, for then the least
-        cross-entropy would be that of a model which is always sure.
+        A number from COOLEST to HOTTEST; 1 where no label is known. Where every answer is right,
+        the least cross-entropy would be that of a model which is always sure; labels then count as
+        right with a probability of (N + 1) / (N + 2), for N examples.
 
     Reference:
         Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2. The mean
         cross-entropy is convex in 1 / temperature, so Newton's steps within a shrinking interval
-        find its one minimum.
+        find its one minimum. Platt 1999, "Probabilistic Outputs for Support Vector Machines", for
+        (N + 1) / (N + 2).
     """
-    known = labels >= 0
-    if bool((logits.argmax(dim=1) == labels)[known].all()):
+    right = (logits.argmax(dim=1) == labels)[labels >= 0]
+    if not len(right):
         return 1.0
+    sure = (len(right) + 1) / (len(right) + 2) if bool(right.all()) else 1.0
     low, high, factor = 1 / HOTTEST, 1 / COOLEST, 1.0
     for _ in range(STEPS):
-        slope, bend = _derivatives(logits, labels, factor)
+        slope, bend = _derivatives(logits, labels, factor, sure)
         low, high = (factor, high) if slope < 0 else (low, factor)
         step = factor - slope / bend if bend > 0 else low
         step = step if low < step < high else (low * high) ** 0.5
@@ -85,8 +88,14 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     return min(max(1 / factor, COOLEST), HOTTEST)
 
 
-def _derivatives(logits: Tensor, labels: Tensor, factor: float) -> tuple[float, float]:
+def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> tuple[float, float]:
     """Return what the sum of the cross-entropies does as the factor of the logits changes.
+
+    Args:
+        logits: one row per example.
+        labels: class index; -1 is left out.
+        factor: 1 / temperature.
+        sure: probability of each label; the other classes share the rest.
 
     Returns:
         Its first and second derivative by the factor, over examples of known label.
@@ -98,7 +107,8 @@ def _derivatives(logits: Tensor, labels: Tensor, factor: float) -> tuple[float, 
         probabilities = (factor * some).softmax(dim=1)
         mean = (probabilities * some).sum(dim=1)
         of_label = some.gather(1, true[known].unsqueeze(1)).squeeze(1)
-        slope += float((mean - of_label).sum())
+        of_others = (some.sum(dim=1) - of_label) / (some.shape[1] - 1)
+        slope += float((mean - sure * of_label - (1 - sure) * of_others).sum())
         bend += float(((probabilities * some.square()).sum(dim=1) - mean.square()).sum())
     return slope, bend
 

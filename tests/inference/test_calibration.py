@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.fixes import parse_version
+from torch.nn.functional import cross_entropy
 
 from seqtrain.inference.calibration import (
     COOLEST,
@@ -86,7 +87,10 @@ def test_no_other_temperature_has_less_loss(seed: int, classes: int, factor: flo
 
 def test_where_every_answer_is_right_or_none_means_anything() -> None:
     logits, labels = drawn(3, 50, 4, 1.0)
-    assert fit_temperature(logits, logits.argmax(1)) == 1.0
+    target = torch.full((50, 4), 1 / 52 / 3).scatter(1, logits.argmax(1, keepdim=True), 51 / 52)
+    found = fit_temperature(logits, logits.argmax(1))
+    losses = [cross_entropy(logits / (found * factor), target) for factor in (0.99, 1, 1.01)]
+    assert losses[1] < min(losses[0], losses[2])
     assert fit_temperature(logits, logits.argmin(1)) == pytest.approx(HOTTEST)
     assert fit_temperature(logits[:0], labels[:0]) == 1.0
 
