@@ -13,7 +13,7 @@ from seqtrain.config.schema import DataConfig
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.examples import Features
 from seqtrain.data.growing import blocks, joined
-from seqtrain.data.pieces import Files, Piece, PieceReader, joined_pieces, numbers, read_pieces
+from seqtrain.data.pieces import Files, Piece, PieceReader, joined_pieces, numbers_in, read_pieces
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
@@ -30,7 +30,7 @@ from seqtrain.data.vocabulary import (
 )
 from seqtrain.errors import DataError
 
-HELD_OUT = ("validation", "test")
+ONLY_SCORED = ("validation", "test")
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
 
@@ -109,14 +109,14 @@ class Fitting:
         """Give a file's tokens, labels and groups the ids that they have in all files together."""
         store = piece.store
         if self._data.kind != "features":
-            ids = numbers(piece.tokens, self._tokens).astype(np.int32)
+            ids = numbers_in(piece.tokens, self._tokens).astype(np.int32)
             if not _counts_up(ids):
                 store = replace(store, values=joined(map(ids.__getitem__, blocks(store.values))))
-        labels = np.append(numbers(piece.labels, self._labels), UNKNOWN_LABEL)
+        labels = np.append(numbers_in(piece.labels, self._labels), UNKNOWN_LABEL)
         if not _counts_up(labels[:-1]):
             store = replace(store, labels=joined(map(labels.__getitem__, blocks(store.labels))))
         if store.groups is not None:
-            groups = np.append(numbers(piece.groups, self._groups), -1)
+            groups = np.append(numbers_in(piece.groups, self._groups), -1)
             store = replace(store, groups=groups[store.groups])
         return store
 
@@ -142,7 +142,7 @@ class Fitting:
             fitted = replace(fitted, mean=mean, std=std)
             settle = fitted.scale
         else:
-            learned_from = [part for name, part in parts.items() if name not in HELD_OUT]
+            learned_from = [part for name, part in parts.items() if name not in ONLY_SCORED]
             counts = [_counts(part.values, len(self._tokens)) for part in learned_from]
             vocabulary, final_ids, eligible = fit_vocabulary(
                 list(self._tokens),

@@ -78,8 +78,7 @@ class Inspection:
         files = self.data.splits[split].files
         if files is None or len(files.names) == 1:
             return None, line
-        name, _, own = files.place(line).rpartition(":")
-        return name, int(own)
+        return files.locate(line)
 
 
 def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:

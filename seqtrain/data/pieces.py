@@ -235,14 +235,14 @@ def read_encoded(
     def numbered(piece: Piece) -> SequenceStore:
         if piece.store.groups is None:
             return piece.store
-        known = np.append(numbers(piece.groups, groups), -1)
+        known = np.append(numbers_in(piece.groups, groups), -1)
         return replace(piece.store, groups=known[piece.store.groups])
 
     pieces = read_pieces(PieceReader(rules, fitted=True), files, readers)
     return joined_pieces((numbered(piece), piece.report) for piece in pieces)
 
 
-def numbers(names: Sequence[str], index: GrowingIndex) -> npt.NDArray[np.int64]:
+def numbers_in(names: Sequence[str], index: GrowingIndex) -> npt.NDArray[np.int64]:
     """Return the number of each name in an index, which grows by those that it lacks."""
     return np.fromiter(map(index.__getitem__, names), dtype=np.int64, count=len(names))
 

@@ -34,8 +34,13 @@ class FileLines:
         Args:
             line: counted through all files, from 1.
         """
+        name, own = self.locate(line)
+        return f"{name}:{own}"
+
+    def locate(self, line: int) -> tuple[str, int]:
+        """Return the name of the file that a line stands in, and the line counted in it."""
         number = bisect_left(self.starts, line) - 1
-        return f"{self.names[number]}:{line - self.starts[number]}"
+        return self.names[number], line - self.starts[number]
 
     @classmethod
     def joined(cls, each: Sequence[FileLines], counts: Sequence[int]) -> FileLines:

@@ -32,8 +32,7 @@ def to_onnx(network: SequenceClassifier) -> bytes:
 
     Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and
     `lengths` (B,) int64, each from 1 to T; for subwords and n-grams those of `inputs.py` and
-    `ngrams.py`. The output is `probabilities` (B, C) float32, calibrated as
-    the model is.
+    `ngrams.py`. The output is `probabilities` (B, C) float32, calibrated as the model is.
 
     Raises:
         ConfigError: the model has a part that can't be exported, or onnx isn't installed.

@@ -101,7 +101,7 @@ def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> 
         Its first and second derivative by the factor, over examples of known label.
     """
     slope = bend = 0.0
-    for block, true in blocks(logits, labels):
+    for block, true in double_blocks(logits, labels):
         known = true >= 0
         some = block[known] - block[known].amax(dim=1, keepdim=True)
         probabilities = (factor * some).softmax(dim=1)
@@ -113,7 +113,7 @@ def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> 
     return slope, bend
 
 
-def blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield rows of logits, in double precision, and their labels, about CELLS logits at once.
 
     Shape:

@@ -19,8 +19,8 @@ from seqtrain.errors import RunError
 from seqtrain.inference.calibration import (
     LEVELS,
     Calibration,
-    blocks,
     coverage_points,
+    double_blocks,
     fit_temperature,
 )
 from seqtrain.inference.carried import CarriedStates
@@ -241,7 +241,7 @@ def calibrate(
     labels = torch.tensor(store.labels, device="cpu")
     temperature = fit_temperature(logits, labels)
     confidence = [
-        some.softmax(dim=1).amax(dim=1) for some, _ in blocks(logits / temperature, labels)
+        some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits / temperature, labels)
     ]
     points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
     return Calibration(temperature=temperature, coverage=points)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.inference.calibration import blocks, coverage_points
+from seqtrain.inference.calibration import coverage_points, double_blocks
 from seqtrain.text import Summarized, quote
 
 LENGTH_GROUPS = 5
@@ -166,7 +166,7 @@ def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float
     The means are over examples of known label; 0 where there is none.
     """
     confidence, loss, brier = [], 0.0, 0.0
-    for some, true in blocks(logits, labels):
+    for some, true in double_blocks(logits, labels):
         logarithms = some.log_softmax(dim=1)
         probabilities = logarithms.exp()
         confidence.append(probabilities.amax(dim=1))

@@ -50,6 +50,7 @@ def start_child(module: str) -> Child:
             start_new_session=True,
         )
     except OSError as error:
+        ours.close()
         raise RunError(f"a process for {module}: {error.strerror}") from None
     finally:
         theirs.close()

@@ -16,7 +16,7 @@ from seqtrain.runs.run_directory import RunDirectory
 FORMAT_VERSION = 1
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Name of a run among several."""
-MOST = 1000
+MOST_RUNS = 1000
 """Runs that may answer together."""
 
 
@@ -45,7 +45,7 @@ def members(path: Path) -> list[Path]:
     if (
         not known
         or not isinstance(names, list)
-        or not 2 <= len(names) <= MOST
+        or not 2 <= len(names) <= MOST_RUNS
         or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
         or len({*names}) < len(names)
     ):

@@ -27,7 +27,7 @@ from seqtrain.text import counted, listed
 
 LINEAGE = "lineage"
 """Entry of environment.json: the models that a run goes back to, the nearest first."""
-MOST = 1000
+MOST_MODELS = 1000
 """Models that a run may go back to."""
 LONGEST_PATH = 4096
 FREE = {
@@ -75,10 +75,10 @@ def lineage(run: RunDirectory) -> list[dict[str, str]]:
         CheckpointError: environment.json is damaged.
     """
     found = run.environment().get(LINEAGE, []) if run.holds(ENVIRONMENT) else []
-    if not isinstance(found, list) or len(found) > MOST or not all(map(_is_model, found)):
+    if not isinstance(found, list) or len(found) > MOST_MODELS or not all(map(_is_model, found)):
         raise CheckpointError(
-            f"{run.path / ENVIRONMENT}: {LINEAGE}: expected at most {MOST:,} models, each with run "
-            "and weights_sha256; restore it from a copy"
+            f"{run.path / ENVIRONMENT}: {LINEAGE}: expected at most {MOST_MODELS:,} models, each "
+            "with run and weights_sha256; restore it from a copy"
         )
     return found
 

@@ -17,7 +17,7 @@ import torch
 from seqtrain.config import Config
 from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
-from seqtrain.runs.ensemble import MOST, check_member, write_ensemble
+from seqtrain.runs.ensemble import MOST_RUNS, check_member, write_ensemble
 from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
 from seqtrain.runs.run_directory import TIME
 from seqtrain.text import quote
@@ -76,10 +76,10 @@ def seeds_of(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
         seeds = [int(part) for part in parts]
-        if 2 <= len({*seeds}) == len(seeds) <= MOST and max(seeds) <= LARGEST_SEED:
+        if 2 <= len({*seeds}) == len(seeds) <= MOST_RUNS and max(seeds) <= LARGEST_SEED:
             return seeds
     raise ConfigError(
-        f"--seeds: found {quote(text)}; expected 2 to {MOST:,} different numbers such as 0,1,2"
+        f"--seeds: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers such as 0,1,2"
     )
 
 
@@ -93,8 +93,8 @@ def variants(
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
-    if folds is not None and not 2 <= folds <= MOST:
-        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST:,}")
+    if folds is not None and not 2 <= folds <= MOST_RUNS:
+        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST_RUNS:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
     return {

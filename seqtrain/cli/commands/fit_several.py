@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqtrain.config import Config
     from seqtrain.workflows.events import Listener
-    from seqtrain.workflows.worker import EpochReport
 
 
 def fit_several(
@@ -27,29 +26,15 @@ def fit_several(
     options: dict[str, Any],
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
-    from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.cli.output.several_table import show_figures
+    from seqtrain.cli.output.several_table import EpochLines, show_figures
     from seqtrain.errors import ConfigError
     from seqtrain.workflows import several
 
     if jobs > 1 and log:
         raise ConfigError("--log: shows runs one after another; leave out --jobs")
-
-    warned: set[str] = set()
-
-    def report(name: str, epoch: EpochReport | str) -> None:
-        if isinstance(epoch, str):
-            if epoch not in warned:
-                warn(f"{name}: {epoch}")
-            warned.add(epoch)
-        elif not quiet:
-            value = (
-                f"{epoch.value:.4f}" if config.training.monitor == "loss" else f"{epoch.value:.2%}"
-            )
-            best = ", best so far" if epoch.is_best else ""
-            note(f"{name}: epoch {epoch.epoch}, {config.training.monitor} {value}{best}")
 
     with ExitStack() as screens:
 
@@ -70,7 +55,7 @@ def fit_several(
             beside=Path(path).parent,
             listener=listener,
             jobs=jobs,
-            reporter=report,
+            reporter=EpochLines(config.training.monitor, quiet=quiet),
             **options,
         )
     if not quiet:

@@ -11,6 +11,11 @@ from seqtrain.training.events import EpochEvent, perplexity
 LEGEND = "*: the best epoch so far; F1: the mean of the classes' F1 on validation; s: seconds"
 
 
+def score_text(name: str, value: float) -> str:
+    """Write a score as tables do: a loss as a number, others in percent."""
+    return f"{value:.4f}" if "loss" in name else f"{value:.2%}"
+
+
 def pretraining_row(event: EpochEvent) -> str:
     """Return one line on an epoch of pretraining."""
     validation = ""

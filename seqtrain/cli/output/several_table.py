@@ -1,24 +1,49 @@
-"""The scores of several runs of one config: their mean, and how far they lie apart."""
+"""Several runs of one config: their epochs, where they train together, and their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from seqtrain.cli.output.columns import Column, print_columns
-from seqtrain.cli.output.console import stderr_console
+from seqtrain.cli.output.console import note, stderr_console, warn
+from seqtrain.cli.output.epoch_rows import score_text
 from seqtrain.workflows.several import Figure
+from seqtrain.workflows.worker import EpochReport
+
+
+class EpochLines:
+    """Tells of the epochs of runs that train at the same time, and of each warning once.
+
+    Args:
+        monitor: the score that chooses the best epoch.
+        quiet: warnings alone.
+    """
+
+    def __init__(self, monitor: str, *, quiet: bool) -> None:
+        self._monitor, self._quiet = monitor, quiet
+        self._warned: set[str] = set()
+
+    def __call__(self, name: str, report: EpochReport | str) -> None:
+        """Print a line on stderr on an epoch, or a warning, of the run of this name."""
+        if isinstance(report, str):
+            if report not in self._warned:
+                warn(f"{name}: {report}")
+            self._warned.add(report)
+        elif not self._quiet:
+            score = f"{self._monitor} {score_text(self._monitor, report.value)}"
+            best = ", best so far" if report.is_best else ""
+            note(f"{name}: epoch {report.epoch}, {score}{best}")
 
 
 def show_figures(figures: Sequence[Figure]) -> None:
     """Print a line for each figure on stderr."""
-    forms = [".4f" if "loss" in figure.name else ".2%" for figure in figures]
+    names = [figure.name for figure in figures]
 
-    def column(name: str, numbers: Sequence[float], rank: int = 0) -> Column:
-        cells = [format(number, form) for number, form in zip(numbers, forms, strict=True)]
-        return Column(name, cells, rank=rank)
+    def column(name: str, values: Sequence[float], rank: int = 0) -> Column:
+        return Column(name, list(map(score_text, names, values)), rank=rank)
 
     columns = [
-        Column(f"{len(figures[0].values)} runs", [figure.name for figure in figures], "words"),
+        Column(f"{len(figures[0].values)} runs", names, "words"),
         column("mean", [figure.mean for figure in figures]),
         column("standard error", [figure.standard_error for figure in figures], rank=1),
         column("least", [min(figure.values) for figure in figures], rank=2),

@@ -6,6 +6,7 @@ import math
 
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import note, stderr_console
+from seqtrain.cli.output.epoch_rows import score_text
 from seqtrain.cli.output.svg import svg_picture, svg_text
 from seqtrain.config import Config
 from seqtrain.config.render import flow
@@ -116,7 +117,7 @@ def draw_trials(found: Tuned, title: str) -> str:
 
 
 def _figure(config: Config, value: float) -> str:
-    return f"{value:.4f}" if config.training.monitor == "loss" else f"{value:.2%}"
+    return score_text(config.training.monitor, value)
 
 
 def _settings(config: Config, trial: Trial) -> str:
