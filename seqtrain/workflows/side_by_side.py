@@ -1,4 +1,4 @@
-"""Several runs at the same time, each in a process of its own."""
+"""Several runs at the same time, in processes of their own."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def train_side_by_side(
         SeqtrainError: one of them failed; the others were ended, and stay as they were saved.
         Interrupted: a signal came; every run is saved as its last epoch left it.
     """
-    waiting, running = list(tasks), dict[str, Worker]()
+    waiting, running, idle = list(tasks), dict[str, Worker](), list[Worker]()
     done: dict[str, Run] = {}
     with StopSignals() as signals:
         try:
             while len(done) < len(tasks):
                 while waiting and len(running) < jobs:
                     name = waiting.pop(0)
-                    running[name] = Worker()
+                    running[name] = idle.pop() if idle else Worker()
                     running[name].send(tasks[name])
                 ready = wait([worker.connection for worker in running.values()], PAUSE)
                 if signals.received:
@@ -58,8 +58,8 @@ def train_side_by_side(
                         raise said
                     elif said is not None:
                         done[name] = said
-                        running.pop(name).end()
+                        idle.append(running.pop(name))
         finally:
-            for worker in running.values():
+            for worker in [*running.values(), *idle]:
                 worker.end()
     return [done[name] for name in tasks]
