@@ -122,7 +122,7 @@ def conflicting_rows(keys: Ints, labels: Ints) -> list[Ints]:
         Rows of each such sequence; the first two have different labels.
     """
     conflicts = []
-    for rows in equal_rows(keys):
+    for rows in groups_of_equals(keys):
         _, first = np.unique(labels[rows], return_index=True)
         if len(first) > 1:
             first = np.sort(first)
@@ -131,7 +131,7 @@ def conflicting_rows(keys: Ints, labels: Ints) -> list[Ints]:
     return conflicts
 
 
-def equal_rows(keys: Ints) -> list[Ints]:
+def groups_of_equals(keys: Ints) -> list[Ints]:
     """Return the rows of each key that occurs more than once, in the order of their first rows."""
     order = np.argsort(keys, kind="stable")
     cuts = np.flatnonzero(np.diff(keys[order])) + 1

@@ -17,14 +17,14 @@ import torch
 from seqtrain.config import Config
 from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
-from seqtrain.runs.ensemble import MOST_RUNS, check_member, write_ensemble
-from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
+from seqtrain.runs.destination import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
+from seqtrain.runs.members import MOST_RUNS, check_member, write_ensemble
 from seqtrain.runs.run_directory import TIME
 from seqtrain.text import quote
 from seqtrain.workflows.events import Listener, Run
 from seqtrain.workflows.fit import fit, resolved_config
 from seqtrain.workflows.side_by_side import Reporter, train_side_by_side
-from seqtrain.workflows.worker import Task
+from seqtrain.workflows.training_process import TrainingTask
 
 LARGEST_SEED = 2**63 - 1
 
@@ -160,7 +160,7 @@ def fit_several(
     }
     if jobs > 1:
         tasks = {
-            member: Task(settings, threads=threads, **places[member])
+            member: TrainingTask(settings, threads=threads, **places[member])
             for member, settings in configs.items()
         }
         runs = train_side_by_side(tasks, jobs, reporter, _how_to_go_on(path))

@@ -13,8 +13,8 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import Place
+from seqtrain.runs.destination import check_free
 from seqtrain.runs.finding import find
-from seqtrain.runs.place import check_free
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.workflows.memory import check_model
 from seqtrain.workflows.origin import Origin, lineage, read_origin

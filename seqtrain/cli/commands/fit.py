@@ -168,8 +168,8 @@ def _place(
 
     from seqtrain.cli.output.console import note
     from seqtrain.processes.place import Place
+    from seqtrain.runs.destination import check_free
     from seqtrain.runs.finding import find
-    from seqtrain.runs.place import check_free
 
     place = None if run_dir is None else Path(run_dir)
     if Place.here().restarts:
