@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.data.doubts import conflicting_rows, equal_rows
+from seqtrain.data.doubts import conflicting_rows, groups_of_equals
 from seqtrain.data.preparation import prepare
 from seqtrain.data.summary import summarize, warnings
 
@@ -72,10 +72,10 @@ def test_validation_that_is_all_in_train(warned: Callable[..., list[str]]) -> No
 
 def test_rows_that_are_equal() -> None:
     keys = np.array([7, 3, 7, 5, 3, 7])
-    assert [rows.tolist() for rows in equal_rows(keys)] == [[0, 2, 5], [1, 4]]
+    assert [rows.tolist() for rows in groups_of_equals(keys)] == [[0, 2, 5], [1, 4]]
     labels = np.array([0, 1, 0, 0, 1, 2])
     assert [rows.tolist() for rows in conflicting_rows(keys, labels)] == [[0, 5, 2]]
-    assert equal_rows(np.array([], dtype=np.int64)) == []
+    assert groups_of_equals(np.array([], dtype=np.int64)) == []
 
 
 def test_a_header_read_as_data(warned: Callable[..., list[str]]) -> None:
