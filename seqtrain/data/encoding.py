@@ -318,10 +318,9 @@ class Encoder:
                 report.unknown_labels += 1
                 if report.unknown_labels <= SHOWN_LABELS:
                     place = f"{example.file or source}:{example.line}"
-                    what = (
-                        f"label {quote(example.label)} doesn't occur in train; it counts as wrong"
-                    )
-                    report.unknown_label_rows.append(located(place, what))
+                    problem = f"label {quote(example.label)} doesn't occur in train"
+                    said = located(place, f"{problem}; it counts as wrong")
+                    report.unknown_label_rows.append(said)
         return labels
 
 
