@@ -19,7 +19,8 @@ from seqtrain.signals import StopSignals
 from seqtrain.text import counted
 from seqtrain.tuning.best_config import BEST_CONFIG, render_best
 from seqtrain.tuning.proposal import Proposal
-from seqtrain.tuning.space import Space, changed, differing
+from seqtrain.tuning.shared import SharedTrials, name_of
+from seqtrain.tuning.space import Space, changed, differing, holds
 from seqtrain.tuning.trials import (
     FOLDER,
     State,
@@ -107,6 +108,7 @@ class Search:
     limits: Limits
     cache: bool
     listener: Listener
+    shared: SharedTrials | None = None
     trials: dict[int, Trial] = field(default_factory=dict)
     running: dict[int, Running] = field(default_factory=dict)
     idle: list[Worker] = field(default_factory=list)
@@ -114,8 +116,7 @@ class Search:
     def __post_init__(self) -> None:
         self.trials = read_trials(self.directory)
         for trial in self.trials.values():
-            settings = trial.settings.items()
-            if not all(key in self.space and self.space[key].holds(v) for key, v in settings):
+            if not holds(self.space, trial.settings):
                 raise CheckpointError(
                     f"{self.directory}: trial {trial.number} has settings that this search doesn't "
                     "try; restore trials.jsonl, or start anew with --force"
@@ -176,8 +177,11 @@ class Search:
         return number not in self.trials and number not in self.running
 
     def _start(self, number: int) -> None:
-        known = [self.trials[n] for n in range(number - self.limits.jobs + 1)]
-        proposal = Proposal(self.config, self.space, number, known)
+        known, search = [self.trials[n] for n in range(number - self.limits.jobs + 1)], ""
+        if self.shared is not None:
+            search = name_of(self.directory)
+            known += [trial for _, trial in self.shared.others(search)]
+        proposal = Proposal(self.config, self.space, number, known, search)
         trial = Running(number, proposal, self.idle.pop() if self.idle else Worker())
         self.running[number] = trial
         try:
@@ -224,6 +228,8 @@ class Search:
                 render_best(self.config, best, len(self.trials)).encode(),
             )
         write_trials(self.directory, self.trials)
+        if self.shared is not None:
+            self.shared.add(name_of(self.directory), self.trials.values())
         self._forget_all_but_best()
         self.listener(record, record is best)
 

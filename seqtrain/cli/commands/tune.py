@@ -24,6 +24,13 @@ def tune(
         int | None, typer.Option(metavar="N", min=1, help="Trials at most, the config's first.")
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side.")] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Share trials with other searches of CONFIG, on any machine: here.",
+        ),
+    ] = None,
     device: Device = None,
     run_dir: Annotated[
         str | None,
@@ -51,7 +58,7 @@ def tune(
     if seconds is None and trials is None:
         seconds = DEFAULT_BUDGET
 
-    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.console import print_path, warn
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
     from seqtrain.files.atomic import write_atomically
     from seqtrain.tuning.search import Limits
@@ -69,6 +76,8 @@ def tune(
         name=Path(config).stem,
         beside=Path(config).parent,
         listener=screen,
+        storage=storage,
+        warn=warn,
     )
     write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)

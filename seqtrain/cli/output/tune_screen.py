@@ -67,6 +67,13 @@ class TuneScreen:
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(s)} {s}" for s in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
+        others = [other for other in found.others if other[1].state == "complete"]
+        better = max(others, key=lambda other: other[1].order, default=None)
+        if found.others:
+            note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
+        if better is not None and better[1].order > found.best.order:
+            figure = _figure(config, better[1].value or 0.0)
+            note(f"a better one: trial {better[1].number} of {better[0]}: {monitor} {figure}")
         note(
             f"best: trial {found.best.number}; on validation, which chose it: {monitor} "
             f"{_figure(config, found.best.value or 0.0)}"

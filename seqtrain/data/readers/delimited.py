@@ -83,7 +83,7 @@ def read_delimited(
 def read_records(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> Iterator[Record]:
     """Return the fields of each row and the line where it begins."""
     quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    delimiter = delimiter_of(stream, options)
+    delimiter = delimiter_of(stream, options, problems)
     lines = read_lines(stream, problems, keep_ends=quoted)
     if options.format == "csv":
         lines = _without_hint(lines)
@@ -92,12 +92,13 @@ def read_records(stream: BinaryIO, options: ReadOptions, problems: RowProblems) 
     return ((line, text.split(delimiter)) for line, text in lines)
 
 
-def delimiter_of(stream: BinaryIO, options: ReadOptions) -> str:
+def delimiter_of(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> str:
     """Tell what separates the fields of a file, which stays where it is.
 
     Args:
         stream: buffered bytes, at their start.
         options: delimiter and format.
+        problems: where damage is reported.
 
     Returns:
         The character: of the config; a tab in tsv; of Excel's first line `sep=;`; else the first of
@@ -109,7 +110,10 @@ def delimiter_of(stream: BinaryIO, options: ReadOptions) -> str:
     if options.format == "tsv":
         return DELIMITERS["tab"]
     peek = getattr(stream, "peek", lambda: b"")
-    *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
+    try:
+        *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
+    except OSError as error:
+        problems.fail(1, error.strerror or str(error))
     lines = [line.removesuffix("\r") for line in (whole or [rest])[:SNIFFED_LINES]]
     hint = EXCEL_HINT.fullmatch(lines[0])
     if hint:

@@ -25,7 +25,7 @@ MAGIC = {
     b"PK\x03\x04": "a zip archive (or npz, xlsx)",
     b"BZh91AY": "bzip2 data",
     b"\xfd7zXZ\0": "xz data",
-    b"\x28\xb5\x2f\xfd": "zstandard data",
+    b"\x28\xb5\x2f\xfd": "zstd data; name it NAME.zst",
     b"PAR1\x15": "a parquet file",
     b"\x93NUMPY": "a numpy array",
     b"\x89HDF": "an HDF5 file",
