@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -67,9 +67,8 @@ class SequenceStore:
             raise ValueError(
                 f"offsets go from {offsets[0]} to {offsets[-1]}, expected 0 to {len(self.values)}"
             )
-        short = np.flatnonzero(self.lengths < 1)
-        if len(short):
-            row = int(short[0])
+        if self.lengths.min(initial=1) < 1:
+            row = int(np.argmax(self.lengths < 1))
             raise ValueError(f"row {row} has length {self.lengths[row]}, expected at least 1")
 
     def __len__(self) -> int:
@@ -77,8 +76,9 @@ class SequenceStore:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Steps of each sequence, (B,)."""
-        return np.diff(self.offsets)
+        """Steps of each sequence, (B,); memory-mapped where they are many."""
+        ends, size = self.offsets, growing.BLOCK // 8
+        return joined(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
     def place(self, row: int) -> str:
         """Return FILE:LINE of a row; without files its line alone."""
@@ -94,6 +94,20 @@ class SequenceStore:
         """Return the sequences of these rows, in this order, as a store of their own."""
         rows = np.asarray(rows)
         return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
+
+    def parts(self) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
+        """Yield the rows in their order, many at a time: values, and where each row begins there.
+
+        Shape:
+            values: (N, …). offsets: (P + 1,), from 0 to N.
+        """
+        start, steps = 0, growing.BLOCK // max(1, self.values[:1].nbytes)
+        while start < len(self):
+            first = self.offsets[start]
+            stop = max(start + 1, np.searchsorted(self.offsets, first + steps, side="right") - 1)
+            offsets = np.asarray(self.offsets[start : stop + 1])
+            yield np.asarray(self.values[first : offsets[-1]]), offsets - first
+            start = int(stop)
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""

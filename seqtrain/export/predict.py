@@ -334,6 +334,8 @@ def files_below(path: str) -> Iterator[str]:
 
 def opened(path: str) -> Any:
     """Open a file of bytes, decompressed where its name ends in .gz."""
+    if path.lower().endswith(".zst"):
+        raise ValueError(f"zstd data isn't read here; decompress it first: zstd -d '{path}'")
     if not path.lower().endswith(".gz"):
         return open(path, "rb", BUFFER)
     packed: Any = gzip.GzipFile(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import unreadable
-from seqtrain.runs.place import BEST, CONFIG, ENSEMBLE, RUNS
+from seqtrain.runs.destination import BEST, CONFIG, ENSEMBLE, RUNS
 from seqtrain.runs.run_directory import RunDirectory
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
 import io
 import json
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.packing import needs_zstd, unpack
 from tests.helpers.tiny import (
     Cli,
     listing,
@@ -205,16 +205,24 @@ def test_an_ending_that_cannot_be_written_is_refused(
 
 @pytest.mark.parametrize(
     ("name", "start"),
-    [("o.tsv.gz", "label\t"), ("o.csv.gz", "label,"), ("o.ndjson.gz", '{"index"')],
+    [
+        ("o.tsv.gz", "label\t"),
+        ("o.csv.gz", "label,"),
+        ("o.ndjson.gz", '{"index"'),
+        pytest.param("o.csv.zst", "label,", marks=needs_zstd),
+    ],
 )
-def test_gz_is_compressed(trained: Path, tmp_path: Path, cli: Cli, name: str, start: str) -> None:
-    outputs = [tmp_path / name, tmp_path / name.removesuffix(".gz")]
+def test_output_is_compressed(
+    trained: Path, tmp_path: Path, cli: Cli, name: str, start: str
+) -> None:
+    bare, ending = name.rsplit(".", 1)
+    outputs = [tmp_path / name, tmp_path / bare]
     for output in outputs:
         ended = cli(
             *("predict", trained / "test.tsv", "--run", trained / "run", "--output", output)
         )
         assert ended.code == 0
-    assert gzip.decompress(outputs[0].read_bytes()) == outputs[1].read_bytes()
+    assert unpack(outputs[0].read_bytes(), ending) == outputs[1].read_bytes()
     assert outputs[1].read_text().startswith(start)
 
 

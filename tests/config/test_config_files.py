@@ -93,6 +93,7 @@ def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
         ("b.TSV.GZ", "tsv"),
         ("b.jsonl", "jsonl"),
         ("b.ndjson.gz", "jsonl"),
+        ("b.csv.zst", "csv"),
         ("b.ft", "fasttext"),
         ("b.fasttext", "fasttext"),
         ("b.txt", "txt"),

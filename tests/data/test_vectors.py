@@ -13,6 +13,7 @@ from seqtrain.config import config_from_mapping
 from seqtrain.data.vectors import read_vectors, with_width
 from seqtrain.data.vocabulary import SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError, SeqtrainError
+from tests.helpers.packing import ENDINGS, pack
 
 VOCABULARY = Vocabulary((*SPECIAL, "cat", "dog", "emu"))
 VALUES = {"cat": [1.0, 2.5], "dog": [-3.0, 4e-2], "yak": [5.0, 6.0], "bee": [7.0, 8.0]}
@@ -49,11 +50,11 @@ def expected(*words: str) -> dict[str, list[float]]:
     return {word: np.array(VALUES[word], dtype=np.float32).tolist() for word in words}
 
 
-@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("ending", ["txt", *ENDINGS])
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_has_the_same_vectors(form: str, zipped: bool, tmp_path: Path) -> None:
-    path, content = tmp_path / f"w.txt{'.gz' * zipped}", FORMATS[form].encode()
-    path.write_bytes(gzip.compress(content) if zipped else content)
+def test_every_format_has_the_same_vectors(form: str, ending: str, tmp_path: Path) -> None:
+    path, content = tmp_path / f"w.{ending}", FORMATS[form].encode()
+    path.write_bytes(content if ending == "txt" else pack(content, ending))
     assert read(path) == (expected("cat", "dog"), [])
     assert read(path, keep=1) == (expected("cat", "dog", "yak"), ["yak"])
     assert read(path, keep=9) == (expected("cat", "dog", "yak", "bee"), ["yak", "bee"])

@@ -287,6 +287,15 @@ def test_help_a_missing_file_and_a_closed_pipe(tmp_path: Path, exported: Export)
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
+def test_zstd_is_refused_with_the_line_that_unpacks_it(
+    tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new.csv.zst"
+    file.write_bytes(b"\x28\xb5\x2f\xfd")
+    assert by_script(exported(make_model()), file)[0] == 2
+    assert f"zstd -d '{file}'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("cut", [8, 40, -6])
 def test_damaged_gzip_is_refused(
     cut: int, tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]

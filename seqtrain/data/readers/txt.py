@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import BinaryIO, TypeAlias
 
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
@@ -21,6 +20,7 @@ from seqtrain.data.readers.rows import (
 )
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
+from seqtrain.files.compressed import uncompressed
 from seqtrain.text import display_name
 
 ReadRows: TypeAlias = Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]]
@@ -57,7 +57,7 @@ def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Itera
 
     Args:
         path: holds either one sub-folder per class, with one file per example, or one file
-            `<class>.txt` (or `.txt.gz`) per class, with one example per line.
+            `<class>.txt` (or `.txt.gz`, `.txt.zst`) per class, with one example per line.
         options: kind of the text.
         problems: where rows are complained about, under the name of the file that holds them.
 
@@ -113,7 +113,7 @@ def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterat
     for file in files:
         try:
             for example in _read_file(file, "", _whole, options, problems):
-                yield replace(example, label=None)
+                yield example._replace(label=None)
         except DataError as error:
             if not problems.keeps_places:
                 raise
@@ -148,7 +148,7 @@ def _entries(path: str) -> list[tuple[str, int]]:
 
 def _stem(name: str) -> str:
     """Return the class a `<class>.txt` file is named after, or nothing for other files."""
-    name = name.removesuffix(".gz")
+    name = uncompressed(name)
     return name.removesuffix(".txt") if name.endswith(".txt") else ""
 
 
