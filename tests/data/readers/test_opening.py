@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers import ReadOptions, files, lines, read_examples
+from seqtrain.data.readers.lines import read_lines
 from seqtrain.errors import ConfigError, DataError
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
@@ -299,3 +301,27 @@ def test_any_bytes_give_rows_or_a_data_error(
     assert all(row.label for row in rows) or not labelled
     assert rows or problems or not labelled
     assert not any("\n" in problem for problem in problems)
+
+
+LINES = st.lists(
+    st.text("aé\r\u2028 \t", max_size=9).map(str.encode) | st.just(b"\xff"), max_size=9
+)
+
+
+@given(LINES, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 40), st.booleans())
+def test_lines_are_the_same_however_many_bytes_are_read_at_once(
+    lines: list[bytes], end: bytes, ended: bool, size: int, keep_ends: bool
+) -> None:
+    content = end.join(lines) + end * ended
+    expected = []
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        with suppress(UnicodeDecodeError):
+            text = line.decode()
+            expected.append((number, text if keep_ends else re.sub(r"\r?\n\Z", "", text)))
+    problems = RowProblems("a.txt", keeps_places=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqtrain.data.readers.lines.BLOCK_BYTES", size)
+        found, stream = [], io.BytesIO(b"first\n" + content)
+        found += read_lines(stream, problems, keep_ends=keep_ends)
+    assert [(number - 1, text) for number, text in found[1:]] == expected
+    assert problems.count == content.count(b"\xff")
