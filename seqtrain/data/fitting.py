@@ -129,7 +129,7 @@ class Fitting:
         train = parts["train"]
         names = list(self._labels)
         old = () if self._known is None else self._known.labels
-        new = {names[i] for i in np.unique(train.labels)}.difference(old)
+        new = {names[i] for i in np.flatnonzero(np.bincount(train.labels))}.difference(old)
         labels = (*old, *sorted(new))
         class_of = {label: i for i, label in enumerate(labels)}
         known = [class_of.get(name, UNKNOWN_LABEL) for name in names]

@@ -73,6 +73,7 @@ def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) 
     st.sampled_from(["word", "whitespace", "char", "byte"]),
     st.booleans(),
 )
+@examples(200)
 def test_several_texts_are_parted_as_each_alone(
     texts: list[str], name: str, lowercase: bool
 ) -> None:

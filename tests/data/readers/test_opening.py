@@ -303,25 +303,18 @@ def test_any_bytes_give_rows_or_a_data_error(
     assert not any("\n" in problem for problem in problems)
 
 
-LINES = st.lists(
-    st.text("aé\r\u2028 \t", max_size=9).map(str.encode) | st.just(b"\xff"), max_size=9
-)
-
-
-@given(LINES, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 40), st.booleans())
+@pytest.mark.parametrize("size", [1, 3, 7, 40, 1000])
+@pytest.mark.parametrize("keep_ends", [False, True])
 def test_lines_are_the_same_however_many_bytes_are_read_at_once(
-    lines: list[bytes], end: bytes, ended: bool, size: int, keep_ends: bool
+    monkeypatch: pytest.MonkeyPatch, size: int, keep_ends: bool
 ) -> None:
-    content = end.join(lines) + end * ended
+    content = "first\na\r\n\r\nb\r\r\n\n é\u2028e \n\t\rf\n".encode() * 3 + b"\xff\n\0\r\ng\r\nh\r"
     expected = []
     for number, line in enumerate(io.BytesIO(content), start=1):
-        with suppress(UnicodeDecodeError):
+        if b"\xff" not in line and b"\0" not in line:
             text = line.decode()
             expected.append((number, text if keep_ends else re.sub(r"\r?\n\Z", "", text)))
     problems = RowProblems("a.txt", keeps_places=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seqtrain.data.readers.lines.BLOCK_BYTES", size)
-        found, stream = [], io.BytesIO(b"first\n" + content)
-        found += read_lines(stream, problems, keep_ends=keep_ends)
-    assert [(number - 1, text) for number, text in found[1:]] == expected
-    assert problems.count == content.count(b"\xff")
+    monkeypatch.setattr(lines, "BLOCK_BYTES", size)
+    assert [*read_lines(io.BytesIO(content), problems, keep_ends=keep_ends)] == expected
+    assert [row.line for row in problems.taken()] == [22, 23]
