@@ -259,6 +259,11 @@ def _run_to_resume(
     """Find the run to go on with, and refuse another config before any data is read."""
     if force:
         raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
+    if path is not None and not os.path.exists(path):
+        raise CheckpointError(
+            f"{path}: no such run (looked for {os.path.abspath(path)}); to begin one there, leave "
+            "out --resume"
+        )
     run = find(path, name or "run")
     check_config_unchanged(config, run)
     return run
