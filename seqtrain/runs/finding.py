@@ -9,8 +9,8 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import unreadable
-from seqtrain.runs.ensemble import name_one
-from seqtrain.runs.place import BEST, CONFIG, ENSEMBLE, RUNS
+from seqtrain.runs.destination import BEST, CONFIG, ENSEMBLE, RUNS
+from seqtrain.runs.members import name_one
 from seqtrain.runs.run_directory import RunDirectory
 
 

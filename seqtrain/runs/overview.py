@@ -13,7 +13,7 @@ from seqtrain.config.render import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.strict_json import number_at
-from seqtrain.runs.ensemble import MEMBER
+from seqtrain.runs.members import MEMBER
 from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote

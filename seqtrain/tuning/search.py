@@ -30,7 +30,7 @@ from seqtrain.tuning.trials import (
     remove_runs,
     write_trials,
 )
-from seqtrain.workflows.worker import EpochReport, Task, Worker
+from seqtrain.workflows.training_process import EpochReport, TrainingProcess, TrainingTask
 
 BASE = "base.yaml"
 """The config that is tuned."""
@@ -63,7 +63,7 @@ class Running:
 
     number: int
     proposal: Proposal
-    worker: Worker
+    worker: TrainingProcess
     state: State = "complete"
     curve: list[tuple[int, float]] = field(default_factory=list)
     best: EpochReport | None = None
@@ -113,7 +113,7 @@ class Search:
     shared: SharedTrials | None = None
     trials: dict[int, Trial] = field(default_factory=dict)
     running: dict[int, Running] = field(default_factory=dict)
-    idle: list[Worker] = field(default_factory=list)
+    idle: list[TrainingProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.trials = read_trials(self.directory)
@@ -184,7 +184,7 @@ class Search:
             search = name_of(self.directory)
             known += [trial for _, trial in self.shared.others(search)]
         proposal = Proposal(self.config, self.space, number, known, search)
-        trial = Running(number, proposal, self.idle.pop() if self.idle else Worker())
+        trial = Running(number, proposal, self.idle.pop() if self.idle else TrainingProcess())
         self.running[number] = trial
         try:
             settings = differing(self.config, proposal.settings)
@@ -197,7 +197,7 @@ class Search:
         run_dir.parent.mkdir(exist_ok=True)
         jobs = self.limits.jobs
         threads = None if jobs == 1 else max(1, torch.get_num_threads() // jobs)
-        trial.worker.send(Task(config, run_dir, threads, self.cache, finish=False))
+        trial.worker.send(TrainingTask(config, run_dir, threads, self.cache, finish=False))
 
     def _hear(self, trial: Running) -> None:
         """Take what a trial says: an epoch, or its end."""

@@ -17,7 +17,7 @@ from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.files.directory import Directory
 from seqtrain.files.lock import FolderLock
-from seqtrain.runs.place import CONFIG, FILES, FOLDERS, RUNS, check_free, check_removable
+from seqtrain.runs.destination import CONFIG, FILES, FOLDERS, RUNS, check_free, check_removable
 from seqtrain.runs.run_directory import RunDirectory, make
 from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG

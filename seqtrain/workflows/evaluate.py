@@ -23,8 +23,8 @@ from seqtrain.files.digests import unlike
 from seqtrain.inference.logits import finite_logits
 from seqtrain.inference.metrics import Scores, one_class_doubts, score
 from seqtrain.inference.prefixes import score_prefixes
-from seqtrain.runs.ensemble import members, name_one
 from seqtrain.runs.finding import find
+from seqtrain.runs.members import members, name_one
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized, display_name
 from seqtrain.workflows.classifier import Classifier

@@ -9,8 +9,8 @@ import torch
 
 from seqtrain.errors import CheckpointError
 from seqtrain.inference.devices import select_device
-from seqtrain.runs.ensemble import members, name_one
 from seqtrain.runs.finding import find, model_folder
+from seqtrain.runs.members import members, name_one
 from seqtrain.runs.model_folder import load_model
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.ensemble import Ensemble

@@ -211,7 +211,7 @@ class Recorder:
             "peak_memory_bytes": peak_memory(self.state.device),
         }
         if scores:
-            end["test"] = {name: getattr(scores, name) for name in ("loss", "accuracy", "macro_f1")}
+            end["test"] = scores.figures()
         self._append(end)
         self._remove_previous()
         for name, found in (("validation", self.best_scores), ("test", scores)):

@@ -15,7 +15,7 @@ from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.errors import ConfigError
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.prefixes import predict_step_logits
-from seqtrain.runs.ensemble import name_one
+from seqtrain.runs.members import name_one
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.ensemble import Ensemble

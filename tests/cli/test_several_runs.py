@@ -259,8 +259,9 @@ def test_parts_are_even_and_equal_rows_stay_together(
 
 def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:
     write_project(tmp_path)
+    one_by_one = ("fit", "c.yaml", "--seeds", "0,1", "--quiet", "--run-dir")
     several = ("fit", "c.yaml", "--seeds", "0,1", "--jobs", "2", "--quiet", "--run-dir")
-    with started(tmp_path, *several, "whole") as running:
+    with started(tmp_path, *one_by_one, "whole") as running:
         assert running.end() == 0, running.err
     with started(tmp_path, *several, "parts") as running:
         running.wait_for(tmp_path / "parts/seed-1/metrics.jsonl")

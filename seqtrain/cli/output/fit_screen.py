@@ -23,7 +23,7 @@ from seqtrain.cli.output.epoch_rows import (
 )
 from seqtrain.cli.output.eval_screen import print_scores
 from seqtrain.data.summary import unknown_share
-from seqtrain.runs.place import RUNS
+from seqtrain.runs.destination import RUNS
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent

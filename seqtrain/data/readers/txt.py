@@ -6,7 +6,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import BinaryIO, TypeAlias
 
 from seqtrain.config.formats import resolve_format
@@ -127,7 +126,7 @@ def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterat
     for file in files:
         try:
             for example in _read_file(file, "", _whole, options, problems):
-                yield replace(example, label=None)
+                yield example._replace(label=None)
         except DataError as error:
             if not problems.keeps_places:
                 raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError
 from seqtrain.files.directory import Directory
 from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
-from seqtrain.runs.place import ENSEMBLE
+from seqtrain.runs.destination import ENSEMBLE
 from seqtrain.runs.run_directory import RunDirectory
 
 FORMAT_VERSION = 1
