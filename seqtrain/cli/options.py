@@ -71,13 +71,12 @@ DataFile = Annotated[
 ]
 
 
-def chosen_run(run: str | None, named: str | None = None, *, option: str = "--run") -> str:
+def chosen_run(run: str | None, named: str | None = None) -> str:
     """Return the run that a command is for; where none is named, the newest that has a model.
 
     Args:
         run: the argument.
         named: the option, which says the same.
-        option: its name.
 
     Raises:
         CheckpointError: there is none.
@@ -86,7 +85,7 @@ def chosen_run(run: str | None, named: str | None = None, *, option: str = "--ru
     if run is not None and named is not None:
         from seqtrain.errors import ConfigError
 
-        raise ConfigError(f"{option}: {run} is named already; give one of them")
+        raise ConfigError(f"--run: {run} is named already; give one of them")
     if run is not None or named is not None:
         return run if run is not None else str(named)
     from seqtrain.cli.output.console import note

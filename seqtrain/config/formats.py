@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from seqtrain.files.compressed import uncompressed
+
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -16,7 +18,7 @@ ENDINGS = {
     ".npz": "npz",
     ".parquet": "parquet",
 }
-"""Format of each file ending; .gz after it changes nothing."""
+"""Format of each file ending; .gz or .zst after it changes nothing."""
 
 FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
 """Formats that fix where sequence and label stand, so that no column is named."""
@@ -32,7 +34,6 @@ ADVICE = {
     ".xlsx": 'write the sheet as csv: python -c "import pandas; '
     "pandas.read_excel('{path}').to_csv('{stem}.csv', index=False)\"",
     ".xls": "save the sheet as csv in the program that wrote it",
-    ".zst": "decompress it first: zstd -d '{path}'",
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
     ".xz": "decompress it first: unxz -k '{path}'",
     ".zip": "unpack it first: unzip '{path}'",
@@ -52,7 +53,8 @@ def resolve_format(path: str, format: str) -> str | None:
 
     Args:
         path: the file, or for txt also a folder.
-        format: a format, or auto to go by the ending of the path (lower or upper case, .gz or not).
+        format: a format, or auto to go by the ending of the path (lower or upper case; .gz and
+            .zst after it change nothing).
 
     Returns:
         The format, or None if it is auto and the ending names none.
@@ -60,7 +62,7 @@ def resolve_format(path: str, format: str) -> str | None:
     if format != "auto":
         return format
     name = path.lower()
-    known = ENDINGS.get(os.path.splitext(name.removesuffix(".gz"))[1])
+    known = ENDINGS.get(os.path.splitext(uncompressed(name))[1])
     if known is None and os.path.isdir(path):
         return "txt"
     return known

@@ -91,7 +91,7 @@ class DataConfig(Section):
     """File or files, or a fraction of train held out, scored once at the end, at the best epoch;
     null: none."""
     format: Format = "auto"
-    """File format; auto goes by the file name, also under .gz."""
+    """File format; auto goes by the file name, also under .gz or .zst."""
     header: Literal["auto"] | bool = "auto"
     """csv, tsv: whether the first row names the columns; auto: true where a column is named."""
     quoting: Literal["auto", "standard", "none"] = "auto"
@@ -160,8 +160,8 @@ class ModelConfig(Section):
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.1
     """Standard deviation of initial token vectors: about 0.1 for words, 1 for small alphabets."""
     vectors: Path | None = None
-    """text, tokens: file of word vectors to begin with, .vec, GloVe's or word2vec's text, also .gz;
-    null: none."""
+    """text, tokens: file of word vectors to begin with, .vec, GloVe's or word2vec's text, also .gz
+    or .zst; null: none."""
     vectors_keep: Annotated[int, Field(ge=0, le=2**24)] = 20_000
     """Words of vectors that train lacks and the model knows anyway: so many, the first ones."""
     freeze: bool | PositiveInt = False

@@ -50,7 +50,7 @@ def encoded_chunks(
             report.filled += counts.filled
         good = chunk[: len(store)]
         for place, problem in counts.problems.items():
-            good[place] = replace(good[place], problem=problem, group=None)
+            good[place] = good[place]._replace(problem=problem, group=None)
         if report is not None:
             _note_unanswered(report, [good[place] for place in counts.problems], source)
         if len(store):

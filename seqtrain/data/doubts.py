@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.config.schema import DataConfig
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.preparation import PreparedData
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import fingerprints
-from seqtrain.data.store import Ints
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vocabulary import UNK
 from seqtrain.text import counted, quote
 
@@ -17,6 +19,8 @@ MOSTLY = 0.9
 FEWEST = 20
 """Rows of train from which on their manner tells something."""
 SHOWN = 3
+COMPARED = 2**23
+"""Rows of train that are compared with one another at a time, in about 40 bytes each."""
 ROUNDING = 0.01
 """How far a whole number may be off once it was scaled and scaled back."""
 
@@ -88,31 +92,49 @@ def header_doubts(data: PreparedData) -> list[str]:
 def label_doubts(data: PreparedData) -> list[str]:
     """Say where equal sequences of train have several labels: no model can tell these apart."""
     train = data.splits["train"]
-    known = np.ones(len(train), dtype=bool)
-    if train.values.ndim == 1:
-        unknown = np.flatnonzero(train.values == UNK)
-        known[np.searchsorted(train.offsets, unknown, side="right") - 1] = False
-    whole = np.flatnonzero(known)  # unknown tokens may differ
-    conflicts = conflicting_rows(fingerprints(train)[whole], train.labels[whole])
-    if not conflicts:
+    keys, known = fingerprints(train), _known_rows(train)
+    total, number, shown = 0, 0, list[Ints]()
+    parts = 1 + len(keys) // COMPARED
+    for part in range(parts):  # equal keys are of one part
+        whole = _rows_of_part(keys, known, part, parts)
+        conflicts = [whole[rows] for rows in conflicting_rows(keys[whole], train.labels[whole])]
+        total, number = total + sum(map(len, conflicts)), number + len(conflicts)
+        shown = sorted([*shown, *conflicts], key=lambda rows: int(rows[0]))[:SHOWN]
+    if not number:
         return []
     several = train.files is not None and len(train.files.names) > 1
     lines = ", ".join(
         " and ".join(
-            train.place(whole[row]) if several else str(train.lines[whole[row]]) for row in rows[:2]
+            train.place(int(row)) if several else str(train.lines[row]) for row in rows[:2]
         )
-        for rows in conflicts[:SHOWN]
+        for rows in shown
     )
-    total = sum(len(rows) for rows in conflicts)
     return [
-        f"train: {counted(total, 'row')} hold {counted(len(conflicts), 'sequence')} under several "
-        f"labels (lines {lines}{', …' if len(conflicts) > SHOWN else ''}); correct data.train, or "
+        f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
+        f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
         "see whether data.sequence and data.label are the right columns"
     ]
 
 
+def _known_rows(train: SequenceStore) -> npt.NDArray[np.bool_]:
+    """Tell which rows hold no unknown token, (B,): these may differ."""
+    if train.values.ndim > 1:
+        return np.ones(len(train), dtype=bool)
+    return joined(np.minimum.reduceat(ids != UNK, at[:-1]) for ids, at in train.parts())
+
+
+def _rows_of_part(keys: Ints, known: npt.NDArray[np.bool_], part: int, parts: int) -> Ints:
+    """Return the known rows whose keys are of one part of all keys, ascending."""
+    found, start = [], 0
+    for block in blocks(keys):
+        chosen = known[start : start + len(block)] & (block % parts == part)
+        found.append(np.flatnonzero(chosen) + start)
+        start += len(block)
+    return np.concatenate(found)
+
+
 def conflicting_rows(keys: Ints, labels: Ints) -> list[Ints]:
-    """Return the rows of each sequence that has several labels.
+    """Return the rows of each sequence that has several labels, in the order of their first rows.
 
     Args:
         keys: equal where sequences are equal.
@@ -121,23 +143,20 @@ def conflicting_rows(keys: Ints, labels: Ints) -> list[Ints]:
     Returns:
         Rows of each such sequence; the first two have different labels.
     """
-    conflicts = []
-    for rows in equal_rows(keys):
-        _, first = np.unique(labels[rows], return_index=True)
-        if len(first) > 1:
-            first = np.sort(first)
-            rest = np.setdiff1d(np.arange(len(rows)), first)
-            conflicts.append(rows[np.concatenate([first, rest])])
-    return conflicts
-
-
-def equal_rows(keys: Ints) -> list[Ints]:
-    """Return the rows of each key that occurs more than once, in the order of their first rows."""
+    if not len(keys):
+        return []
     order = np.argsort(keys, kind="stable")
-    cuts = np.flatnonzero(np.diff(keys[order])) + 1
-    return sorted(
-        (rows for rows in np.split(order, cuts) if len(rows) > 1), key=lambda rows: int(rows[0])
-    )
+    ordered = labels[order]
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(keys[order])) + 1))
+    several = np.minimum.reduceat(ordered, starts) < np.maximum.reduceat(ordered, starts)
+    ends = np.append(starts[1:], len(order))
+    conflicts = []
+    for start, end in zip(starts[several], ends[several], strict=True):
+        rows = order[start:end]
+        other = start + 1 + np.argmax(ordered[start + 1 : end] != ordered[start])
+        second = order[other]
+        conflicts.append(np.concatenate((rows[:1], [second], rows[1:][rows[1:] != second])))
+    return sorted(conflicts, key=lambda rows: int(rows[0]))
 
 
 def repeats_line(name: str, repeats: int, rows: int, *, held_out: bool) -> str:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from seqtrain.data.examples import SHOWN_ROWS, BadRow, Example, RowProblems
-from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore, StoreBuilder
+from seqtrain.data.joining import StoreJoiner
+from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds
 from seqtrain.errors import DataError
-from seqtrain.text import located, quote
+from seqtrain.text import counted, located, quote
 
 SHOWN_LABELS = 5
+CHUNK_SIZE = 2**14
+"""Characters, symbols or numbers from which on rows are encoded at once."""
 EMPTY = "the sequence is empty"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 
@@ -35,6 +37,11 @@ class LengthPolicy:
     max_length: int | None
     overlong: str
     empty: str
+
+    @property
+    def most(self) -> int:
+        """Steps that a sequence may have."""
+        return self.max_length or 2**62
 
     def cut(self, steps: Any) -> Any:
         """Return the part of an overlong sequence that is kept."""
@@ -92,13 +99,13 @@ class EncodingReport:
         if self.held_out:
             name += " with its held-out rows"
         if self.unreadable:
-            lines.append(f"{name}: {self.unreadable} rows that can't be read were left out")
+            lines.append(f"{name}: left out {counted(self.unreadable, 'row')} that can't be read")
         if self.truncated:
-            lines.append(f"{name}: {self.truncated} sequences were cut at data.max_length")
+            lines.append(f"{name}: cut {counted(self.truncated, 'sequence')} at data.max_length")
         if self.dropped:
-            lines.append(f"{name}: {self.dropped} empty sequences were left out")
+            lines.append(f"{name}: left out {counted(self.dropped, 'empty sequence')}")
         if self.filled:
-            lines.append(f"{name}: {self.filled} empty sequences are read as one <unk>")
+            lines.append(f"{name}: read {counted(self.filled, 'empty sequence')} as one <unk>")
         if self.unanswered:
             lines += self.unanswered_rows
             have = "row has" if self.unanswered == 1 else "rows have"
@@ -106,7 +113,7 @@ class EncodingReport:
         lines += self.unknown_label_rows
         more = self.unknown_labels - len(self.unknown_label_rows)
         if more:
-            lines.append(f"{name}: {more} more rows have labels that train lacks")
+            lines.append(f"{name}: {counted(more, 'more row')} with labels that train lacks")
         return lines
 
 
@@ -167,23 +174,52 @@ class Encoder:
         problems = RowProblems(source, stop_at_first=stop_at_first)
         if self.ids is None and not self.channels:
             examples = self._find_channels(examples, source)
-        builder = StoreBuilder(self.channels)
         numbers = {} if groups is None else groups
-        of_group = array("q")
-        add = builder.add_features if self.ids is None else builder.add_ids
-        for example, steps in self._steps(examples, problems, report):
-            # Of a folder's many files, a row is known by its number through all of them.
-            row = report.rows + report.dropped + 1
-            place = example.line if example.file is None else row
-            add(steps, self._label(example, problems.file, report), place)
-            group = example.group
-            of_group.append(-1 if group is None else numbers.setdefault(group, len(numbers)))
-            report.rows += 1
+        whole = StoreJoiner(grouped=True)
+        for chunk in _chunks(examples):
+            whole.add(self._chunk(chunk, problems, report, numbers))
         problems.raise_if_any()
-        store = builder.build()
-        if max(of_group, default=-1) >= 0:
-            store = replace(store, groups=np.frombuffer(of_group, dtype=np.int64))
-        return store, report
+        return whole.build(), report
+
+    def _chunk(
+        self,
+        examples: list[Example],
+        problems: RowProblems,
+        report: EncodingReport,
+        groups: dict[str, int],
+    ) -> SequenceStore:
+        """Encode some examples: all at once, unless one of them needs a decision."""
+        row = report.rows + report.dropped + 1
+        # Of a folder's many files, a row is known by its number through all of them.
+        lines = [e.line if e.file is None else row + i for i, e in enumerate(examples)]
+        plain = self._plain(examples)
+        if plain is None:
+            rows = list(self._steps(examples, problems, report))
+            places = [place for place, _ in rows]
+            lines, examples = [lines[i] for i in places], [examples[i] for i in places]
+            values = np.concatenate([steps for _, steps in rows] or [self._blank()[:0]])
+            lengths = [len(steps) for _, steps in rows]
+        else:
+            values, lengths = plain
+            report.rows += len(examples)
+        labels = self._labels(examples, problems.name, report)
+        names = [example.group for example in examples]
+        alone = names.count(None) == len(names)
+        return SequenceStore(
+            values,
+            np.cumsum([0, *lengths]),
+            np.array(labels, dtype=np.int64),
+            np.array(lines, dtype=np.int64),
+            None if alone else number_groups(names, groups),
+        )
+
+    def _plain(self, examples: list[Example]) -> tuple[Any, list[int]] | None:
+        """Return steps and lengths of examples that all can be used as they are, else None."""
+        if self.ids is None or any(example.problem for example in examples):
+            return None
+        values, lengths = self.ids.encode_all([example.sequence for example in examples])
+        shortest, longest = min(lengths, default=1), max(lengths, default=1)
+        return (values, lengths) if shortest > 0 and longest <= self.policy.most else None
 
     def _find_channels(self, examples: Iterable[Example], source: str) -> Iterator[Example]:
         """Take the width from the first series that has steps; return all examples."""
@@ -199,10 +235,10 @@ class Encoder:
 
     def _steps(
         self, examples: Iterable[Example], problems: RowProblems, report: EncodingReport
-    ) -> Iterator[tuple[Example, Any]]:
-        """Yield each usable example with its ids or vectors, policies applied."""
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the place of each usable example with its ids or vectors, policies applied."""
         empty = self.policy.empty
-        for example in examples:
+        for place, example in enumerate(examples):
             problems.file = example.file or problems.name
             problem, stays = None, empty == "blank"
             try:
@@ -213,16 +249,18 @@ class Encoder:
                 problem, stays = str(bad), self.keeps_places
             if problem is not None and not stays:
                 problems.add(example.line, problem)
-            elif problem is not None:
+                continue
+            if problem is not None:
                 report.problems[report.rows] = problem
-                yield example, self._blank()
-            elif len(steps):
-                yield example, steps
-            elif empty == "drop":
+                steps = self._blank()
+            elif not len(steps) and empty == "drop":
                 report.dropped += 1
-            else:
+                continue
+            elif not len(steps):
                 report.filled += 1
-                yield example, self._blank()
+                steps = self._blank()
+            report.rows += 1
+            yield place, steps
 
     def _cut(self, example: Example, report: EncodingReport) -> Any:
         """Return the ids or vectors of an example, cut where the policy says so.
@@ -237,7 +275,7 @@ class Encoder:
             self._check_features(steps)
         else:
             steps = self.ids.encode(steps)
-        limit = self.policy.max_length or 2**62
+        limit = self.policy.most
         if len(steps) > limit:
             if self.policy.overlong == "error":
                 raise BadRow(
@@ -266,23 +304,37 @@ class Encoder:
     def _blank(self) -> Any:
         """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
         if self.ids is not None:
-            return [UNK]
+            return np.array([UNK], dtype=np.int32)
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 
-    def _label(self, example: Example, file: str, report: EncodingReport) -> int:
-        if example.label is None:
-            return UNKNOWN_LABEL
-        label = self.label_index[example.label]
-        if label == UNKNOWN_LABEL:
-            report.unknown_labels += 1
-            if report.unknown_labels <= SHOWN_LABELS:
-                report.unknown_label_rows.append(
-                    located(
-                        f"{file}:{example.line}",
-                        f"label {quote(example.label)} doesn't occur in train; it counts as wrong",
-                    )
-                )
-        return label
+    def _labels(self, examples: list[Example], source: str, report: EncodingReport) -> list[int]:
+        """Return the class index of each example, and note labels that train doesn't have."""
+        index = self.label_index
+        labels = [UNKNOWN_LABEL if e.label is None else index[e.label] for e in examples]
+        if UNKNOWN_LABEL not in labels:
+            return labels
+        for example, label in zip(examples, labels, strict=True):
+            if label == UNKNOWN_LABEL and example.label is not None:
+                report.unknown_labels += 1
+                if report.unknown_labels <= SHOWN_LABELS:
+                    place = f"{example.file or source}:{example.line}"
+                    problem = f"label {quote(example.label)} doesn't occur in train"
+                    said = located(place, f"{problem}; it counts as wrong")
+                    report.unknown_label_rows.append(said)
+        return labels
+
+
+def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    """Part examples into lists, at least one, that are encoded at once."""
+    chunk: list[Example] = []
+    size = 0
+    for example in examples:
+        chunk.append(example)
+        size += getattr(example.sequence, "size", len(example.sequence)) + 1
+        if size >= CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    yield chunk
 
 
 def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:

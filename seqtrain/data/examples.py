@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +18,7 @@ SHOWN_ROWS = 5
 """Bad rows of an input that are told with their lines; the rest is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """One labelled (or, for prediction, unlabelled) sequence and where it was read.
 
     Attributes:
@@ -58,6 +55,7 @@ class RowProblems:
 
     Attributes:
         file: the file that lines are counted in: the input, or the one of its folder now read.
+        waiting: bad rows that `taken` hands on.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class RowProblems:
         self.file = name
         self.stop_at_first = stop_at_first
         self.keeps_places = keeps_places
-        self._places: list[Example] = []
+        self.waiting: list[Example] = []
         self.count = 0
         self.shown: list[str] = []
 
@@ -78,14 +76,14 @@ class RowProblems:
         self.count += 1
         if self.keeps_places:
             file = None if self.file == self.name else self.file
-            self._places.append(Example("", None, line, file, problem=problem))
+            self.waiting.append(Example("", None, line, file, problem=problem))
         if len(self.shown) < SHOWN_ROWS:
             self.shown.append(located(f"{self.file}:{line}", problem))
 
-    def taken(self) -> Iterator[Example]:
-        """Yield the bad rows noted since, where they keep their places."""
-        while self._places:
-            yield self._places.pop(0)
+    def taken(self) -> list[Example]:
+        """Return the bad rows noted since, where they keep their places."""
+        taken, self.waiting = self.waiting, []
+        return taken
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""

@@ -28,7 +28,7 @@ LENGTH_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 LENIENT = {"bad_rows": "drop", "empty": "drop", "overlong": "head"}
 """What each policy is set to so that a row that fit would refuse can be counted."""
 
-Place = tuple[str, int]
+RowPlace = tuple[str, int]
 """Split, and line counted through its files."""
 
 
@@ -66,13 +66,13 @@ class Inspection:
     unseen_labels: dict[str, list[str]]
     refused: list[str]
     num_refused: dict[str, int]
-    duplicates: list[list[Place]]
-    near_duplicates: list[list[Place]]
-    conflicts: list[tuple[list[Place], list[str]]]
+    duplicates: list[list[RowPlace]]
+    near_duplicates: list[list[RowPlace]]
+    conflicts: list[tuple[list[RowPlace], list[str]]]
     alike: list[dict[str, int]]
     mixed_words: dict[str, int]
 
-    def file_line(self, place: Place) -> tuple[str | None, int]:
+    def file_line(self, place: RowPlace) -> tuple[str | None, int]:
         """Return where a row stands: its file, where the split has several, and its line there."""
         split, line = place
         files = self.data.splits[split].files
@@ -141,7 +141,7 @@ class _Rows:
         self.lengths: dict[str, list[int]] = {}
         self.refused: list[str] = []
         self.num_refused: Counter[str] = Counter()
-        self.exact: dict[int, list[Place]] = defaultdict(list)
+        self.exact: dict[int, list[RowPlace]] = defaultdict(list)
         self.plain: dict[int, set[int]] = defaultdict(set)
         self.labels_of: dict[int, set[str]] = defaultdict(set)
         self.characters: Counter[str] = Counter()
@@ -236,11 +236,11 @@ def plain_form(text: str) -> str:
     return plain or folded.strip()
 
 
-def _repeated(places: Mapping[int, list[Place]]) -> list[list[Place]]:
+def _repeated(places: Mapping[int, list[RowPlace]]) -> list[list[RowPlace]]:
     return [found for found in places.values() if len(found) > 1]
 
 
-def _near(rows: _Rows) -> list[list[Place]]:
+def _near(rows: _Rows) -> list[list[RowPlace]]:
     """Return one place of each of the sequences that are the same once they are plain."""
     return [
         sorted(rows.exact[key][0] for key in keys) for keys in rows.plain.values() if len(keys) > 1

@@ -80,7 +80,7 @@ class StoreJoiner:
         )
 
 
-def side_by_side(stores: Iterable[SequenceStore]) -> SequenceStore:
+def joined_stores(stores: Iterable[SequenceStore]) -> SequenceStore:
     """Return the sequences of all stores, at least one, as one store without groups."""
     whole = StoreJoiner()
     for store in stores:

@@ -81,7 +81,7 @@ class PieceReader:
         problems = RowProblems(display_name(path))
         examples = read_examples(path, options, labelled=self.labelled, problems=problems)
         if not self.labelled:
-            examples = (replace(example, label=None) for example in examples)
+            examples = (example._replace(label=None) for example in examples)
         tokens, labels, groups = provisional_index(), GrowingIndex(), GrowingIndex()
         encode = self.rules.encode if self.fitted else self.rules.encoder(tokens, labels).encode
         store, report = encode(examples, path, groups=groups)

@@ -19,7 +19,7 @@ from seqtrain.data.configured import SPLITS, data_files, read_options, read_with
 from seqtrain.data.digests import Digested
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.fitting import Fitting
-from seqtrain.data.joining import side_by_side
+from seqtrain.data.joining import joined_stores
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.pieces import Files, read_encoded
 from seqtrain.data.preprocessing import Preprocessing
@@ -230,7 +230,7 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
     unlabelled = None
     if config.pretraining.objective is not None:
         stores = [splits["train"], *(splits.pop(key) for key, _ in more)]
-        unlabelled = side_by_side(stores) if more else stores[0]
+        unlabelled = joined_stores(stores) if more else stores[0]
     for name in ("validation", "test"):
         if named[name]:
             files = read_with(data, named[name])

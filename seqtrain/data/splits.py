@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from seqtrain.data.growing import blocks, joined
 from seqtrain.data.store import Ints, SequenceStore
 
 Part: TypeAlias = float | Mapping[Any, int]
 """A fraction; or {fold: I, of: N}."""
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIXING = [
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+]
 
 
 def stratified_split(
@@ -123,12 +131,32 @@ def equal_rows(store: SequenceStore) -> Ints:
 
 
 def fingerprints(store: SequenceStore) -> Ints:
-    """Return a 64-bit hash of each sequence as encoded, (B,); equal ones agree in this process."""
-    values = np.asarray(store.values)
-    hashes = (hash(values[start:stop].tobytes()) for start, stop in pairwise(store.offsets))
-    return np.fromiter(hashes, dtype=np.int64, count=len(store))
+    """Return a 64-bit hash of each sequence as encoded, (B,); memory-mapped where they are many."""
+    width = math.prod(store.values.shape[1:])
+    hashes = (_hashes(values, offsets * width) for values, offsets in store.parts())
+    return joined(chain([np.zeros(0, dtype=np.int64)], hashes))
+
+
+def _hashes(values: npt.NDArray[Any], offsets: Ints) -> Ints:
+    """Hash sequences: the sum of their numbers, each mixed with its place.
+
+    Args:
+        values: of all, of 32 bits each.
+        offsets: where each sequence begins among all numbers; the last entry is how many there are.
+    """
+    places = np.arange(offsets[-1]) - offsets[:-1].repeat(np.diff(offsets))
+    bits = values.reshape(-1).view(np.uint32) | places.view(np.uint64) << np.uint64(32)
+    bits += GOLDEN
+    for shift, factor in MIXING:  # splitmix64
+        bits ^= bits >> shift
+        bits *= factor
+    return np.add.reduceat(bits ^ bits >> np.uint64(31), offsets[:-1]).view(np.int64)
 
 
 def count_repeats(store: SequenceStore, known: Ints) -> int:
     """Return how many sequences of a store have a fingerprint among the known ones."""
-    return int(np.isin(fingerprints(store), known).sum())
+    own = fingerprints(store)
+    found = np.zeros(len(own), dtype=bool)
+    for block in blocks(known):
+        found |= np.isin(own, block)
+    return int(found.sum())

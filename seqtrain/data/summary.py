@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,8 +145,8 @@ def _label_warnings(data: PreparedData) -> list[str]:
                 "labels that look alike are different classes: "
                 + listed([ascii(name) for name in alike])
             )
-    counts = Counter(data.splits["train"].labels.tolist())
-    single = [quote(names[label]) for label, count in sorted(counts.items()) if count == 1]
+    counts = np.bincount(data.splits["train"].labels)
+    single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
     if single:
         warnings.append(f"classes with one row in train: {listed(single)}")
     return warnings

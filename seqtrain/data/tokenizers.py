@@ -8,8 +8,8 @@ into its tokens. So what a piece was split into can be remembered: a natural tex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -28,22 +28,34 @@ class Tokenizer:
     """Splits a text, or a list of symbols.
 
     Attributes:
-        part: returns the pieces of a text.
+        part: returns the pieces of a text that was made ready.
         split: returns the tokens of a piece.
+        ready: makes a text ready, or several that NUL parts; None: it is.
     """
 
     part: Callable[[Any], Iterable[str]]
     split: Callable[[str], Iterable[str]]
+    ready: Callable[[str], str] | None = None
 
     def __call__(self, text: Any) -> list[str]:
         """Return the tokens of a text: those of all its pieces."""
-        return list(chain.from_iterable(map(self.split, self.part(text))))
+        (pieces,) = self.pieces([text])
+        return list(chain.from_iterable(map(self.split, pieces)))
+
+    def pieces(self, texts: Sequence[Any]) -> Iterable[Iterable[str]]:
+        """Return the pieces of each text."""
+        if self.ready is None:
+            return map(self.part, texts)
+        whole = "\0".join(texts)
+        if whole.count("\0") == len(texts) - 1:
+            return map(self.part, self.ready(whole).split("\0"))
+        return map(self.part, map(self.ready, texts))
 
 
-def _part_words(text: str) -> list[str]:
+def _set_off(text: str) -> str:
     for mark in SET_OFF:
         text = text.replace(mark, f" {mark} ")
-    return text.split()
+    return text
 
 
 def _whole(piece: str) -> tuple[str]:
@@ -58,7 +70,7 @@ def _bytes(character: str) -> str:
 SYMBOLS = Tokenizer(iter, _whole)
 """For lists of symbols, which are tokens already."""
 TOKENIZERS = {
-    "word": Tokenizer(_part_words, WORD.findall),
+    "word": Tokenizer(str.split, WORD.findall, _set_off),
     "whitespace": Tokenizer(str.split, _whole),
     "char": Tokenizer(iter, _whole),
     "byte": Tokenizer(iter, _bytes),
@@ -83,7 +95,9 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
     if not lowercase:
         return tokenizer
     # The text as a whole: how a letter is lowered can depend on its neighbours (final sigma).
-    return Tokenizer(lambda text: tokenizer.part(text.lower()), tokenizer.split)
+    ready = tokenizer.ready
+    lowered = str.lower if ready is None else lambda text: ready(text.lower())
+    return replace(tokenizer, ready=lowered)
 
 
 def _bpe_tokenizer(model: str) -> Tokenizer:

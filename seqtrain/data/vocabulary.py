@@ -85,8 +85,14 @@ class PieceIds(dict[str, bytes]):
 
     def encode(self, text: Any) -> npt.NDArray[np.int32]:
         """Return the ids (T,) of the tokens of a text, or of a list of symbols."""
-        pieces = self.tokenizer.part(text)
-        return np.frombuffer(b"".join(map(self.__getitem__, pieces)), dtype=np.int32)
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[int]]:
+        """Return the ids (N,) of the tokens of all texts, and how many each has."""
+        look_up = self.__getitem__
+        ids = [b"".join(map(look_up, pieces)) for pieces in self.tokenizer.pieces(texts)]
+        values = np.frombuffer(b"".join(ids), dtype=np.int32)
+        return values, [len(each) // values.itemsize for each in ids]
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def encoded(graph: Graph, config: ModelConfig, read: Vectors, *, all_states: boo
     for layer in range(config.num_layers):
         top = layer + 1 == config.num_layers
         if layer:
-            vectors = side_by_side(graph, found.states, directions * config.hidden_size)
+            vectors = joined_states(graph, found.states, directions * config.hidden_size)
         starts = (
             _starts(graph, config, read.lengths, layer) if config.initial_state == "learned" else []
         )
@@ -90,7 +90,7 @@ def encoded(graph: Graph, config: ModelConfig, read: Vectors, *, all_states: boo
     return found
 
 
-def side_by_side(graph: Graph, states: str, width: int) -> str:
+def joined_states(graph: Graph, states: str, width: int) -> str:
     """Concatenate the directions of states (T, D, B, H): return (T, B, D * H)."""
     by_row = graph.add("Transpose", states, perm=[0, 2, 1, 3])
     return graph.add("Reshape", by_row, graph.constant([0, 0, width]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.export.encoder import Encoded, side_by_side
+from seqtrain.export.encoder import Encoded, joined_states
 from seqtrain.export.graph import FLOAT, Graph
 from seqtrain.export.steps import masked, valid_steps
 from seqtrain.model.pooling import pooling_names
@@ -57,7 +57,7 @@ def _joined(graph: Graph, config: ModelConfig, states: str) -> str:
     if not config.bidirectional:
         return graph.add("Squeeze", states, graph.constant([1]))
     if config.join == "concat":
-        return side_by_side(graph, states, 2 * config.hidden_size)
+        return joined_states(graph, states, 2 * config.hidden_size)
     return _summed(graph, config, states, axis=1)
 
 

@@ -267,9 +267,12 @@ class Rows:
         hint = EXCEL_HINT.fullmatch(lines[0])
         if hint:
             return hint[1]
-        bare = re.sub(r'"(?:[^"]|"")*"', "", "\n".join(lines)).split("\n")
+        text = "\n".join(lines)
+        bare = [x for x in re.sub(r'"(?:[^"]|"")*("|\Z)', "", text).split("\n") if x]
+        if text.count('"') % 2 and len(bare) > 1:
+            bare.pop()  # the row goes on, in quotes, behind the first lines
         for delimiter in DELIMITERS.values():
-            counts = {line.count(delimiter) for line in bare if line}
+            counts = {line.count(delimiter) for line in bare}
             if len(counts) == 1 and counts != {0}:
                 return delimiter
         return DELIMITERS["comma"]
@@ -334,6 +337,8 @@ def files_below(path: str) -> Iterator[str]:
 
 def opened(path: str) -> Any:
     """Open a file of bytes, decompressed where its name ends in .gz."""
+    if path.lower().endswith(".zst"):
+        raise ValueError(f"zstd data isn't read here; decompress it first: zstd -d '{path}'")
     if not path.lower().endswith(".gz"):
         return open(path, "rb", BUFFER)
     packed: Any = gzip.GzipFile(path)

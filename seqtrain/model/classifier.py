@@ -33,7 +33,7 @@ from seqtrain.model.pooling import (
     pooling_names,
 )
 from seqtrain.model.randomness import Noise, PackedNoise, Site
-from seqtrain.model.truncation import Run, both_directions, last_states, pooled_states
+from seqtrain.model.truncation import RunPacked, both_directions, last_states, pooled_states
 
 PREDICTION_STEPS = 16384
 """Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
@@ -308,7 +308,7 @@ class SequenceClassifier(nn.Module):
         return [self.head(seen), *wide], state
 
     def _pooled(
-        self, run: Run, packed: PackedSequence, start: Tensor | None, bptt: int | None
+        self, run: RunPacked, packed: PackedSequence, start: Tensor | None, bptt: int | None
     ) -> tuple[Tensor, Tensor]:
         """Return what the head sees, (B, P * H) for P poolings, and last states."""
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)

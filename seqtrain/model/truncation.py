@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import Pooling
 
-Run = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
+RunPacked = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
 """Packed time steps, a start (P, L, B, H) or None (zeros), the place of each row's first time step
 in its sequence (B,) or None (0) -> states of all time steps, last states."""
 
@@ -44,7 +44,7 @@ class Segment(NamedTuple):
     later: int
 
 
-def cut(packed: PackedSequence, steps: int) -> Iterator[Segment]:
+def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
     """Cut packed sequences into segments of at most `steps` steps, the last ones full.
 
     A sequence shorter than others joins later; the last segment has all B rows.
@@ -66,7 +66,7 @@ def cut(packed: PackedSequence, steps: int) -> Iterator[Segment]:
         yield Segment(PackedSequence(data, sizes), start, later)
 
 
-def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> Tensor:
+def last_states(run: RunPacked, packed: PackedSequence, start: Tensor, steps: int) -> Tensor:
     """Return the last valid states; gradients reach the last `steps` steps of each sequence.
 
     Args:
@@ -79,7 +79,7 @@ def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> 
         start: (P, L, B, H). Returns: the same.
     """
     learning, after = torch.is_grad_enabled(), start[:, :, :0]
-    for segment in cut(packed, steps):
+    for segment in segments_of(packed, steps):
         state = _begin(segment, start, after)
         with torch.set_grad_enabled(learning and segment.later == 0):
             after = run(segment.packed, state, segment.begin)[1]
@@ -89,7 +89,7 @@ def last_states(run: Run, packed: PackedSequence, start: Tensor, steps: int) -> 
 
 
 def pooled_states(
-    run: Run, pooling: Pooling, packed: PackedSequence, start: Tensor, steps: int
+    run: RunPacked, pooling: Pooling, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor, Tensor]:
     """Pool the states of all steps; gradients reach each, but not beyond its segment.
 
@@ -102,7 +102,7 @@ def pooled_states(
     pooled, after = pooling.begin(start.shape[2], like=start), start[:, :, :0]
     if learning:
         pooled.requires_grad_()  # or checkpoint sees nothing to go back to
-    for segment in cut(packed, steps):
+    for segment in segments_of(packed, steps):
         state = _begin(segment, start, after)
         add = partial(_add, run, pooling, segment)
         if learning:
@@ -120,7 +120,7 @@ def pooled_states(
 
 
 def both_directions(
-    run: Run, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
+    run: RunPacked, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor | None, Tensor]:
     """Do the same with one bidirectional layer, without gradients; every segment is run twice.
 
@@ -137,7 +137,7 @@ def both_directions(
     Shape:
         start: (P, 2, B, H). Returns: pooled (B, 2 * H) or as joined, and the last valid states.
     """
-    segments = [*cut(packed, steps)]
+    segments = [*segments_of(packed, steps)]
     after, starts = start[:, 1:], []
     last = start.clone()
     for segment in reversed(segments):
@@ -162,7 +162,7 @@ def both_directions(
 
 
 def _add(
-    run: Run, pooling: Pooling, segment: Segment, pooled: Tensor, state: Tensor, data: Tensor
+    run: RunPacked, pooling: Pooling, segment: Segment, pooled: Tensor, state: Tensor, data: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Pool a segment; its data come as an argument, so that gradients reach what made them."""
     sizes = segment.packed.batch_sizes

@@ -199,7 +199,7 @@ def _delimiter(path: str, format: str) -> str | None:
     if format != "csv":
         return None
     with open_input(path, pipes=False) as stream:
-        found = delimiter_of(stream, ReadOptions(format))
+        found = delimiter_of(stream, ReadOptions(format), RowProblems(display_name(path)))
     name = next((name for name, mark in DELIMITERS.items() if mark == found), repr(found))
     return None if name == "comma" else name
 

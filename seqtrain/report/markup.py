@@ -18,11 +18,11 @@ class Markup(str):
     __slots__ = ()
 
 
-Child: TypeAlias = "Markup | str | int | Iterable[Child] | None"
+Content: TypeAlias = "Markup | str | int | Iterable[Content] | None"
 
 
 def element(
-    name: str, /, *children: Child, **attributes: str | int | float | bool | None
+    name: str, /, *children: Content, **attributes: str | int | float | bool | None
 ) -> Markup:
     """Return an element.
 
@@ -42,7 +42,7 @@ def element(
     return Markup(f"<{name}{written}>{joined(children)}</{name}>")
 
 
-def joined(children: Child) -> Markup:
+def joined(children: Content) -> Markup:
     """Return children one after the other, text escaped."""
     if children is None:
         return Markup("")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from seqtrain.report import sections
 from seqtrain.report.facts import RunFacts
-from seqtrain.report.markup import Child, Markup, element
+from seqtrain.report.markup import Content, Markup, element
 
 STYLE = """
 :root{color-scheme:light dark;
@@ -77,7 +77,7 @@ def render(runs: Sequence[RunFacts], *, title: str) -> str:
     Returns:
         One HTML document that loads nothing from elsewhere; its policy forbids it to.
     """
-    parts: list[Child] = [element("h1", title)]
+    parts: list[Content] = [element("h1", title)]
     if len(runs) > 1:
         parts.append(sections.comparison(runs))
         parts.append(sections.curves(runs))
@@ -95,7 +95,7 @@ def render(runs: Sequence[RunFacts], *, title: str) -> str:
     return f"<!doctype html>\n{_document(title, parts)}\n"
 
 
-def _document(title: str, parts: Sequence[Child]) -> Markup:
+def _document(title: str, parts: Sequence[Content]) -> Markup:
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     head = element(

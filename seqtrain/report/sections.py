@@ -9,7 +9,7 @@ from typing import Any
 from seqtrain.files.strict_json import number_at
 from seqtrain.report.charts import Series, bar_chart, line_chart, reliability_chart
 from seqtrain.report.facts import AnsweredExample, RunFacts
-from seqtrain.report.markup import Child, Markup, element
+from seqtrain.report.markup import Content, Markup, element
 
 MATRIX_CLASSES = 20
 """Classes up to which the confusions are a matrix; above, a table of pairs."""
@@ -37,7 +37,7 @@ def comparison(runs: Sequence[RunFacts]) -> Markup:
     """Return the main figures of several runs side by side."""
     names = ("accuracy", "macro_f1", "weighted_f1", "loss")
     head = ["run", "split", "examples", *(name.replace("_", " ") for name in names)]
-    rows: list[list[Child]] = [
+    rows: list[list[Content]] = [
         [
             run.name,
             run.split,
@@ -82,7 +82,9 @@ def confusions(run: RunFacts) -> Markup:
     labels = list(run.scores["labels"])
     if len(labels) > MATRIX_CLASSES:
         wrong = [(pair, count) for pair, count in pairs.most_common() if pair[0] != pair[1]]
-        rows: list[list[Child]] = [[true, answer, count] for (true, answer), count in wrong[:PAIRS]]
+        rows: list[list[Content]] = [
+            [true, answer, count] for (true, answer), count in wrong[:PAIRS]
+        ]
         return _section(
             "Confusions", _shown_of(len(wrong), PAIRS, "pairs"),
             table(["label", "answer", "examples"], rows, sortable=True, words=(1,)),
@@ -109,7 +111,7 @@ def _cell(count: int, support: int, *, right: bool) -> Markup:
 
 def per_class(run: RunFacts) -> Markup:
     """Return precision, recall, F1 and support of each class; a click on a heading sorts."""
-    rows: list[list[Child]] = [
+    rows: list[list[Content]] = [
         [name, *(f"{values[key]:.2%}" for key in ("precision", "recall", "f1")), values["support"]]
         for name, values in run.scores["per_class"].items()
     ]
@@ -163,7 +165,7 @@ def by_length(run: RunFacts) -> Markup | None:
 def errors(run: RunFacts) -> Markup:
     """Return the most confident mistakes, with line and text."""
     wrong = sorted((a for a in run.answers if not a.is_correct), key=lambda a: -a.probability)
-    rows: list[list[Child]] = [
+    rows: list[list[Content]] = [
         [a.line, f"{a.probability:.1%}", a.label, a.answer, a.text] for a in wrong[:ERRORS]
     ]
     head = ["line", "probability", "label", "answer", "sequence"]
@@ -184,7 +186,7 @@ def details(run: RunFacts) -> Markup:
 
 def table(
     head: Sequence[str],
-    rows: Sequence[Sequence[Child]],
+    rows: Sequence[Sequence[Content]],
     *,
     sortable: bool = False,
     words: Sequence[int] = (),
@@ -198,7 +200,7 @@ def table(
         words: columns of words beside the first; the others hold numbers.
     """
 
-    def row(kind: str, cells: Sequence[Child]) -> Markup:
+    def row(kind: str, cells: Sequence[Content]) -> Markup:
         styles = ["words" if at in words else None for at in range(len(cells))]
         return element(
             "tr",
@@ -214,7 +216,7 @@ def table(
     return element("div", inner, class_="wide")
 
 
-def _section(title: str, *children: Child) -> Markup:
+def _section(title: str, *children: Content) -> Markup:
     return element("section", element("h2", title), children)
 
 

@@ -8,7 +8,7 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.directory import Directory
 from seqtrain.files.reading import LARGEST_JSON, read_regular, unreadable
 from seqtrain.files.strict_json import NotJSONError, parse_json
-from seqtrain.runs.place import METRICS
+from seqtrain.runs.destination import METRICS
 from seqtrain.runs.run_directory import RunDirectory
 
 

@@ -18,7 +18,7 @@ from seqtrain.files.lock import FolderLock
 from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
 from seqtrain.files.regular import wrong_kind
 from seqtrain.files.strict_json import to_json
-from seqtrain.runs.place import (
+from seqtrain.runs.destination import (
     BEST,
     CONFIG,
     ENVIRONMENT,

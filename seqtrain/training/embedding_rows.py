@@ -21,21 +21,6 @@ ALIKE = 1e-6
 """Factors of a geometric series nearer than this count as equal."""
 
 
-def new_state(weight: Tensor, names: tuple[str, ...], *, idle: bool = True) -> dict[str, Tensor]:
-    """Return the state of a weight that was never updated: moments of zeros.
-
-    Args:
-        weight: the embedding's, (V, E).
-        names: of the moments.
-        idle: whether its rows may lie idle.
-    """
-    state = {name: torch.zeros_like(weight) for name in names}
-    state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
-    if idle:
-        state["up_to_date"] = torch.zeros(len(weight), dtype=torch.int64, device=weight.device)
-    return state
-
-
 def rows_of(weight: Tensor, state: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
     """Return copies of some rows of a weight and of its state, by name."""
     parts = {name: values[rows] if values.ndim else values for name, values in state.items()}

@@ -1,28 +1,30 @@
-"""torch's Adam or AdamW, its weights updated by the native library; the state stays torch's."""
+"""Adam and AdamW as torch has them, computed by the native library."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
 from seqtrain.model.engines import native
 from seqtrain.model.engines.native.library import Weight
-from seqtrain.training.embedding_rows import new_state
+from seqtrain.training.optimizer_state import OptimizerState
 
-MOMENTS = ("exp_avg", "exp_avg_sq")
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class NativeAdam:
     """Clips gradients and updates all weights, each in one call.
 
     Args:
-        optimizer: torch's, which owns weights, settings and state.
-        by_rows: tables whose rows lie idle where a batch doesn't touch them.
+        state: the weights, and what is kept of each.
+        decoupled: whether weight decay is apart from the gradient, as AdamW has it.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, by_rows: list[Tensor]) -> None:
-        self._torch = optimizer
-        self._by_rows = {id(weight) for weight in by_rows}
+    def __init__(self, state: OptimizerState, *, decoupled: bool) -> None:
+        self._state = state
+        self._decay = "decay" if decoupled else "l2"
         self._described: dict[Tensor, Weight] = {}
         self._gradients = native.Gradients([])
         self._scale = 1.0
@@ -36,7 +38,7 @@ class NativeAdam:
         Returns:
             The norm before scaling, a scalar.
         """
-        weights = [p for group in self._torch.param_groups for p in group["params"]]
+        weights = self._state.decay
         self._gradients = self._find(weights)
         norm = native.gradient_norm(self._gradients)
         if norm is None:  # a gradient names a row more than once
@@ -55,17 +57,14 @@ class NativeAdam:
         Args:
             lr: learning rate of this update.
         """
-        group = self._torch.param_groups[0]
-        native.adam(
-            self._gradients, lr=lr, betas=group["betas"], eps=group["eps"], scale=self._scale
-        )
+        native.adam(self._gradients, lr=lr, betas=BETAS, eps=EPSILON, scale=self._scale)
         self._gradients = native.Gradients([])
 
     def forget(self) -> None:
         """Describe weights anew: their state was replaced."""
         self._described.clear()
 
-    def _find(self, weights: list[Tensor]) -> native.Gradients:
+    def _find(self, weights: Iterable[Tensor]) -> native.Gradients:
         found = ((weight, weight.grad) for weight in weights)
         return native.Gradients([(self._describe(w), g) for w, g in found if g is not None])
 
@@ -73,14 +72,7 @@ class NativeAdam:
         """Return what the library knows of a weight, once it has a gradient."""
         known = self._described.get(weight)
         if known is None or known.weight != weight.data_ptr():
-            known = self._described[weight] = self._describe_anew(weight)
+            decay = {self._decay: self._state.decay[weight]}
+            known = native.describe_weight(weight.detach(), self._state.begin(weight), **decay)
+            self._described[weight] = known
         return known
-
-    def _describe_anew(self, weight: Tensor) -> Weight:
-        state = self._torch.state[weight]
-        if not state:
-            state |= new_state(weight, MOMENTS, idle=id(weight) in self._by_rows)
-        (group,) = (g for g in self._torch.param_groups if any(p is weight for p in g["params"]))
-        decoupled = isinstance(self._torch, torch.optim.AdamW)
-        kind = "decay" if decoupled else "l2"
-        return native.describe_weight(weight.detach(), state, **{kind: group["weight_decay"]})

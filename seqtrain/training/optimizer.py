@@ -1,9 +1,12 @@
-"""The optimizer: torch's, but that a table learns by the rows that a batch touches.
+"""The optimizer: by torch's rules, but that a table learns by the rows that a batch touches.
 
 A vocabulary has far more vectors than a batch has distinct tokens, and a dense update of all can
 cost more than the model. Nobody else knows that an embedding's vectors lie idle: `reading` brings
 those up to date that are about to be read, and `settle` makes up for all idle updates. The weights
 of n-grams and subwords stay where they are while they lie idle, as with torch.optim.SparseAdam.
+
+Where the native library makes the updates, torch's optimizer isn't there at all: the first one of a
+process loads the compiler of torch, which takes seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import SequenceClassifier
@@ -24,21 +27,18 @@ from seqtrain.model.engines import native
 from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.subwords import Subwords
 from seqtrain.training import embedding_rows
-from seqtrain.training.embedding_rows import new_state, rows_of
-from seqtrain.training.native_adam import MOMENTS, NativeAdam
+from seqtrain.training.embedding_rows import rows_of
+from seqtrain.training.native_adam import BETAS, EPSILON, NativeAdam
+from seqtrain.training.optimizer_state import OptimizerState, decay_of_each
 from seqtrain.training.state import check_tensor
 
 SGD_MOMENTUM = 0.9
-NEVER_DECAYING = ("initial_state", "ngrams.weight")
 UNSETTLED = "unsettled.weight"
 """Name of the embedding's weight as it stood, beside a saved model whose weights are settled."""
 
 
 class Optimizer:
     """Computes gradients, clips them, and updates the weights of a model.
-
-    Weight decay falls on matrices alone: it spares biases, the learned initial state, and the
-    weights of n-grams.
 
     Args:
         model: on its device; its tables are told whether their gradients are to be sparse.
@@ -66,17 +66,23 @@ class Optimizer:
                 self.by_rows += [part.weight] if sparse else []
         if self._embedding is not None:
             self.by_rows.append(self._embedding.weight)
-        self._torch = _torch_optimizer(model, config)
+        decay = decay_of_each(model, config.weight_decay)
+        self._rule = config.optimizer
         self._native: NativeAdam | None = None
-        if not self._is_sgd and all(embedding_rows.native_serves(p) for p in self._weights):
-            self._native = NativeAdam(self._torch, self.by_rows)
+        self._torch: torch.optim.Optimizer | None = None
+        if not self._is_sgd and all(embedding_rows.native_serves(weight) for weight in decay):
+            self._state = OptimizerState(decay, self.by_rows, self._rule)
+            self._native = NativeAdam(self._state, decoupled=self._rule == "adamw")
+        else:
+            self._torch = _torch_optimizer(decay, config)
+            self._state = OptimizerState(decay, self.by_rows, self._rule, self._torch.state)
         self._unsettled: Tensor | None = None
 
     def freeze(self, *, frozen: bool) -> None:
         """Let the vectors of tokens stay as they are from now on, or learn."""
         if not isinstance(self._model.embedding, TokenEmbedding):
             return
-        weight, states = self._model.embedding.weight, self._torch.state
+        weight, states = self._model.embedding.weight, self._state.of_each
         weight.requires_grad_(not frozen)
         thaws = not frozen and not states[weight] and any(states.values())
         if thaws and self._is_sgd and self._embedding is None:  # torch's wants all buffers or none
@@ -90,10 +96,12 @@ class Optimizer:
             lr: learning rate of the update to come.
         """
         embedding = self._embedding
-        if embedding is None or not self._state:
+        if embedding is None or not self._embedding_state:
             yield
             return
-        embedding.before_read = partial(self._make_up, embedding.weight, self._state, lr=lr)
+        embedding.before_read = partial(
+            self._make_up, embedding.weight, self._embedding_state, lr=lr
+        )
         try:
             yield
         finally:
@@ -106,9 +114,9 @@ class Optimizer:
             touched: rows of each table, by the id of its weight.
             lr: learning rate of the update to come.
         """
-        if self._embedding is not None and self._state:
+        if self._embedding is not None and self._embedding_state:
             weight = self._embedding.weight
-            self._make_up(weight, self._state, touched[id(weight)], lr=lr)
+            self._make_up(weight, self._embedding_state, touched[id(weight)], lr=lr)
 
     def gradient(self, loss: Tensor) -> Tensor:
         """Compute the gradient of a loss, to be scaled down to max_grad_norm.
@@ -121,7 +129,7 @@ class Optimizer:
 
     def backward(self, loss: Tensor) -> None:
         """Compute the gradient of a loss."""
-        for weight in self._weights:
+        for weight in self._state.decay:
             weight.grad = None
         torch.autograd.backward(loss)
 
@@ -129,7 +137,7 @@ class Optimizer:
         """Return the norm of the gradient, to be scaled down to max_grad_norm; a scalar."""
         if self._native is not None:
             return self._native.clip(self._max_grad_norm)
-        return clip_gradients(self._weights, self._max_grad_norm)
+        return clip_gradients(self._state.decay, self._max_grad_norm)
 
     def step(self, *, lr: float) -> None:
         """Update the weights by their gradients: of a table the touched rows alone.
@@ -137,11 +145,12 @@ class Optimizer:
         Args:
             lr: learning rate of this update.
         """
-        for group in self._torch.param_groups:
-            group["lr"] = lr
         if self._native is not None:
             self._native.step(lr=lr)
             return
+        assert self._torch is not None, "one of both updates"
+        for group in self._torch.param_groups:
+            group["lr"] = lr
         for weight in self.by_rows:
             if weight.grad is not None:
                 self._update_rows(weight, weight.grad, lr)
@@ -154,10 +163,10 @@ class Optimizer:
         Args:
             lr: learning rate of the last update.
         """
-        if self._embedding is not None and self._state:
+        if self._embedding is not None and self._embedding_state:
             weight = self._embedding.weight
             rows = torch.arange(len(weight), device=weight.device)
-            self._make_up(weight, self._state, rows, lr=lr)
+            self._make_up(weight, self._embedding_state, rows, lr=lr)
 
     @contextmanager
     def settled(self, *, lr: float) -> Iterator[None]:
@@ -169,10 +178,10 @@ class Optimizer:
         Args:
             lr: learning rate of the last update.
         """
-        if self._embedding is None or not self._state:
+        if self._embedding is None or not self._embedding_state:
             yield
             return
-        weight, state = self._embedding.weight.detach(), self._state
+        weight, state = self._embedding.weight.detach(), self._embedding_state
         idle = (state["up_to_date"] < state["step"]).nonzero().flatten()
         if not len(idle):
             yield
@@ -189,12 +198,7 @@ class Optimizer:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what `load` takes, by name."""
-        found = {
-            f"optimizer.{index}.{name}": torch.as_tensor(value, device="cpu")
-            for index, values in self._torch.state_dict()["state"].items()
-            for name, value in values.items()
-            if value is not None
-        }
+        found = self._state.tensors()
         return found if self._unsettled is None else {**found, UNSETTLED: self._unsettled}
 
     def load(
@@ -212,18 +216,9 @@ class Optimizer:
         Raises:
             ValueError: it isn't what `tensors` returns for this optimizer.
         """
-        states: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            if key.startswith("optimizer."):
-                _, index, name = key.split(".")
-                states.setdefault(int(index), {})[name] = tensor
-        if states or begun:
-            self._check_states(states, some=some, frozen=frozen)
-        groups = self._torch.state_dict()["param_groups"]
-        self._torch.load_state_dict({"state": states, "param_groups": groups})
-        for state in self._torch.state.values():
-            if "up_to_date" in state:  # torch makes every state but `step` float, as the weight is
-                state["up_to_date"] = state["up_to_date"].long()
+        embedding = self._model.embedding
+        resting = embedding.weight if frozen and isinstance(embedding, TokenEmbedding) else None
+        self._state.load(tensors, some=some, begun=begun, resting=resting)
         if self._native is not None:
             self._native.forget()
         if UNSETTLED in tensors:
@@ -234,27 +229,17 @@ class Optimizer:
             weight.copy_(tensors[UNSETTLED])
 
     @property
-    def _weights(self) -> list[nn.Parameter]:
-        """All weights, in the order of the optimizer's numbers."""
-        return [weight for group in self._torch.param_groups for weight in group["params"]]
-
-    @property
-    def _state(self) -> dict[str, Tensor]:
+    def _embedding_state(self) -> dict[str, Tensor]:
         """State of the embedding whose rows are updated; empty before its first update."""
-        if self._embedding is None:
-            return {}
-        state: dict[str, Tensor] = self._torch.state[self._embedding.weight]
-        return state
+        return {} if self._embedding is None else self._state.of_each[self._embedding.weight]
 
     def _update_rows(self, weight: Tensor, gradient: Tensor, lr: float) -> None:
         """Apply the optimizer's rule to the rows of a table that have a gradient."""
         rows, values = gradient.indices()[0], gradient.values()
-        group, state = self._group(weight), self._torch.state[weight]
-        if not state:
-            state |= new_state(weight, ("momentum_buffer",) if self._is_sgd else MOMENTS)
+        state = self._state.begin(weight)
         state["step"] += 1
-        if group["weight_decay"] and not isinstance(self._torch, torch.optim.AdamW):
-            values = values.add(weight.detach()[rows], alpha=group["weight_decay"])
+        if self._state.decay[weight] and self._rule != "adamw":
+            values = values.add(weight.detach()[rows], alpha=self._state.decay[weight])
         update = embedding_rows.sgd_rows if self._is_sgd else embedding_rows.torch_adam_rows
         update(weight, state, rows, values, **self._settings(weight, lr))
 
@@ -271,82 +256,39 @@ class Optimizer:
 
     @property
     def _is_sgd(self) -> bool:
-        return isinstance(self._torch, torch.optim.SGD)
+        return self._rule == "sgd"
 
     @property
     def _embedding_weight(self) -> Tensor:
         assert self._embedding is not None, "its rows lie idle"
         return self._embedding.weight
 
-    def _group(self, weight: Tensor) -> dict[str, Any]:
-        """Return the parameter group that holds a weight."""
-        groups = self._torch.param_groups
-        return next(g for g in groups if any(p is weight for p in g["params"]))
-
     def _settings(self, weight: Tensor, lr: float) -> dict[str, Any]:
         """Return what a table's rule needs beside its state; decay where it is decoupled."""
-        group = self._group(weight)
         if self._is_sgd:
-            return {"lr": lr, "momentum": group["momentum"]}
-        decay = group["weight_decay"] if isinstance(self._torch, torch.optim.AdamW) else 0.0
-        return {"lr": lr, "betas": group["betas"], "eps": group["eps"], "weight_decay": decay}
-
-    def _check_states(
-        self, states: dict[int, dict[str, Tensor]], *, some: bool, frozen: bool
-    ) -> None:
-        """Every weight's moments and none more, each of its shape and type, and finite."""
-        dense = {"momentum_buffer"} if self._is_sgd else {*MOMENTS, "step"}
-        by_rows = dense | {"step", "up_to_date"}
-        parameters = self._weights
-        resting = self._model.embedding.weight if frozen else None
-        numbers = {i for i, weight in enumerate(parameters) if weight is not resting}
-        if not (states.keys() == numbers or (some and states.keys() < numbers)):
-            raise ValueError(
-                f"optimizer: found state of {len(states)} of {len(parameters)} weights"
-            )
-        for index in sorted(states):
-            parameter = parameters[index]
-            sparse = any(parameter is weight for weight in self.by_rows)
-            names = by_rows if sparse else dense
-            if states[index].keys() != names:
-                raise ValueError(f"optimizer.{index}: expected {', '.join(sorted(names))}")
-            expected = {
-                **dict.fromkeys(dense, (parameter.shape, torch.float32)),
-                "step": (torch.Size(), torch.float32),
-                "up_to_date": (parameter.shape[:1], torch.int64),
-            }
-            for name, tensor in states[index].items():
-                check_tensor(f"optimizer.{index}.{name}", tensor, *expected[name])
-            step = states[index].get("step", torch.ones((), device="cpu"))
-            done = states[index].get("up_to_date", step)
-            if step < 1 or bool((done < 0).any() or (done > step).any()):
-                raise ValueError(f"optimizer.{index}: no update can have left this state")
+            return {"lr": lr, "momentum": SGD_MOMENTUM}
+        decay = self._state.decay[weight] if self._rule == "adamw" else 0.0
+        return {"lr": lr, "betas": BETAS, "eps": EPSILON, "weight_decay": decay}
 
 
 def _torch_optimizer(
-    model: SequenceClassifier | PretrainingModel, config: TrainingConfig
+    decay: Mapping[Tensor, float], config: TrainingConfig
 ) -> torch.optim.Optimizer:
-    """Return torch's optimizer of a config; the first group holds the matrices, which decay."""
-    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    decaying = {
-        name for name, p in named.items() if p.ndim > 1 and not name.endswith(NEVER_DECAYING)
-    }
     groups = [
-        {
-            "params": [p for name, p in named.items() if name in decaying],
-            "weight_decay": config.weight_decay,
-        },
-        {"params": [p for name, p in named.items() if name not in decaying], "weight_decay": 0.0},
+        {"params": [weight for weight in decay if decay[weight] == value], "weight_decay": value}
+        for value in dict.fromkeys(decay.values())
     ]
-    fused = all(p.device.type in ("cpu", "cuda") for p in named.values())
+    fused = all(weight.device.type in ("cpu", "cuda") for weight in decay)
     if config.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=config.lr, momentum=SGD_MOMENTUM, fused=fused)
     rules: dict[str, Any] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
-    chosen: torch.optim.Optimizer = rules[config.optimizer](groups, lr=config.lr, fused=fused)
+    chosen: torch.optim.Optimizer = rules[config.optimizer](
+        groups, lr=config.lr, betas=BETAS, eps=EPSILON, fused=fused
+    )
     return chosen
 
 
-def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float | None) -> Tensor:
+def clip_gradients(parameters: Iterable[Tensor], max_norm: float | None) -> Tensor:
     """Scale gradients, dense and sparse, so that their joint norm is at most max_norm.
 
     Sparse gradients come out coalesced: each row once, in ascending order.

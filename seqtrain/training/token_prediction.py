@@ -57,8 +57,8 @@ class TokenPrediction:
         self.group = group
         self.model: SequenceClassifier | PretrainingModel = model
         self.predictor = model
-        self.store = cut(store, settings.max_length)
-        self.validation = None if validation is None else cut(validation, settings.max_length)
+        self.store = shortened(store, settings.max_length)
+        self.validation = None if validation is None else shortened(validation, settings.max_length)
         self.config = config
         self.settings = config.training.model_copy(
             update={"lr": settings.lr, "max_epochs": settings.max_epochs, "patience": None}
@@ -122,7 +122,7 @@ class TokenPrediction:
             tensor.copy_(tensors[name])
 
 
-def cut(store: SequenceStore, steps: int | None) -> SequenceStore:
+def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:
     """Cut each sequence into sequences of at most `steps` time steps, about equally long.
 
     None: as they are.

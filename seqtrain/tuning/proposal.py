@@ -50,22 +50,30 @@ class Proposal:
         space: what may be tried.
         number: of the trial.
         known: the trials that it is chosen by.
+        search: where several searches share their trials, the name of this one: each draws its own.
 
     Attributes:
         settings: by key.
     """
 
-    def __init__(self, config: Config, space: Space, number: int, known: Sequence[Trial]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        space: Space,
+        number: int,
+        known: Sequence[Trial],
+        search: str = "",
+    ) -> None:
         optuna = import_optuna()
-        draw = Random(f"{config.seed} {number}")
+        draw = Random(f"{config.seed} {number}{search}")
         sampler = optuna.samplers.TPESampler(
             seed=draw.getrandbits(32), n_startup_trials=FIRST_TRIALS
         )
         pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED, n_warmup_steps=WARMUP)
         study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
-        distributions = {key: _distribution(optuna, tried) for key, tried in space.items()}
+        distributions = distributions_of(optuna, space)
         for trial in known:
-            study.add_trial(_told(optuna, trial, distributions))
+            study.add_trial(told(optuna, trial, distributions))
         self._asked = study.ask(distributions)
         own = {k: v for k in space if space[k].holds(v := value_at(config, k))}
         self.settings = {
@@ -88,6 +96,11 @@ class Proposal:
         return bool(self._asked.should_prune())
 
 
+def distributions_of(optuna: Any, space: Space) -> dict[str, Any]:
+    """Return a space as Optuna has it."""
+    return {key: _distribution(optuna, tried) for key, tried in space.items()}
+
+
 def _distribution(optuna: Any, tried: Range | Choices) -> Any:
     kinds = optuna.distributions
     if isinstance(tried, Choices):
@@ -104,7 +117,7 @@ def _value(tried: Range | Choices, asked: Any) -> Any:
     return asked if tried.whole else min(max(rounded(asked), tried.low), tried.high)
 
 
-def _told(optuna: Any, trial: Trial, distributions: dict[str, Any]) -> Any:
+def told(optuna: Any, trial: Trial, distributions: dict[str, Any]) -> Any:
     """Return a trial that is over as Optuna knows it; one that says nothing as failed."""
     states = optuna.trial.TrialState
     state = {"complete": states.COMPLETE, "pruned": states.PRUNED}.get(trial.state, states.FAIL)

@@ -19,7 +19,8 @@ from seqtrain.signals import StopSignals
 from seqtrain.text import counted
 from seqtrain.tuning.best_config import BEST_CONFIG, render_best
 from seqtrain.tuning.proposal import Proposal
-from seqtrain.tuning.space import Space, changed, differing
+from seqtrain.tuning.shared import SharedTrials, name_of
+from seqtrain.tuning.space import Space, changed, differing, holds
 from seqtrain.tuning.trials import (
     FOLDER,
     State,
@@ -29,8 +30,10 @@ from seqtrain.tuning.trials import (
     remove_runs,
     write_trials,
 )
-from seqtrain.workflows.worker import EpochReport, Task, Worker
+from seqtrain.workflows.training_process import EpochReport, TrainingProcess, TrainingTask
 
+BASE = "base.yaml"
+"""The config that is tuned."""
 PAUSE = 0.2
 """Seconds until signals and the time are looked at again."""
 
@@ -60,7 +63,7 @@ class Running:
 
     number: int
     proposal: Proposal
-    worker: Worker
+    worker: TrainingProcess
     state: State = "complete"
     curve: list[tuple[int, float]] = field(default_factory=list)
     best: EpochReport | None = None
@@ -107,15 +110,15 @@ class Search:
     limits: Limits
     cache: bool
     listener: Listener
+    shared: SharedTrials | None = None
     trials: dict[int, Trial] = field(default_factory=dict)
     running: dict[int, Running] = field(default_factory=dict)
-    idle: list[Worker] = field(default_factory=list)
+    idle: list[TrainingProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.trials = read_trials(self.directory)
         for trial in self.trials.values():
-            settings = trial.settings.items()
-            if not all(key in self.space and self.space[key].holds(v) for key, v in settings):
+            if not holds(self.space, trial.settings):
                 raise CheckpointError(
                     f"{self.directory}: trial {trial.number} has settings that this search doesn't "
                     "try; restore trials.jsonl, or start anew with --force"
@@ -176,9 +179,12 @@ class Search:
         return number not in self.trials and number not in self.running
 
     def _start(self, number: int) -> None:
-        known = [self.trials[n] for n in range(number - self.limits.jobs + 1)]
-        proposal = Proposal(self.config, self.space, number, known)
-        trial = Running(number, proposal, self.idle.pop() if self.idle else Worker())
+        known, search = [self.trials[n] for n in range(number - self.limits.jobs + 1)], ""
+        if self.shared is not None:
+            search = name_of(self.directory)
+            known += [trial for _, trial in self.shared.others(search)]
+        proposal = Proposal(self.config, self.space, number, known, search)
+        trial = Running(number, proposal, self.idle.pop() if self.idle else TrainingProcess())
         self.running[number] = trial
         try:
             settings = differing(self.config, proposal.settings)
@@ -191,7 +197,7 @@ class Search:
         run_dir.parent.mkdir(exist_ok=True)
         jobs = self.limits.jobs
         threads = None if jobs == 1 else max(1, torch.get_num_threads() // jobs)
-        trial.worker.send(Task(config, run_dir, threads, self.cache, finish=False))
+        trial.worker.send(TrainingTask(config, run_dir, threads, self.cache, finish=False))
 
     def _hear(self, trial: Running) -> None:
         """Take what a trial says: an epoch, or its end."""
@@ -224,6 +230,8 @@ class Search:
                 render_best(self.config, best, len(self.trials)).encode(),
             )
         write_trials(self.directory, self.trials)
+        if self.shared is not None:
+            self.shared.add(name_of(self.directory), self.trials.values())
         self._forget_all_but_best()
         self.listener(record, record is best)
 
@@ -242,5 +250,5 @@ class Search:
     def _how_to_go_on(self) -> str:
         return (
             f"stopped after {counted(len(self.trials), 'trial')}, kept; go on with: seqtrain tune "
-            f"CONFIG --resume --run-dir {quote(str(self.directory))}"
+            f"{quote(str(self.directory / BASE))} --resume --run-dir {quote(str(self.directory))}"
         )

@@ -129,6 +129,11 @@ def space_of(config: Config) -> Space:
     return {key: t for key, t in space.items() if isinstance(t, Range) or len(t.values) > 1}
 
 
+def holds(space: Space, settings: Mapping[str, Any]) -> bool:
+    """Whether settings are among those that may be tried."""
+    return all(key in space and space[key].holds(value) for key, value in settings.items())
+
+
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
     """Return a config with other values at some keys.
 

@@ -106,7 +106,7 @@ def read_trials(folder: Path) -> dict[int, Trial]:
     for line, text in enumerate(content.splitlines(), start=1):
         values = json_of(folder / TRIALS, text)
         try:
-            trial = _checked(values)
+            trial = checked(values)
         except ValueError:
             raise CheckpointError(
                 f"{folder / TRIALS}:{line}: not a trial; restore the file, or start anew with "
@@ -116,8 +116,8 @@ def read_trials(folder: Path) -> dict[int, Trial]:
     return trials
 
 
-def _checked(values: Any) -> Trial:
-    """Return a trial that a search can have written.
+def checked(values: Any) -> Trial:
+    """Return a trial from its record, if a search can have written it.
 
     Raises:
         ValueError: it can't have written this.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from glob import escape as glob_escape
@@ -16,19 +17,18 @@ from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.files.directory import Directory
 from seqtrain.files.lock import FolderLock
-from seqtrain.runs.place import CONFIG, FILES, FOLDERS, RUNS, check_free, check_removable
+from seqtrain.runs.destination import CONFIG, FILES, FOLDERS, RUNS, check_free, check_removable
 from seqtrain.runs.run_directory import RunDirectory, make
 from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG
 from seqtrain.tuning.proposal import import_optuna
-from seqtrain.tuning.search import Limits, Listener, Search
+from seqtrain.tuning.search import BASE, Limits, Listener, Search
+from seqtrain.tuning.shared import SharedTrials, name_of
 from seqtrain.tuning.space import changed, space_of
 from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
 from seqtrain.workflows.events import Run
 from seqtrain.workflows.fit import fit, resolved_config
 
-BASE = "base.yaml"
-"""The config that is tuned."""
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
 
@@ -42,12 +42,14 @@ class Tuned:
         best: its record.
         trials: all that are over, in order.
         config: that was tuned.
+        others: trials of the searches that share theirs, each with host and folder of its search.
     """
 
     run: Run
     best: Trial
     trials: list[Trial]
     config: Config
+    others: list[tuple[str, Trial]]
 
 
 def tune(
@@ -62,6 +64,8 @@ def tune(
     name: str = "run",
     beside: Path | None = None,
     listener: Listener = lambda trial, is_best: None,
+    storage: str | None = None,
+    warn: Callable[[str], None] = lambda line: None,
 ) -> Tuned:
     """Run trials of a config with other settings, and finish the best one.
 
@@ -76,6 +80,8 @@ def tune(
         name: first part of the run's default name.
         beside: folder of the YAML file, for the message where a data file is missing.
         listener: is told of each trial.
+        storage: file or database that shares trials with other searches; None: none.
+        warn: is told when that fails.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -92,7 +98,8 @@ def tune(
         check_free(run_dir, force=force)
         _check_removable(run_dir)
     check_files(config, beside)
-    prepare(config, cache_folder=default_folder() if cache else None)
+    digests = prepare(config, cache_folder=default_folder() if cache else None).digests
+    shared = None if storage is None else SharedTrials(storage, config, digests, space, warn)
     with ExitStack() as held:
         signals = held.enter_context(StopSignals())
         directory = directory if resume else make(run_dir, f"{name}-tuned").path
@@ -100,14 +107,15 @@ def tune(
         if not resume:
             _clear(directory)
             write_atomically(directory / BASE, render_config(config).encode())
-        search = Search(config, space, directory, limits, cache, listener)
+        search = Search(config, space, directory, limits, cache, listener, shared)
         held.callback(search.end)
         search.run(signals)
         best = _best_of(search)
         search.end()
     _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
-    return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config)
+    others = [] if shared is None else shared.others(name_of(directory))
+    return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config, others)
 
 
 def _best_of(search: Search) -> Trial:

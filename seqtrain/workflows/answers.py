@@ -146,7 +146,7 @@ def _examples_at(found: Labelled) -> list[Example]:
             if place in wanted:
                 several = len(found.files) > 1 and example.file is None
                 name = display_name(path) if several else example.file
-                examples[place] = replace(example, file=name)
+                examples[place] = example._replace(file=name)
     for digested in found.digested:
         digested.check_unchanged()
     return [examples[place] for place in wanted]

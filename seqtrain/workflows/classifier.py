@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ class Classifier(Summarized):
                 raise DataError("groups: expected a string, or None, for each sequence")
             if len(names) != len(examples):
                 raise DataError(f"groups: found {len(names)}; expected one for each sequence")
-            examples = [replace(e, group=name) for e, name in zip(examples, names, strict=True)]
+            examples = [e._replace(group=name) for e, name in zip(examples, names, strict=True)]
         return list(self.predict_examples([examples], "sequences"))
 
     def predict_examples(

@@ -16,11 +16,13 @@ def deterministic_algorithms(wanted: bool) -> Iterator[None]:
     cuBLAS reads its setting when its first product is computed: enter before. An operation that has
     no such algorithm raises RuntimeError.
     """
-    before = torch.are_deterministic_algorithms_enabled()
-    if wanted:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
+    if not wanted:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("error")  # unlike use_deterministic_algorithms, no compiler
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before)
+        torch.set_deterministic_debug_mode(before)

@@ -10,8 +10,8 @@ from torch import nn
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.runs.checkpoint import expected_size
+from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import Model
-from seqtrain.runs.place import nearest_existing
 
 CHECKPOINTS = 5
 """Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""

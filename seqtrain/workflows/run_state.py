@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import Config
-from seqtrain.data.joining import side_by_side
+from seqtrain.data.joining import joined_stores
 from seqtrain.data.preparation import PreparedData
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
@@ -216,7 +216,7 @@ def _state(
 
 def _refitter(state: RunState, epochs: int) -> Trainer:
     """Return what trains on train and validation together."""
-    together = side_by_side([state.data.splits[name] for name in ("train", "validation")])
+    together = joined_stores([state.data.splits[name] for name in ("train", "validation")])
     known = np.flatnonzero(together.labels >= 0)
     if len(known) < len(together):
         together = together.selection(known)

@@ -17,14 +17,14 @@ import torch
 from seqtrain.config import Config
 from seqtrain.data.configured import check_files
 from seqtrain.errors import ConfigError
-from seqtrain.runs.ensemble import MOST_RUNS, check_member, write_ensemble
-from seqtrain.runs.place import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
+from seqtrain.runs.destination import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
+from seqtrain.runs.members import MOST_RUNS, check_member, write_ensemble
 from seqtrain.runs.run_directory import TIME
 from seqtrain.text import quote
 from seqtrain.workflows.events import Listener, Run
 from seqtrain.workflows.fit import fit, resolved_config
 from seqtrain.workflows.side_by_side import Reporter, train_side_by_side
-from seqtrain.workflows.worker import Task
+from seqtrain.workflows.training_process import TrainingTask
 
 LARGEST_SEED = 2**63 - 1
 
@@ -127,15 +127,13 @@ def fit_several(
     Args:
         config: resolved or not.
         seeds: of each run.
-        folds: parts of train; each run holds out one of them, stratified, in data.validation's
-            place.
+        folds: parts of train; each run holds out one of them, stratified, as data.validation.
         run_dir: directory that will hold the runs; None: runs/<name>-<time>.
         name: of the config.
         resume: go on where these runs were stopped.
         force: replace earlier runs.
         beside: as for `fit`.
-        listener: returns what is called with the events of the run of this name; with several
-            jobs there are none.
+        listener: returns what is called with the events of the run of this name, with one job.
         jobs: runs at the same time, each in a process of its own with its share of the threads.
         reporter: with several jobs, is told of each epoch and each warning.
         options: others of `fit`: device, cache, init_from.
@@ -150,19 +148,16 @@ def fit_several(
             "--resume: of several runs needs --run-dir, the directory that holds them"
         )
     path = run_dir or RUNS / f"{name}-{time.strftime(TIME)}"
-    check_free(path if not resume else None, force=force)
+    check_free(None if resume else path, force=force)
     check_files(config, beside)
     begun = _begun(path, list(configs), resume=resume, force=force)
-    threads = max(1, torch.get_num_threads() // jobs)
     places: dict[str, dict[str, Any]] = {
         member: {"run_dir": path / member, "resume": begun[member], "force": force, **options}
         for member in configs
     }
     if jobs > 1:
-        tasks = {
-            member: Task(settings, threads=threads, **places[member])
-            for member, settings in configs.items()
-        }
+        share: dict[str, Any] = {"threads": max(1, torch.get_num_threads() // jobs)}
+        tasks = {one: TrainingTask(configs[one], **places[one], **share) for one in configs}
         runs = train_side_by_side(tasks, jobs, reporter, _how_to_go_on(path))
     else:
         runs = [

@@ -1,4 +1,4 @@
-"""Several runs at the same time, each in a process of its own."""
+"""Several runs at the same time, in processes of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from seqtrain.errors import Interrupted, SeqtrainError
 from seqtrain.signals import StopSignals
 from seqtrain.workflows.events import Run
-from seqtrain.workflows.worker import EpochReport, Task, Worker
+from seqtrain.workflows.training_process import EpochReport, TrainingProcess, TrainingTask
 
 PAUSE = 0.2
 """Seconds until signals are looked at again."""
@@ -19,7 +19,7 @@ Reporter: TypeAlias = Callable[[str, EpochReport | str], None]
 
 
 def train_side_by_side(
-    tasks: Mapping[str, Task], jobs: int, reporter: Reporter, how_to_go_on: str
+    tasks: Mapping[str, TrainingTask], jobs: int, reporter: Reporter, how_to_go_on: str
 ) -> list[Run]:
     """Train runs, so many at a time; return them in the order of the tasks.
 
@@ -33,14 +33,14 @@ def train_side_by_side(
         SeqtrainError: one of them failed; the others were ended, and stay as they were saved.
         Interrupted: a signal came; every run is saved as its last epoch left it.
     """
-    waiting, running = list(tasks), dict[str, Worker]()
+    waiting, running, idle = list(tasks), dict[str, TrainingProcess](), list[TrainingProcess]()
     done: dict[str, Run] = {}
     with StopSignals() as signals:
         try:
             while len(done) < len(tasks):
                 while waiting and len(running) < jobs:
                     name = waiting.pop(0)
-                    running[name] = Worker()
+                    running[name] = idle.pop() if idle else TrainingProcess()
                     running[name].send(tasks[name])
                 ready = wait([worker.connection for worker in running.values()], PAUSE)
                 if signals.received:
@@ -58,8 +58,8 @@ def train_side_by_side(
                         raise said
                     elif said is not None:
                         done[name] = said
-                        running.pop(name).end()
+                        idle.append(running.pop(name))
         finally:
-            for worker in running.values():
+            for worker in [*running.values(), *idle]:
                 worker.end()
     return [done[name] for name in tasks]

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -31,8 +32,8 @@ from seqtrain.training.trainer import Trainer
 from seqtrain.workflows import run_state
 
 UPDATES = 1000
-TEXTS = 20_000
-"""Distinct texts that rows are drawn from, so that writing them takes little."""
+HALVES = 20_000
+"""Beginnings and ends that rows are joined from: most rows differ, and writing them is fast."""
 
 
 def anonymous_bytes() -> int:
@@ -71,17 +72,17 @@ def measured(step: str, rows: int) -> Iterator[None]:
 def write(folder: Path, rows: int, files: int) -> None:
     """Write rows of 5 tokens and two labels."""
     draw = random.Random(0)
-    texts = [
-        " ".join(f"w{draw.randrange(5000)}" for _ in range(5)) + f"\t{'ab'[i % 2]}\n"
-        for i in range(TEXTS)
-    ]
+    words = [f"w{number}" for number in range(5000)]
+    begins = [" ".join(draw.choices(words, k=3)) for _ in range(HALVES)]
+    ends = [f" {' '.join(draw.choices(words, k=2))}\t{'ab'[i % 2]}\n" for i in range(HALVES)]
     for number in range(files):
         with (folder / f"part-{number:03}.tsv").open("w") as file:
             file.write("text\tlabel\n")
             left = rows // files + (number < rows % files)
             while left:
                 some = min(left, 100_000)
-                file.write("".join(draw.choices(texts, k=some)))
+                pairs = zip(draw.choices(begins, k=some), draw.choices(ends, k=some), strict=True)
+                file.write("".join(chain.from_iterable(pairs)))
                 left -= some
 
 

@@ -58,7 +58,7 @@ def comparing(folder: Path, seconds: int, at_work: int) -> Iterator[tuple[Runnin
     ("number", "at_work", "code", "line"),
     [
         (signal.SIGINT, 0, 130, "seqtrain: interrupted"),
-        (signal.SIGTERM, 5, 143, None),
+        pytest.param(signal.SIGTERM, 5, 143, None, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_ends_all_processes_without_a_word_of_theirs(

@@ -14,6 +14,7 @@ import pytest
 from seqtrain.cli.output.answer_columns import csv_cell, tsv_cell
 from seqtrain.cli.output.epoch_rows import epoch_row, heading, shown_cells
 from seqtrain.training.events import EpochEvent
+from tests.helpers.packing import ENDINGS, pack
 from tests.helpers.tiny import CONFIG, Cli, rows, write_table
 
 
@@ -134,3 +135,25 @@ def test_a_run_on_parquet(project: Path, cli: Cli) -> None:
     answers = [line.split("\t")[0] for line in predicted.out.splitlines()[1:]]
     assert len(answers) == 40
     assert set(answers) <= {"down", "up"}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_run_on_compressed_pieces(project: Path, cli: Cli, ending: str) -> None:
+    for number in range(3):
+        write_table(project / f"part-{number}.tsv", rows(30, seed=number))
+        packed = pack((project / f"part-{number}.tsv").read_bytes(), ending)
+        (project / f"part-{number}.tsv.{ending}").write_bytes(packed)
+    data = "data: {train: part-*.tsv, validation: 0.2, sequence: text, label: label}"
+    (project / "c.yaml").write_text("\n".join([data, *CONFIG.splitlines()[1:]]))
+    assert cli("fit", "c.yaml", "-q", "--run-dir", "plain").code == 0
+    named = ("--set", f"data.train=part-*.tsv.{ending}", "--set", "data.readers=2")
+    assert cli("fit", "c.yaml", "-q", "--run-dir", "packed", *named).code == 0
+    weights = "best/model.safetensors"
+    assert (project / "plain" / weights).read_bytes() == (project / "packed" / weights).read_bytes()
+    assert json.loads(cli("data", "c.yaml", "--json", *named).out)["splits"]["train"]["rows"] == 72
+    pattern = f"part-*.tsv.{ending}"
+    assert cli("predict", pattern, "--run", "packed", "--output-dir", "out").code == 0
+    answers = (project / "out" / f"part-1.tsv.{ending}.tsv").read_text()
+    assert answers == cli("predict", "part-1.tsv", "--run", "plain").out
+    assert cli("init", pattern).out == "part.yaml\n"
+    assert pattern in (project / "part.yaml").read_text().split("data:")[1]

@@ -19,7 +19,7 @@ from tests.helpers.tiny import Cli, assert_same_run, series, write_npz, write_te
 from tests.helpers.vectors import write_vectors
 
 SIZES = {"embedding_dim": 4, "hidden_size": 4, "dropout": 0.2, "embedding_dropout": 0.1}
-TRAINING = {"max_epochs": 3, "patience": None, "lr": 0.02}
+TRAINING = {"max_epochs": 2, "patience": None, "lr": 0.02}
 TEXT = {
     "train": "train.tsv",
     "validation": 0.2,

@@ -138,6 +138,7 @@ def test_mean_and_standard_error_are_shown(together: Path) -> None:
     line = next(line for line in said.splitlines() if "test accuracy" in line)
     assert line.split()[2:4] == [f"{np.mean(tests):.2%}", f"{error:.2%}"]
     assert "seed-5:" in said
+    assert "next: seqtrain predict FILE many, seqtrain eval many" in said
 
 
 def test_seeds_differ_in_nothing_else(together: Path) -> None:
@@ -224,7 +225,7 @@ USES: list[Callable[[Cli], Ended]] = [
 def test_what_needs_one_run_says_so(together: Path, cli: Cli, use: Callable[[Cli], Ended]) -> None:
     ended = use(cli)
     assert (ended.code, ended.out) == (2, "")
-    assert re.search("many:? holds several runs; name one of them", ended.err)
+    assert re.search("many: holds several runs; name one of them, such as many/seed-0", ended.err)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +259,9 @@ def test_parts_are_even_and_equal_rows_stay_together(
 
 def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:
     write_project(tmp_path)
+    one_by_one = ("fit", "c.yaml", "--seeds", "0,1", "--quiet", "--run-dir")
     several = ("fit", "c.yaml", "--seeds", "0,1", "--jobs", "2", "--quiet", "--run-dir")
-    with started(tmp_path, *several, "whole") as running:
+    with started(tmp_path, *one_by_one, "whole") as running:
         assert running.end() == 0, running.err
     with started(tmp_path, *several, "parts") as running:
         running.wait_for(tmp_path / "parts/seed-1/metrics.jsonl")

@@ -91,6 +91,8 @@ def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(be
     assert test["num_examples"] == 4
     assert f"on 4 rows that chose nothing: accuracy {test['accuracy']:.2%}" in screen
     assert "on validation, which chose it: accuracy" in screen
+    assert screen.startswith("at most ")
+    assert "next: seqtrain predict FILE best" in screen
 
 
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
@@ -111,6 +113,19 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
     assert_same_run("best", killed)
 
 
+def test_searches_share_their_trials(beside: Path, cli: Cli, tmp_path: Path) -> None:
+    storage, a, b = (str(tmp_path / name) for name in ("trials.log", "a", "b"))
+    command = ("tune", "c.yaml", "--trials", "2", "--storage")
+    assert cli(*command, storage, "--run-dir", a).code == 0
+    second = cli(*command, storage, "--run-dir", b)
+    assert second.code == 0, second.err
+    assert "2 trials of other searches in --storage" in second.err
+    assert trials(a)[1]["settings"] != trials(b)[1]["settings"]
+    refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
+    assert (refused.code, (tmp_path / "c").exists()) == (2, False)
+    assert "--storage: c.yaml can't be used: it is another file" in refused.err
+
+
 @pytest.mark.slow
 def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> None:
     place = str(tmp_path / "stopped")
@@ -122,7 +137,7 @@ def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> 
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)  # until the last process closes its end
     assert process.returncode == 128 + signal.SIGTERM
-    assert f"--resume --run-dir {place}" in said
+    assert f"seqtrain tune {place}/base.yaml --resume --run-dir {place}" in said
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_missing_file_names_the_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    expected = f"{tmp_path}/cfg.yaml: No such file or directory; expected a YAML file"
+    expected = f"{tmp_path}/cfg.yaml: no such file; expected a YAML file"
     assert only_problem("cfg.yaml") == expected
 
 
@@ -93,6 +93,7 @@ def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
         ("b.TSV.GZ", "tsv"),
         ("b.jsonl", "jsonl"),
         ("b.ndjson.gz", "jsonl"),
+        ("b.csv.zst", "csv"),
         ("b.ft", "fasttext"),
         ("b.fasttext", "fasttext"),
         ("b.txt", "txt"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.data.doubts import conflicting_rows, equal_rows
+from seqtrain.data.doubts import conflicting_rows
 from seqtrain.data.preparation import prepare
 from seqtrain.data.summary import summarize, warnings
 
@@ -55,7 +55,11 @@ def test_single_known_words_are_fine(warned: Callable[..., list[str]]) -> None:
     ]
 
 
-def test_equal_sequences_under_several_labels(warned: Callable[..., list[str]]) -> None:
+@pytest.mark.parametrize("compared", [2, 2**23])
+def test_equal_sequences_under_several_labels(
+    warned: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, compared: int
+) -> None:
+    monkeypatch.setattr("seqtrain.data.doubts.COMPARED", compared)
     rows = [("a b", "x"), ("c", "y"), ("A  B", "y"), ("a b", "x"), ("d", "x"), ("d", "y")]
     (line,) = warned(rows, [("e f", "x")])
     assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
@@ -71,11 +75,10 @@ def test_validation_that_is_all_in_train(warned: Callable[..., list[str]]) -> No
 
 
 def test_rows_that_are_equal() -> None:
-    keys = np.array([7, 3, 7, 5, 3, 7])
-    assert [rows.tolist() for rows in equal_rows(keys)] == [[0, 2, 5], [1, 4]]
-    labels = np.array([0, 1, 0, 0, 1, 2])
-    assert [rows.tolist() for rows in conflicting_rows(keys, labels)] == [[0, 5, 2]]
-    assert equal_rows(np.array([], dtype=np.int64)) == []
+    keys = np.array([7, 3, 7, 5, 3, 7, 1, 1])
+    labels = np.array([0, 1, 0, 0, 1, 2, 4, 3])
+    assert [rows.tolist() for rows in conflicting_rows(keys, labels)] == [[0, 5, 2], [6, 7]]
+    assert conflicting_rows(keys[:0], labels[:0]) == []
 
 
 def test_a_header_read_as_data(warned: Callable[..., list[str]]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
 from seqtrain.data.examples import Example
-from seqtrain.data.joining import side_by_side
+from seqtrain.data.joining import joined_stores
 from seqtrain.data.preparation import PreparedData, prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.subwords import buckets_of, word_grams
@@ -64,10 +64,10 @@ def test_spellings_go_with_their_rows(write: Write) -> None:
         assert [spelled_out(part, i) for i in range(3)] == [spelled_out(store, i) for i in chosen]
     first = store.prefixes(np.array([1]), np.array([2]))
     assert spelled_out(first, 0) == spelled_out(store, 1)[:2]
-    both = side_by_side([store, first])
+    both = joined_stores([store, first])
     assert spelled_out(both, 4) == spelled_out(first, 0)
     other = replace(first, words=word_grams(["odd", "rare3", "x"], 3, 5))
-    three = side_by_side([store, other, first])
+    three = joined_stores([store, other, first])
     assert spelled_out(three, 4) == spelled_out(other, 0) != spelled_out(three, 5)
     assert spelled_out(three, 5) == spelled_out(first, 0)
 

@@ -164,6 +164,7 @@ def test_script_imports_numpy_and_onnxruntime_alone(exported: Export) -> None:
         ("new.csv", {"sequence": 1, "label": 0, "quoting": "none"}, 'no,"move\nyes,money ?"\n'),
         ("new.data", {"format": "csv", "by_name": False}, "s,l\n\ufeffmove,no\n"),
         ("new.csv", {}, "s;l\nmove, 20;no\n"),
+        ("new.csv", {}, 's;l\n"move' + ";\n" * 30 + '";no\n'),
         ("new.csv", {}, "sep=|\r\ns|l\r\nmove, 20;|no\r\n"),
         ("new.csv", {"delimiter": "pipe", "sequence": 0}, "move,20|no\n"),
         ("new.tsv", {"delimiter": "semicolon"}, "s;l\nmove\t20;no\n"),
@@ -285,6 +286,15 @@ def test_help_a_missing_file_and_a_closed_pipe(tmp_path: Path, exported: Export)
     ended = run(str(tmp_path / "in.txt"), stdout=writer)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_zstd_is_refused_with_the_line_that_unpacks_it(
+    tmp_path: Path, exported: Export, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new.csv.zst"
+    file.write_bytes(b"\x28\xb5\x2f\xfd")
+    assert by_script(exported(make_model()), file)[0] == 2
+    assert f"zstd -d '{file}'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("cut", [8, 40, -6])

@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,9 @@ from tests.helpers.program import conversing, fingerprint, fit, fit_arguments
 
 PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
 BLOCK = (b"rise the lift climb " * 25 + b"\n" + b"fall sink the drop " * 25 + b"\n") * 100
+KINDS = (("rise the lift climb " * 25, "up"), ("fall sink the drop " * 25, "down"))
+WORDS = 108
+"""Words of a row of each of these kinds, its number included."""
 MEMORY = 600 * 2**20
 SEEDS = 5
 ID = 4
@@ -68,11 +70,14 @@ def test_fit_of_a_file_larger_than_its_memory(
     project: Path, tmp_path: Path, figure: Callable[[str], None]
 ) -> None:
     """Read, parted, fitted and encoded, until the first step can be made."""
-    block = BLOCK.replace(b"climb \n", b"climb\tup\n").replace(b"drop \n", b"drop\tdown\n")
-    block_count = 2**30 // len(block)
-    with open(tmp_path / "large.tsv", "wb") as file:
-        file.write(b"text\tlabel\n")
-        file.writelines(repeat(block, block_count))
+    size = rows = 0
+    with open(tmp_path / "large.tsv", "w") as file:
+        file.write("text\tlabel\n")
+        while size < 2**30:  # each row is another sequence, of few words
+            number = " ".join(f"{digit}" for digit in f"{rows:08d}")
+            text, label = KINDS[rows % 2]
+            size += file.write(f"{number} {text}\t{label}\n")
+            rows += 1
     run = project / "r"
     options = ["--set", f"data.train={tmp_path / 'large.tsv'}", "--no-cache"]
     arguments = fit_arguments(project, "r", *options)
@@ -84,8 +89,7 @@ def test_fit_of_a_file_larger_than_its_memory(
             assert process.poll() is None
         process.terminate()
         assert process.wait() == 143
-    size, words = block_count * len(block), block_count * block.count(b" ")
-    assert peak < MEMORY < words * ID
+    assert peak < MEMORY < rows * WORDS * ID
     figure(f"fit of {size / 1e6:,.0f} MB: {peak / 2**20:.0f} MiB at most, mapped files left out")
 
 

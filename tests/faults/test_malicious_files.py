@@ -22,6 +22,7 @@ import safetensors.torch
 import torch
 
 from seqtrain.files.folder import write_folder
+from tests.helpers.packing import pack
 from tests.helpers.program import CONFIG, fit, started
 from tests.helpers.watched import watch
 
@@ -148,6 +149,10 @@ def data_files(folder: Path) -> Iterator[str]:
     """Write malicious data files; yield their names."""
     zeros = gzip.compress(bytes(2**24))
     (folder / "bomb.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\n") + 64 * zeros)
+    zeros = pack(bytes(2**24), "zst")
+    (folder / "bomb.tsv.zst").write_bytes(pack(b"text\tlabel\n", "zst") + 64 * zeros)
+    window = b"\x28\xb5\x2f\xfd\x00\xa8\x19\0\0aa\n"  # 2 GiB for one block of three bytes
+    (folder / "window.tsv.zst").write_bytes(window)
     np.savez(folder / "object.npz", values=np.array([Payload()], dtype=object),
              offsets=np.array([0, 1]), labels=np.array(["a"]))  # fmt: skip
     with zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -157,8 +162,9 @@ def data_files(folder: Path) -> Iterator[str]:
         tar.add(folder / "c.yaml", "../../outside")
     (folder / "pickled.jsonl").write_bytes(pickle.dumps(Payload(), 0))
     (folder / "pickled.npz").write_bytes(pickle.dumps(Payload()))
-    yield from ("bomb.tsv.gz", "object.npz", "bomb.npz", "archive.tsv", "pickled.jsonl",
-                "pickled.npz", "/dev/zero", "/proc/self/mem")  # fmt: skip
+    yield from ("bomb.tsv.gz", "bomb.tsv.zst", "window.tsv.zst", "object.npz", "bomb.npz",
+                "archive.tsv", "pickled.jsonl", "pickled.npz", "/dev/zero",
+                "/proc/self/mem")  # fmt: skip
 
 
 def attack(folder: Path) -> list[tuple[str, int]]:

@@ -15,6 +15,7 @@ from tests.helpers.program import (
     fit_arguments,
     fit_until_killed,
     run_program,
+    write_project,
 )
 from tests.helpers.tracing import (
     NEW,
@@ -152,6 +153,15 @@ def begin_short_run(folder: Path) -> None:
     run_program(str(folder), arguments, None)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a finished run."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_project(folder)
+    fit(folder, "r")
+    return folder
+
+
 def predict(folder: Path) -> None:
     run_program(str(folder), ["predict", "test.tsv", "--run", "r"], None)
 
@@ -177,9 +187,9 @@ def go_on(folder: Path) -> None:
     ],
 )
 def test_machine_that_fails_to_read_is_exit_3(
-    project: Path, strace: str, name: str, task: Callable[[Path], None], fault: str
+    finished: Path, disk: Path, strace: str, name: str, task: Callable[[Path], None], fault: str
 ) -> None:
-    fit(project, "r")
+    project = shutil.copytree(finished, disk / "p")
     before = fingerprint(project / "r")
     call = fault.split(":")[0]
     path = Path(name)

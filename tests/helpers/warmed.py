@@ -23,6 +23,8 @@ for path in sorted(PACKAGE.rglob("*.py")):
     module = path.relative_to(PACKAGE)
     if path.name != "__init__.py" and str(module) not in LEFT_OUT:
         import_module(".".join(["seqtrain", *module.with_suffix("").parts]))
-program()
+for command in program().commands.values():
+    for parameter in command.params:
+        getattr(parameter, "get_runtime_param", list)()  # else each process makes it anew
 gc.collect()
 gc.freeze()

@@ -141,22 +141,29 @@ def test_fuzz_mistakes_are_refused(path: str, keys: dict[str, object], data: st.
 
 @pytest.mark.slow
 def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
-    runtime = subprocess.run(
-        ["c++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    if not Path(runtime).is_absolute():
+    command = ["c++", "-print-file-name=libasan.so", "-print-file-name=libstdc++.so"]
+    runtimes = [
+        subprocess.run(
+            [command[0], name], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        for name in command[1:]
+    ]
+    if not Path(runtimes[0]).is_absolute():
         pytest.skip("this compiler has no AddressSanitizer")
     library = tmp_path / "library.so"
     assert compile_library(library, ["-fsanitize=address", "-O1", "-g"]) == ""
     program = (
         "import sys, pytest, seqtrain.model.engines.native.library as library\n"
         "library.LIBRARY = sys.argv[1]\n"
-        "chosen = 'fuzz or awkward or number_of_threads or frozen or rows or input'\n"
-        "options = ['-q', '-x', '-p', 'no:cacheprovider', '-k', chosen]\n"
-        "sys.exit(pytest.main([*sys.argv[2:], *options]))"
+        "sys.exit(pytest.main([*sys.argv[2:], '-q', '-x', '-p', 'no:cacheprovider']))"
     )
-    files = map(str, sorted(Path(__file__).parent.glob("test_native*.py")))
-    environment = {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+    here = Path(__file__).parent
+    chosen = "fuzz or awkward or number_of_threads or frozen or rows or input"
+    files = ["-k", chosen, *map(str, sorted(here.glob("test_native*.py")))]
+    if "SEQTRAIN_SANITIZE_ALL" in os.environ:
+        files = [str(here)]
+    preloaded = {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"}
+    environment = {**os.environ, **preloaded}
     run = subprocess.run(
         [sys.executable, "-c", program, str(library), *files],
         env=environment,

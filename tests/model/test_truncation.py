@@ -17,7 +17,7 @@ from seqtrain.data.batch import Batch
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
-from seqtrain.model.truncation import cut
+from seqtrain.model.truncation import segments_of
 
 MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]
@@ -164,7 +164,7 @@ def test_segments_hold_every_step_once_in_order_and_end_with_the_ends(
 ) -> None:
     lengths = sorted(lengths, reverse=True)
     rows = [torch.arange(length) + 100 * row for row, length in enumerate(lengths)]
-    segments = [*cut(pack_sequence(rows), steps)]
+    segments = [*segments_of(pack_sequence(rows), steps)]
     found: list[list[int]] = [[] for _ in rows]
     for segment in segments:
         assert len(segment.packed.batch_sizes) <= steps

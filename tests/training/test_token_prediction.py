@@ -13,13 +13,14 @@ from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batch import collate
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.token_prediction import TokenPrediction, cut
+from seqtrain.training.token_prediction import TokenPrediction, shortened
 from seqtrain.training.trainer import Trainer
+from tests.helpers.stores import StoreBuilder
 
 VOCAB_SIZE = 12
 OBJECTIVES = (LanguageModel, Autoencoder)
@@ -215,14 +216,14 @@ def test_events_count_steps_and_hold_means_over_tokens(
 
 def test_long_sequences_are_read_cut(make_store: MakeStore) -> None:
     store = make_store(12, longest=9)
-    pieces = cut(store, 4)
+    pieces = shortened(store, 4)
     assert pieces.lengths.max() <= 4
     np.testing.assert_array_equal(pieces.values, store.values)
     assert set(store.offsets) <= set(pieces.offsets)
     assert len(pieces) == sum(math.ceil(length / 4) for length in store.lengths)
     spread = [np.ptp(pieces.lengths[pieces.lines == line]) for line in store.lines]
     assert max(spread) <= 1
-    assert cut(store, None) is store
+    assert shortened(store, None) is store
 
 
 def test_a_loss_that_is_not_finite_stops_it(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seqtrain.cli.options import ConfigFile, Device, Overrides
+from seqtrain.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,48 +96,34 @@ def fit(
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
-
+    several = seeds is not None or folds is not None
     launched = {
         "processes": nproc_per_node,
         "hosts": nnodes,
         "endpoint": rdzv_endpoint,
         "restarts": max_restarts,
     }
-    if seeds is not None or folds is not None:
+    together = any(value is not None for value in launched.values())
+    if several and together:
+        raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
+    if jobs is not None and not several:
+        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
+    flags = {"resume": resume, "force": force, "quiet": quiet}
+    options: dict[str, Any] = {"device": device, "cache": not no_cache, "init_from": init_from}
+    if several:
         from seqtrain.cli.commands.fit_several import fit_several
 
-        if any(value is not None for value in launched.values()):
-            from seqtrain.errors import ConfigError
-
-            raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
         fit_several(
-            config,
-            settings,
-            run_dir,
-            seeds,
-            folds,
-            resume=resume,
-            force=force,
-            quiet=quiet,
-            log=log is not None,
-            jobs=jobs or 1,
-            options={"device": device, "cache": not no_cache, "init_from": init_from},
-        )
+            config, settings, run_dir, seeds, folds,
+            log=log is not None, jobs=jobs or 1, options=options, **flags,
+        )  # fmt: skip
         return
-    if jobs is not None:
-        from seqtrain.errors import ConfigError
-
-        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
-
-    place = _place(config, run_dir, resume=resume, force=force, quiet=quiet)
-    if any(value is not None for value in launched.values()):
-        named = {"--device": device, "--run-dir": run_dir, "--init-from": init_from}
-        named["--log"] = None if log is None else log.value
-        flags = {"--resume": resume, "--force": force, "--quiet": quiet, "--no-cache": no_cache}
-        _launch(config, overrides or [], named, flags, launched)
-    options: dict[str, Any] = {"device": device, "cache": not no_cache, "init_from": init_from}
-    options |= {"run_dir": place, "resume": resume, "force": force}
-    _train(config, settings, quiet=quiet, log=log is not None, **options)
+    place = _place(config, run_dir, **flags)
+    if together:
+        named = {"device": device, "run-dir": run_dir, "init-from": init_from}
+        named["log"] = None if log is None else log.value
+        _launch(config, overrides or [], named, {**flags, "no-cache": no_cache}, launched)
+    _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
 
 
 def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any) -> None:
@@ -145,13 +133,18 @@ def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any)
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.errors import Interrupted
     from seqtrain.processes.place import Place
     from seqtrain.workflows.fit import fit as run_fit
 
     name, beside = Path(path).stem, Path(path).parent
     with FitScreen(quiet=quiet) as screen:
         listener = EventLog(screen) if log else screen
-        run = run_fit(config, name=name, beside=beside, listener=listener, **options)
+        try:
+            run = run_fit(config, name=name, beside=beside, listener=listener, **options)
+        except KeyboardInterrupt:  # from its first batch on, training answers signals itself
+            before = "interrupted before training began; nothing was saved"
+            raise Interrupted(signal.SIGINT, before) from None
     if Place.here().rank == 0:
         print_path(run.path)
 
@@ -168,8 +161,8 @@ def _place(
 
     from seqtrain.cli.output.console import note
     from seqtrain.processes.place import Place
+    from seqtrain.runs.destination import check_free
     from seqtrain.runs.finding import find
-    from seqtrain.runs.place import check_free
 
     place = None if run_dir is None else Path(run_dir)
     if Place.here().restarts:
@@ -194,8 +187,8 @@ def _launch(
     from seqtrain.processes.launch import launch
 
     arguments = ["fit", config, *(word for value in overrides for word in ("--set", value))]
-    arguments += [word for name, value in named.items() if value for word in (name, value)]
-    arguments += [name for name, is_set in flags.items() if is_set]
+    arguments += [word for name, value in named.items() if value for word in (f"--{name}", value)]
+    arguments += [f"--{name}" for name, is_set in flags.items() if is_set]
     raise typer.Exit(
         launch(
             arguments,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from seqtrain.files.compressed import uncompressed
+
 
 def init(
     data: Annotated[
@@ -62,5 +64,5 @@ def init(
 
 def _default_name(data: str) -> str:
     """Return the config's file for a data file: `reviews.yaml` for `some/reviews-*.csv.gz`."""
-    name = re.sub(r"[-_.]?[*?\[\]]+", "", Path(data.rstrip("/")).name.removesuffix(".gz"))
+    name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))
     return f"{Path(name).stem or 'config'}.yaml"

@@ -47,7 +47,7 @@ def report(
     from seqtrain.cli.output.console import note
     from seqtrain.files.atomic import write_atomically
     from seqtrain.report import render
-    from seqtrain.runs.ensemble import members
+    from seqtrain.runs.members import members
     from seqtrain.workflows.run_facts import run_facts
 
     named = runs or [chosen_run(None)]

@@ -24,6 +24,13 @@ def tune(
         int | None, typer.Option(metavar="N", min=1, help="Trials at most, the config's first.")
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side.")] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Share trials with other searches of CONFIG, on any machine: here.",
+        ),
+    ] = None,
     device: Device = None,
     run_dir: Annotated[
         str | None,
@@ -51,13 +58,16 @@ def tune(
     if seconds is None and trials is None:
         seconds = DEFAULT_BUDGET
 
-    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
     from seqtrain.files.atomic import write_atomically
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
     screen = TuneScreen(settings, quiet=quiet)
+    if not quiet:
+        note(_limits(seconds, trials))
     found = run_tune(
         settings,
         Limits(seconds, trials, jobs),
@@ -69,10 +79,21 @@ def tune(
         name=Path(config).stem,
         beside=Path(config).parent,
         listener=screen,
+        storage=storage,
+        warn=warn,
     )
     write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)
+    if not quiet:
+        note_next(found.run.path, "predict FILE", "eval", "report")
     print_path(found.run.path)
+
+
+def _limits(seconds: float | None, trials: int | None) -> str:
+    """Say how long the search goes on."""
+    limits = [] if seconds is None else [f"{seconds:g} s"]
+    limits += [] if trials is None else [f"{trials} trials"]
+    return f"at most {' and '.join(limits)} (--budget, --trials)"
 
 
 def _seconds(text: str | None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
@@ -22,7 +23,7 @@ from seqtrain.cli.output.epoch_rows import (
 )
 from seqtrain.cli.output.eval_screen import print_scores
 from seqtrain.data.summary import unknown_share
-from seqtrain.runs.place import RUNS
+from seqtrain.runs.destination import RUNS
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
@@ -175,5 +176,10 @@ class FitScreen:
             print_scores(self.console, run.test, "test", most=MOST_CLASSES)
         if not self.hints:
             return
-        named = "" if run.path.parent == RUNS else f" {run.path}"
-        note(f"next: seqtrain predict FILE{named}, seqtrain eval{named}, seqtrain errors{named}")
+        note_next(run.path, "predict FILE", "eval", "errors")
+
+
+def note_next(path: Path, *commands: str) -> None:
+    """Say what can be done with a run; one under runs/ is the newest, which needs no name."""
+    named = "" if path.parent == RUNS else f" {path}"
+    note(f"next: {', '.join(f'seqtrain {command}{named}' for command in commands)}")

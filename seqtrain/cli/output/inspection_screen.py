@@ -9,7 +9,7 @@ from typing import Any
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.data_table import data_table, padding_line
-from seqtrain.data.inspection import LENGTH_QUANTILES, RARE, Inspection, Place
+from seqtrain.data.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
 from seqtrain.text import counted, listed, printable, quote
 
 SHOWN_PLACES = 4
@@ -49,7 +49,7 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _places(found: Inspection, group: Sequence[Place]) -> list[dict[str, Any]]:
+def _places(found: Inspection, group: Sequence[RowPlace]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for place in group:
         file, line = found.file_line(place)
@@ -131,7 +131,7 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
 
 def _groups(
-    found: Inspection, what: str, groups: Sequence[Sequence[Place]], top: int
+    found: Inspection, what: str, groups: Sequence[Sequence[RowPlace]], top: int
 ) -> Iterator[str]:
     """Count sequences that come again inside splits and between them, and name some."""
     if not groups:
@@ -142,7 +142,7 @@ def _groups(
     yield from (f"  {_places_text(found, group)}" for group in several_first[:top])
 
 
-def _places_text(found: Inspection, group: Sequence[Place]) -> str:
+def _places_text(found: Inspection, group: Sequence[RowPlace]) -> str:
     rows = ((place[0], *found.file_line(place)) for place in group)
     words = [
         f"{split} line {line}" if file is None else f"{split} {file}:{line}"

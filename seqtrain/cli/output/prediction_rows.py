@@ -17,6 +17,7 @@ from seqtrain.cli.output.answer_line import answer_heading, answer_line
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.atomic import write_all
+from seqtrain.files.compressed import compression_of, import_zstd, uncompressed
 from seqtrain.text import json_line, one_of, printable, quote
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Write: TypeAlias = "Callable[[int, Prediction], None]"
 
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-"""Format of each ending of an output file; .gz after it compresses."""
+"""Format of each ending of an output file; .gz or .zst after it compresses."""
 
 
 def answer_format(chosen: str | None, path: str | None) -> str:
@@ -41,11 +42,11 @@ def answer_format(chosen: str | None, path: str | None) -> str:
         return chosen
     if path is None and sys.stdout.isatty():
         return "lines"
-    ending = Path((path or "").lower().removesuffix(".gz")).suffix
+    ending = Path(uncompressed((path or "").lower())).suffix
     if ending and ending not in ENDINGS:
         raise ConfigError(
             f"--output: found {quote(str(path))}; expected an ending {one_of(list(ENDINGS))} "
-            "(and .gz after it, to compress), or give --format"
+            "(and .gz or .zst after it, to compress), or give --format"
         )
     return ENDINGS.get(ending, "tsv")
 
@@ -81,7 +82,7 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         line_by_line: write each row at once, because a program may be waiting for it.
 
     Raises:
-        ConfigError: it can't be opened.
+        ConfigError: it can't be opened, or the package that writes .zst isn't installed.
         RunError: the disk is full.
     """
     if path is None:
@@ -89,13 +90,17 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
             sys.stdout.reconfigure(newline="", line_buffering=line_by_line)
         yield sys.stdout
         return
+    compression = compression_of(path)
+    zstd = import_zstd() if compression == ".zst" else None
     try:
         raw = _WholeRows(path)
     except OSError as error:
         raise ConfigError(f"--output: {path}: {error.strerror}") from None
-    packed = None
-    if path.lower().endswith(".gz"):
+    packed: Any = None
+    if compression == ".gz":
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
+    elif zstd:
+        packed = zstd.ZstdFile(raw, "wb")
     try:
         with (
             raw,

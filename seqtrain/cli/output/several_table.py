@@ -8,7 +8,7 @@ from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import note, stderr_console, warn
 from seqtrain.cli.output.epoch_rows import score_text
 from seqtrain.workflows.several import Figure
-from seqtrain.workflows.worker import EpochReport
+from seqtrain.workflows.training_process import EpochReport
 
 
 class EpochLines:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from seqtrain.cli.output.prediction_rows import ENDINGS
 from seqtrain.errors import ConfigError
+from seqtrain.files.compressed import uncompressed
 from seqtrain.text import json_line
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def check_format(format: str | None, output: str | None) -> None:
     """
     if format not in (None, "jsonl"):
         raise ConfigError(f"--format: found {format}; --steps writes jsonl")
-    bare = Path((output or "").lower().removesuffix(".gz"))
+    bare = Path(uncompressed((output or "").lower()))
     if format is None and bare.suffix and ENDINGS.get(bare.suffix) != "jsonl":
         raise ConfigError(
             f"--output: found {output}; --steps writes jsonl; end the name with .jsonl"

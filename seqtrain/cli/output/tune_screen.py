@@ -49,24 +49,28 @@ class TuneScreen:
         """Show the best trials, and what the best one is worth."""
         if self.quiet:
             return
-        complete = [trial for trial in found.trials if trial.state == "complete"]
-        shown = sorted(complete, key=lambda trial: trial.order, reverse=True)[:SHOWN]
+        scored = [t for t in found.trials if t.state in ("complete", "stopped") and t.curve]
+        shown = sorted(scored, key=lambda trial: trial.order, reverse=True)[:SHOWN]
         config, monitor = self.config, found.config.training.monitor
         print_columns(
             stderr_console(),
             [
                 Column("trial", [str(trial.number) for trial in shown]),
                 Column(f"val. {monitor}", [_figure(config, trial.value or 0.0) for trial in shown]),
-                Column(
-                    "settings",
-                    [_settings(config, trial) for trial in shown],
-                    "words",
-                ),
+                Column("state", [trial.state for trial in shown], rank=1),
+                Column("settings", [_settings(config, trial) for trial in shown], "words"),
             ],
         )
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(s)} {s}" for s in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
+        others = [other for other in found.others if other[1].state == "complete"]
+        better = max(others, key=lambda other: other[1].order, default=None)
+        if found.others:
+            note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
+        if better is not None and better[1].order > found.best.order:
+            figure = _figure(config, better[1].value or 0.0)
+            note(f"a better one: trial {better[1].number} of {better[0]}: {monitor} {figure}")
         note(
             f"best: trial {found.best.number}; on validation, which chose it: {monitor} "
             f"{_figure(config, found.best.value or 0.0)}"

@@ -1,6 +1,7 @@
 """Reads files of labelled sequences: one module per format, all behind `read_examples`.
 
-Bytes → files.py (open, gzip) → lines.py (numbered lines, UTF-8) → the format → rows.py (examples).
+Bytes → files.py (opened, decompressed) → lines.py (numbered, UTF-8) → the format → rows.py
+(examples).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def read_examples(
     """Yield the examples of a file in its order; memory stays flat, npz excepted.
 
     Args:
-        path: a file (decompressed where its name ends in .gz); a folder for formats txt and files;
-            and without `labelled` also `-` for standard input, or a named pipe.
+        path: a file (decompressed where its name ends in .gz or .zst); a folder for formats txt
+            and files; and without `labelled` also `-` for standard input, or a named pipe.
         options: how to read it.
         labelled: every row must have its label; else (prediction) labels may be absent.
         stop_at_first: raise at the first bad row, after the rows before it were yielded.

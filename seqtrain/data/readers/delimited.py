@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import BinaryIO, NoReturn, TypeAlias
 
 from seqtrain.data.examples import Example, RowProblems
@@ -66,36 +67,38 @@ def read_delimited(
         group_at = _position(options.group, names, width, line, problems)
     kept_at = {str(name): _position(name, names, width, line, problems) for name in options.keep}
 
+    text_of = itemgetter(*where)
+    is_text, is_one = options.kind == "text", len(where) == 1
+
     def parse(fields: list[str]) -> Parsed:
-        text = " ".join([fields[at] for at in where])
+        text = text_of(fields) if is_one else " ".join(text_of(fields))
         label = None if label_at is None else checked_label(fields[label_at], labelled)
         group = None if group_at is None else checked_label(fields[group_at], labelled=False)
         kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
-        return sequence_from_text(text, options.kind), label, group, kept
+        return text if is_text else sequence_from_text(text, options.kind), label, group, kept
 
     yield from parse_rows(_even_rows(records, width, problems), parse, problems)
 
 
 def read_records(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> Iterator[Record]:
-    """Yield the fields of each row and the line where it begins."""
+    """Return the fields of each row and the line where it begins."""
     quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    delimiter = delimiter_of(stream, options)
-    lines = read_lines(stream, problems, keep_ends=True)
+    delimiter = delimiter_of(stream, options, problems)
+    lines = read_lines(stream, problems, keep_ends=quoted)
     if options.format == "csv":
         lines = _without_hint(lines)
     if quoted:
-        yield from _quoted_records(lines, delimiter, problems)
-    else:
-        for line, text in lines:
-            yield line, without_end(text).split(delimiter)
+        return _quoted_records(lines, delimiter, problems)
+    return ((line, text.split(delimiter)) for line, text in lines)
 
 
-def delimiter_of(stream: BinaryIO, options: ReadOptions) -> str:
+def delimiter_of(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> str:
     """Tell what separates the fields of a file, which stays where it is.
 
     Args:
         stream: buffered bytes, at their start.
         options: delimiter and format.
+        problems: where damage is reported.
 
     Returns:
         The character: of the config; a tab in tsv; of Excel's first line `sep=;`; else the first of
@@ -107,12 +110,18 @@ def delimiter_of(stream: BinaryIO, options: ReadOptions) -> str:
     if options.format == "tsv":
         return DELIMITERS["tab"]
     peek = getattr(stream, "peek", lambda: b"")
-    *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
+    try:
+        *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
+    except OSError as error:
+        problems.fail(1, error.strerror or str(error))
     lines = [line.removesuffix("\r") for line in (whole or [rest])[:SNIFFED_LINES]]
     hint = EXCEL_HINT.fullmatch(lines[0])
     if hint:
         return hint[1]
-    bare = [line for line in re.sub(r'"(?:[^"]|"")*"', "", "\n".join(lines)).split("\n") if line]
+    text = "\n".join(lines)
+    bare = [line for line in re.sub(r'"(?:[^"]|"")*("|\Z)', "", text).split("\n") if line]
+    if text.count('"') % 2 and len(bare) > 1:
+        bare.pop()  # the row goes on, in quotes, behind the first lines
     for delimiter in DELIMITERS.values():
         counts = {line.count(delimiter) for line in bare}
         if len(counts) == 1 and counts != {0}:

@@ -1,10 +1,11 @@
-"""Opens what the user named: files, gzip files, standard input; refuses all else without a hang."""
+"""Opens what the user named: files, .gz and .zst, standard input; refuses all else at once."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
+import re
 import stat
 import sys
 import zlib
@@ -13,14 +14,20 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from seqtrain.errors import DataError, SeqtrainError, reading_fault
+from seqtrain.files.compressed import compression_of, import_zstd
 from seqtrain.files.nearest import nearest_file
 from seqtrain.files.regular import open_regular
 from seqtrain.text import display_name
 
-GZIP_MAGIC = b"\x1f\x8b"
+COMPRESSIONS = {
+    ".gz": ("gzip", re.compile(rb"\x1f\x8b")),
+    ".zst": ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
+}
+"""What the data are called that each ending names, and how they begin."""
 BUFFER = 1 << 18
 BOMB_RATIO = 1000
 BOMB_FREE_BYTES = 100_000_000
+TOO_LONG = "the zstd data need a window over 128 MiB; compress the file again without --long"
 
 
 def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
@@ -40,7 +47,7 @@ def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
 
 @contextmanager
 def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes, decompressed where its name ends in .gz.
+    """Open a file for reading bytes, decompressed where its name ends in .gz or .zst.
 
     Args:
         path: a file, or `-` for standard input.
@@ -51,6 +58,7 @@ def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
 
     Raises:
         DataError: for what is missing, unreadable, no file, or named .gz without being gzip.
+        ConfigError: the package that reads .zst isn't installed.
     """
     if path == "-":
         if not pipes or sys.stdin is None:
@@ -58,15 +66,17 @@ def open_input(path: str, *, pipes: bool) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     with open_file(path, pipes=pipes) as stream:
-        if not path.lower().endswith(".gz"):
+        ending = compression_of(path)
+        if not ending:
             yield stream
             return
+        name, begin = COMPRESSIONS[ending]
         if not stream.seekable():
-            raise DataError(f"{display_name(path)}: a pipe of gzip data; decompress it first")
-        if stream.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
-            raise DataError(f"{display_name(path)}: named .gz, but the data are not gzip")
+            raise DataError(f"{display_name(path)}: a pipe of {name} data; decompress it first")
+        if not begin.match(stream.read(4)):
+            raise DataError(f"{display_name(path)}: named {ending}, but the data are not {name}")
         stream.seek(0)
-        yield io.BufferedReader(_Inflated(stream), BUFFER)
+        yield io.BufferedReader(_Inflated(stream, name), BUFFER)
 
 
 def open_file(path: str, *, pipes: bool) -> BinaryIO:
@@ -105,11 +115,21 @@ class _File(io.FileIO):
 
 
 class _Inflated(io.RawIOBase):
-    """The bytes inside a gzip file; damage and bombs are OSErrors that say how far it came."""
+    """The bytes inside a compressed file; damage and bombs are OSErrors that say how far it came.
 
-    def __init__(self, packed: BinaryIO) -> None:
-        self._packed = packed
-        self._unpacked = gzip.GzipFile(fileobj=packed, mode="rb")
+    A frame of zstd whose window is over 128 MiB is refused by the library.
+    """
+
+    def __init__(self, packed: BinaryIO, name: str) -> None:
+        self._packed, self._name = packed, name
+        self._unpacked: Any
+        self._damage: tuple[type[Exception], ...]
+        if name == "gzip":
+            self._unpacked = gzip.GzipFile(fileobj=packed, mode="rb")
+            self._damage = (EOFError, zlib.error, gzip.BadGzipFile)
+        else:
+            zstd = import_zstd()
+            self._unpacked, self._damage = zstd.ZstdFile(packed), (EOFError, zstd.ZstdError)
 
     def readable(self) -> bool:
         return True
@@ -118,12 +138,16 @@ class _Inflated(io.RawIOBase):
         view = cast("memoryview[int]", memoryview(buffer))
         try:
             data = self._unpacked.read1(len(view))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except self._damage as error:
+            if "too much memory" in str(error):
+                raise OSError(TOO_LONG) from None
             came = f"after {self._unpacked.tell()} bytes of content"
             state = "are cut off" if isinstance(error, EOFError) else "are damaged"
-            raise OSError(f"the gzip data {state} {came}; copy the file again") from None
+            raise OSError(f"the {self._name} data {state} {came}; copy the file again") from None
         size = self._unpacked.tell()
         if size > BOMB_FREE_BYTES and size > BOMB_RATIO * self._packed.tell():
-            raise OSError(f"the gzip data expand more than {BOMB_RATIO} times; refused as a bomb")
+            raise OSError(
+                f"the {self._name} data expand more than {BOMB_RATIO} times; refused as a bomb"
+            )
         view[: len(data)] = data
         return len(data)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.options import ReadOptions
 from seqtrain.data.readers.rows import parse_rows
 from seqtrain.data.readers.sequences import sequence_from_text
@@ -13,6 +14,8 @@ from seqtrain.errors import DataError
 
 LINE_BYTES = 1 << 28
 """Bytes a line may have (256 MiB), and characters a quoted field."""
+BLOCK_BYTES = 1 << 15
+"""Bytes that are read at once."""
 
 HEAD_BYTES = 4096
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -22,7 +25,7 @@ MAGIC = {
     b"PK\x03\x04": "a zip archive (or npz, xlsx)",
     b"BZh91AY": "bzip2 data",
     b"\xfd7zXZ\0": "xz data",
-    b"\x28\xb5\x2f\xfd": "zstandard data",
+    b"\x28\xb5\x2f\xfd": "zstd data; name it NAME.zst",
     b"PAR1\x15": "a parquet file",
     b"\x93NUMPY": "a numpy array",
     b"\x89HDF": "an HDF5 file",
@@ -48,17 +51,60 @@ def read_lines(
     """
     number = 1
     try:
-        raw = _first_line(stream, problems)
-        while raw:
-            if len(raw) > LINE_BYTES:
-                problems.fail(number, f"the line is longer than {LINE_BYTES} bytes")
-            text = _decode(raw, number, problems)
-            if text is not None:
-                yield number, text if keep_ends else without_end(text)
-            number += 1
-            raw = stream.readline(LINE_BYTES + 1)
+        for block in _blocks(stream, problems):
+            for text in _texts(block, number, problems, keep_ends):
+                if text is not None:
+                    yield number, text
+                number += 1
     except OSError as error:
         problems.fail(number, error.strerror or str(error))
+
+
+def _blocks(stream: BinaryIO, problems: RowProblems) -> Iterator[bytes]:
+    """Yield the first line, then whole lines as they come, many at once."""
+    yield _first_line(stream, problems)
+    parts: list[bytes] = []
+    size = 0
+    while size <= LINE_BYTES and (part := stream.read1(BLOCK_BYTES)):  # type: ignore[attr-defined]
+        end = part.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*parts, part[:end]])
+            parts, size = [], 0
+        parts.append(part[end:])
+        size += len(part) - end
+    yield b"".join(parts)
+
+
+def _texts(
+    block: bytes, number: int, problems: RowProblems, keep_ends: bool
+) -> Iterator[str | None]:
+    """Yield the lines of a block; None for each that is noted as a bad row.
+
+    Args:
+        block: whole lines.
+        number: of the first.
+        problems: where damage is reported.
+        keep_ends: as for `read_lines`.
+    """
+    if b"\0" not in block and len(block) <= LINE_BYTES:
+        try:
+            *lines, last = block.decode().split("\n")
+        except UnicodeDecodeError:
+            pass
+        else:
+            if keep_ends:
+                lines = [line + "\n" for line in lines]
+            elif b"\r" in block:
+                lines = [line.removesuffix("\r") for line in lines]
+            yield from lines
+            if last:
+                yield last
+            return
+    for place, line in enumerate(io.BytesIO(block), start=number):  # which one is it?
+        if len(line) > LINE_BYTES:
+            problems.fail(place, f"the line is longer than {LINE_BYTES} bytes")
+        text = _decode(line, place, problems)
+        yield text if text is None or keep_ends else without_end(text)
 
 
 def without_end(text: str) -> str:
@@ -120,6 +166,8 @@ def read_plain(
         raise DataError("format lines holds no labels; it is for prediction alone")
 
     def parse(text: str) -> tuple[Sequence, None]:
+        if options.kind == "features" and text.startswith("{"):
+            raise BadRow("found an object, expected a list of vectors; --input-format jsonl?")
         return sequence_from_text(text, options.kind), None
 
     return parse_rows(read_lines(stream, problems), parse, problems)

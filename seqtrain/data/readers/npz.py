@@ -63,7 +63,7 @@ def read_npz(
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
     """Load the arrays we know; objects, which would be unpickled, are refused by numpy."""
     try:
-        if not stream.seekable():  # as a gzipped one isn't
+        if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
         with zipfile.ZipFile(stream) as archive:
             names = [entry.filename for entry in archive.infolist()]

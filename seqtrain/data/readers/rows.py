@@ -31,7 +31,8 @@ def parse_rows(
         file: the file within a folder, for the examples.
     """
     for line, row in rows:
-        yield from problems.taken()
+        if problems.waiting:
+            yield from problems.taken()
         try:
             sequence, label, *more = parse(row)
         except BadRow as bad:

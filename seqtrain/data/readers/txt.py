@@ -6,9 +6,9 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import BinaryIO, TypeAlias
 
+from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.files import file_problem, open_input
 from seqtrain.data.readers.lines import read_lines, without_end
@@ -21,6 +21,7 @@ from seqtrain.data.readers.rows import (
 )
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
+from seqtrain.files.compressed import uncompressed
 from seqtrain.text import display_name
 
 ReadRows: TypeAlias = Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]]
@@ -57,7 +58,7 @@ def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Itera
 
     Args:
         path: holds either one sub-folder per class, with one file per example, or one file
-            `<class>.txt` (or `.txt.gz`) per class, with one example per line.
+            `<class>.txt` (or `.txt.gz`, `.txt.zst`) per class, with one example per line.
         options: kind of the text.
         problems: where rows are complained about, under the name of the file that holds them.
 
@@ -81,6 +82,7 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
     if not classes and not files:
         raise DataError(
             f"{name}: no rows; expected one sub-folder or one file <class>.txt per class"
+            + _pattern(path, [name for name, _ in entries])
         )
     if classes and files:
         raise DataError(
@@ -94,6 +96,17 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
         for label in classes
         for file, _ in _entries(os.path.join(path, label))
     ]
+
+
+def _pattern(path: str, names: list[str]) -> str:
+    """Return a hint at the pattern that names a folder's data files; of none nothing."""
+    for name in names:
+        if resolve_format(name, "auto") is not None:
+            ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
+            return (
+                f"; for its {ending} files give '{display_name(os.path.join(path, '*' + ending))}'"
+            )
+    return ""
 
 
 def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
@@ -113,7 +126,7 @@ def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterat
     for file in files:
         try:
             for example in _read_file(file, "", _whole, options, problems):
-                yield replace(example, label=None)
+                yield example._replace(label=None)
         except DataError as error:
             if not problems.keeps_places:
                 raise
@@ -148,7 +161,7 @@ def _entries(path: str) -> list[tuple[str, int]]:
 
 def _stem(name: str) -> str:
     """Return the class a `<class>.txt` file is named after, or nothing for other files."""
-    name = name.removesuffix(".gz")
+    name = uncompressed(name)
     return name.removesuffix(".txt") if name.endswith(".txt") else ""
 
 

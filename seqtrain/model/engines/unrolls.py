@@ -22,7 +22,7 @@ from seqtrain.model.engines.torch_engine import TorchEngine, as_packed
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import last_by_gather
 
-Run = Callable[[Cell, Tensor, Tensor, Tensor, list[Tensor]], tuple[Tensor, Tensor]]
+RunLayer = Callable[[Cell, Tensor, Tensor, Tensor, list[Tensor]], tuple[Tensor, Tensor]]
 """One layer forward: cell, input (B, T, E), lengths, start (P, B, H), parameters -> its states of
 all steps (B, T, H) and the last valid state (P, B, H)."""
 
@@ -101,7 +101,7 @@ def over_padded(
         below (B, T, E), lengths (B,), start (P, L * D, B, H) -> states (B, T, D * H), and the last
         ones (P, L * D, B, H); of a padded LSTM without c (P = 1).
     """
-    run: Run = _masked if how == "masked" else _padded
+    run: RunLayer = _masked if how == "masked" else _padded
     cell, rows = cell_of(encoder), len(below)
     if start is None:
         layers = encoder.num_layers * (2 if encoder.bidirectional else 1)

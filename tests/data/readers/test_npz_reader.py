@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import random
 import zipfile
@@ -15,6 +14,8 @@ import pytest
 
 from seqtrain.data.readers import files, npz
 from seqtrain.errors import DataError
+from tests.helpers.packing import ENDINGS, NAMES
+from tests.helpers.packing import pack as pack_file
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
@@ -156,19 +157,23 @@ def test_an_array_given_twice_is_refused(refuse: Refuse, name: str) -> None:
     )
 
 
-def test_gzip_around_npz(read: Read, refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_compression_around_npz(
+    read: Read, refuse: Refuse, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
     packed = pack(values=VALUES, lengths=[3, 1], labels=["a", "b"])
     plain, unpacked = (
         [(row.sequence.tolist(), row.label, row.line) for row in read(content, name, **OPTIONS)]
-        for content, name in ((packed, "a.npz"), (gzip.compress(packed), "a.npz.gz"))
+        for content, name in ((packed, "a.npz"), (pack_file(packed, ending), f"a.npz.{ending}"))
     )
     assert plain == unpacked
-    (message,) = refuse(gzip.compress(packed)[:-30], "a.npz.gz", **OPTIONS)
-    assert message.startswith("a.npz.gz: not a sound npz file")
-    assert "the gzip data are cut off after" in message
+    (message,) = refuse(pack_file(packed, ending)[:-30], f"a.npz.{ending}", **OPTIONS)
+    assert message.startswith(f"a.npz.{ending}: not a sound npz file")
+    assert f"the {NAMES[ending]} data are cut off after" in message
     monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
     monkeypatch.setattr(files, "BOMB_RATIO", 500)
-    (message,) = refuse(gzip.compress(b"PK" + b"\0" * 400_000), "b.npz.gz", **OPTIONS)
+    bomb = pack_file(b"PK" + b"\0" * 400_000, ending)
+    (message,) = refuse(bomb, f"b.npz.{ending}", **OPTIONS)
     assert "expand more than 500 times; refused as a bomb" in message
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import random
 import sys
 import tempfile
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,9 @@ from hypothesis import strategies as st
 
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers import ReadOptions, files, lines, read_examples
-from seqtrain.errors import DataError
+from seqtrain.errors import ConfigError, DataError
 from tests.helpers.examples import examples
+from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
@@ -36,18 +39,23 @@ def complaint(path: Path | str, *, labelled: bool = True) -> str:
     return message
 
 
-def test_gzip_and_byte_order_mark_read_as_the_plain_file(read: Read) -> None:
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_compressed_and_byte_order_mark_read_as_the_plain_file(read: Read, ending: str) -> None:
     plain = read(CONTENT, "a.tsv", **TSV)
     assert [(row.sequence, row.label, row.line) for row in plain] == [
         ("one", "a", 2),
         ("two", "b", 3),
     ]
     assert read(b"\xef\xbb\xbf" + CONTENT, "b.tsv", **TSV) == plain
-    assert read(gzip.compress(CONTENT, mtime=0), "c.tsv.gz", **TSV) == plain
-    assert (
-        read(gzip.compress(CONTENT[:15], mtime=0) + gzip.compress(CONTENT[15:]), "d.gz", **TSV)
-        == plain
-    )
+    assert read(pack(CONTENT, ending), f"c.tsv.{ending.upper()}", **TSV) == plain
+    parts = pack(CONTENT[:15], ending) + pack(b"", ending) + pack(CONTENT[15:], ending)
+    assert read(parts, f"d.{ending}", **TSV) == plain
+
+
+@needs_zstd
+def test_frames_without_content_are_skipped(read: Read) -> None:
+    skipped = b"\x5f\x2a\x4d\x18\x03\0\0\0abc"
+    assert read(skipped + pack(CONTENT, "zst"), "a.zst", **TSV) == read(CONTENT, "a.tsv", **TSV)
 
 
 def test_missing_file_tells_the_absolute_path(
@@ -104,6 +112,7 @@ def test_names_of_files_are_shown_on_one_line(tmp_path: Path) -> None:
             gzip.compress(CONTENT, mtime=0),
             "1: expected UTF-8 text, found gzip data; name it NAME.gz",
         ),
+        (b"\x28\xb5\x2f\xfdrest", "1: expected UTF-8 text, found zstd data; name it NAME.zst"),
         (b"PK\x03\x04rest", "1: expected UTF-8 text, found a zip archive (or npz, xlsx)"),
         (
             CONTENT.decode().encode("utf-16"),
@@ -131,20 +140,57 @@ def test_empty_files_are_refused_except_in_prediction(read: Read, refuse: Refuse
     assert read(b"\xef\xbb\xbf", "a.txt", format="lines", labelled=False) == []
 
 
-def test_gzip_cut_anywhere_is_refused(refuse: Refuse) -> None:
-    packed = gzip.compress(CONTENT * 20, mtime=0)
+@pytest.mark.parametrize("format", ["tsv", "csv"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_compressed_data_cut_anywhere_are_refused(refuse: Refuse, ending: str, format: str) -> None:
+    packed, name = pack(CONTENT * 20, ending), f"a.{format}.{ending}"
     for size in range(len(packed)):
-        (message,) = refuse(packed[:size], "a.tsv.gz", **TSV)[-1:]
-        assert message.startswith("a.tsv.gz:")
-        assert "the gzip data are cut off after" in message or size < 2
+        (message,) = refuse(packed[:size], name, **TSV | {"format": format})[-1:]
+        assert message.startswith(f"{name}:")
+        assert f"the {NAMES[ending]} data are cut off after" in message or size < 4
 
 
-def test_damaged_gzip_is_refused(refuse: Refuse) -> None:
-    packed = bytearray(gzip.compress(CONTENT * 20, mtime=0))
-    packed[-6] ^= 1
-    (message,) = refuse(bytes(packed), "a.gz", **TSV | {"header": True})
-    assert "the gzip data are damaged after" in message
-    assert refuse(CONTENT, "b.tsv.gz", **TSV) == ("b.tsv.gz: named .gz, but the data are not gzip",)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_damaged_compressed_data_are_refused(refuse: Refuse, ending: str) -> None:
+    said = f"the {NAMES[ending]} data are damaged after"
+    packed = bytearray(pack(CONTENT * 20, ending))
+    packed[{"gz": -6, "zst": -2}[ending]] ^= 1  # in the check sum
+    (message,) = refuse(bytes(packed), f"a.{ending}", **TSV | {"header": True})
+    assert said in message
+    (message,) = refuse(pack(CONTENT, ending) + b"more", f"a.{ending}", **TSV)[-1:]
+    assert said in message
+    (message,) = refuse(CONTENT, f"b.tsv.{ending}", **TSV)
+    assert message == f"b.tsv.{ending}: named .{ending}, but the data are not {NAMES[ending]}"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_damage_never_escapes_as_another_error(read: Read, ending: str) -> None:
+    packed, draw = pack(CONTENT * 20, ending), random.Random(0)
+    for _ in range(300):
+        damaged = bytearray(packed)
+        for _ in range(draw.choice([1, 2, 8])):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        with suppress(DataError):
+            read(bytes(damaged), f"a.csv.{ending}", **TSV | {"format": "csv"})
+
+
+@needs_zstd
+def test_a_window_that_would_fill_the_memory_is_refused(read: Read, refuse: Refuse) -> None:
+    frame = b"\x28\xb5\x2f\xfd\x00%c\x19\0\0aa\n"  # one raw block of three bytes
+    (row,) = read(frame % ((27 - 10) << 3), "a.zst", format="lines", labelled=False)
+    assert row.sequence == "aa"
+    (message,) = refuse(frame % ((28 - 10) << 3), "a.zst", **TSV)
+    assert message.startswith("a.zst:1: the zstd data need a window over 128 MiB")
+
+
+def test_without_the_package_the_message_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.tsv.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[zstd\]'"):
+        list(read_examples(str(tmp_path / "a.tsv.zst"), ReadOptions(**TSV)))
 
 
 def test_rows_before_the_cut_are_read(tmp_path: Path) -> None:
@@ -154,12 +200,15 @@ def test_rows_before_the_cut_are_read(tmp_path: Path) -> None:
     assert next(rows).sequence == "0"
 
 
-def test_gzip_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
     monkeypatch.setattr(files, "BOMB_RATIO", 500)
-    bomb = gzip.compress(b"\n" * 400_000, mtime=0)
-    message = refuse(bomb, "a.gz", format="lines", labelled=False)[-1]
-    assert message.endswith("the gzip data expand more than 500 times; refused as a bomb")
+    bomb = pack(b"\n" * 400_000, ending)
+    message = refuse(bomb, f"a.{ending}", format="lines", labelled=False)[-1]
+    assert message.endswith(
+        f"the {NAMES[ending]} data expand more than 500 times; refused as a bomb"
+    )
 
 
 def test_overlong_line_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "said"),
     [
         ("my.xlsx", "pandas.read_excel('my.xlsx').to_csv('my.csv', index=False)"),
-        ("a.csv.zst", "decompress it first: zstd -d 'a.csv.zst'"),
+        ("a.csv.xz", "decompress it first: unxz -k 'a.csv.xz'"),
     ],
 )
 def test_other_files_are_told_their_way_in(

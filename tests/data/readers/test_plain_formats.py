@@ -13,6 +13,7 @@ import pytest
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import DataError
+from tests.helpers.packing import ENDINGS, pack
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
@@ -103,8 +104,9 @@ def test_txt_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
     ]
 
 
-def test_txt_folder_with_a_file_a_class(tmp_path: Path) -> None:
-    write(tmp_path, {"b.txt": b"one\n\ntwo", "a.txt.gz": gzip.compress(b"three\n")})
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_txt_folder_with_a_file_a_class(tmp_path: Path, ending: str) -> None:
+    write(tmp_path, {"b.txt": b"one\n\ntwo", f"a.txt.{ending}": pack(b"three\n", ending)})
     rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
     assert seen(rows) == [("three", "a", 1), ("one", "b", 1), ("", "b", 2), ("two", "b", 3)]
 
@@ -119,6 +121,10 @@ def test_txt_folder_names_the_file_of_a_bad_row(tmp_path: Path) -> None:
 def test_txt_folders_that_hold_nothing(tmp_path: Path) -> None:
     (message,) = folder_problems(tmp_path)
     assert message == "F: no rows; expected one sub-folder or one file <class>.txt per class"
+    (tmp_path / "a1.csv.gz").touch()
+    (message,) = folder_problems(tmp_path)
+    assert message.endswith("per class; for its .csv.gz files give 'F/*.csv.gz'")
+    (tmp_path / "a1.csv.gz").unlink()
     (tmp_path / "pos/deeper").mkdir(parents=True)
     assert folder_problems(tmp_path) == ["F/pos/deeper: is a folder; expected a regular file"]
 

@@ -17,8 +17,8 @@ from seqtrain.workflows.events import Run
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a worker is to train.
+class TrainingTask:
+    """What a process is to train.
 
     Attributes:
         config: of the run.
@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What a worker says after an epoch; it then waits to be told whether to go on.
+    """What a process says after an epoch; it then waits to be told whether to go on.
 
     Attributes:
         epoch, epochs: its number, and how many the run has at most.
@@ -61,7 +61,7 @@ class EpochReport:
 Said: TypeAlias = str | EpochReport | Run | SeqtrainError | None
 
 
-class Worker:
+class TrainingProcess:
     """A process, a session of its own: what a terminal sends reaches the program alone.
 
     Raises:
@@ -69,7 +69,7 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self._process, self.connection = start_child("seqtrain.workflows.worker")
+        self._process, self.connection = start_child("seqtrain.workflows.training_process")
 
     def send(self, message: object) -> None:
         """Send a task, or whether to go on; a process that is gone is noticed by `receive`."""
@@ -116,7 +116,7 @@ def serve(descriptor: int) -> None:
     parent = os.getppid()
     while True:
         try:
-            task: Task = connection.recv()
+            task: TrainingTask = connection.recv()
         except EOFError:
             return
         if task.threads is not None:
@@ -124,7 +124,7 @@ def serve(descriptor: int) -> None:
         connection.send(_trained(task, connection, parent))
 
 
-def _trained(task: Task, connection: Connection, parent: int) -> Run | SeqtrainError | None:
+def _trained(task: TrainingTask, connection: Connection, parent: int) -> Run | SeqtrainError | None:
     """Train; return the run, or why it failed; None: it was given up."""
     from seqtrain.training.events import EpochEvent, UpdateEvent
     from seqtrain.workflows.events import DataEvent, Event, StartEvent, WarningEvent

@@ -10,7 +10,7 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError
 from seqtrain.files.directory import Directory
 from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
-from seqtrain.runs.place import ENSEMBLE
+from seqtrain.runs.destination import ENSEMBLE
 from seqtrain.runs.run_directory import RunDirectory
 
 FORMAT_VERSION = 1
@@ -55,6 +55,13 @@ def members(path: Path) -> list[Path]:
     for name in names:
         check_member(path / name)
     return [path / name for name in names]
+
+
+def name_one(path: Path) -> str:
+    """Say that one of the runs in a directory is to be named."""
+    names = sorted(name for name in os.listdir(path) if MEMBER.fullmatch(name))
+    such = f", such as {path / names[0]}" if names else ""
+    return f"{path}: holds several runs; name one of them{such}"
 
 
 def check_member(path: Path) -> None:
