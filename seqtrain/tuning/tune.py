@@ -22,15 +22,13 @@ from seqtrain.runs.run_directory import RunDirectory, make
 from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG
 from seqtrain.tuning.proposal import import_optuna
-from seqtrain.tuning.search import Limits, Listener, Search
+from seqtrain.tuning.search import BASE, Limits, Listener, Search
 from seqtrain.tuning.shared import SharedTrials, name_of
 from seqtrain.tuning.space import changed, space_of
 from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
 from seqtrain.workflows.events import Run
 from seqtrain.workflows.fit import fit, resolved_config
 
-BASE = "base.yaml"
-"""The config that is tuned."""
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
 

@@ -136,6 +136,7 @@ def test_mean_and_standard_error_are_shown(together: Path) -> None:
     line = next(line for line in said.splitlines() if "test accuracy" in line)
     assert line.split()[2:4] == [f"{np.mean(tests):.2%}", f"{error:.2%}"]
     assert "seed-5:" in said
+    assert "next: seqtrain predict FILE many, seqtrain eval many" in said
 
 
 def test_seeds_differ_in_nothing_else(together: Path) -> None:
@@ -222,7 +223,7 @@ USES: list[Callable[[Cli], Ended]] = [
 def test_what_needs_one_run_says_so(together: Path, cli: Cli, use: Callable[[Cli], Ended]) -> None:
     ended = use(cli)
     assert (ended.code, ended.out) == (2, "")
-    assert re.search("many:? holds several runs; name one of them", ended.err)
+    assert re.search("many: holds several runs; name one of them, such as many/seed-0", ended.err)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,13 +133,18 @@ def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any)
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.errors import Interrupted
     from seqtrain.processes.place import Place
     from seqtrain.workflows.fit import fit as run_fit
 
     name, beside = Path(path).stem, Path(path).parent
     with FitScreen(quiet=quiet) as screen:
         listener = EventLog(screen) if log else screen
-        run = run_fit(config, name=name, beside=beside, listener=listener, **options)
+        try:
+            run = run_fit(config, name=name, beside=beside, listener=listener, **options)
+        except KeyboardInterrupt:  # from its first batch on, training answers signals itself
+            before = "interrupted before training began; nothing was saved"
+            raise Interrupted(signal.SIGINT, before) from None
     if Place.here().rank == 0:
         print_path(run.path)
 

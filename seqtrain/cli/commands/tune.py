@@ -65,13 +65,16 @@ def tune(
     if seconds is None and trials is None:
         seconds = DEFAULT_BUDGET
 
-    from seqtrain.cli.output.console import print_path, warn
+    from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
     from seqtrain.files.atomic import write_atomically
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
     screen = TuneScreen(settings, quiet=quiet)
+    if not quiet:
+        note(_limits(seconds, trials))
     found = run_tune(
         settings,
         Limits(seconds, trials, jobs),
@@ -88,7 +91,16 @@ def tune(
     )
     write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)
+    if not quiet:
+        note_next(found.run.path, "predict FILE", "eval", "report")
     print_path(found.run.path)
+
+
+def _limits(seconds: float | None, trials: int | None) -> str:
+    """Say how long the search goes on."""
+    limits = [] if seconds is None else [f"{seconds:g} s"]
+    limits += [] if trials is None else [f"{trials} trials"]
+    return f"at most {' and '.join(limits)} (--budget, --trials)"
 
 
 def _seconds(text: str | None) -> float | None:
