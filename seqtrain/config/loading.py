@@ -133,7 +133,8 @@ def _read(path: str | Path) -> bytes:
         with os.fdopen(open_regular(path, follow=True), "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except WrongKindError as error:
-        raise ConfigError(f"{tried}: is {error.found}; expected a YAML file") from None
+        hint = "; of data there, write one with: seqtrain init" if os.path.isdir(path) else ""
+        raise ConfigError(f"{tried}: is {error.found}; expected a YAML file{hint}") from None
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         near = nearest_file(path) if missing else None

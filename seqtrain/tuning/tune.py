@@ -91,20 +91,15 @@ def tune(
     import_optuna()
     config = _with_honest_rows(resolved_config(config, device))
     space = space_of(config)
-    if resume:
-        directory = run_dir or _newest(name)
-        _check_unchanged(directory, config)
-    else:
-        check_free(run_dir, force=force)
-        _check_removable(run_dir)
+    begun = _begun(run_dir, name, config, resume=resume, force=force)
     check_files(config, beside)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
     shared = None if storage is None else SharedTrials(storage, config, digests, space, warn)
     with ExitStack() as held:
         signals = held.enter_context(StopSignals())
-        directory = directory if resume else make(run_dir, f"{name}-tuned").path
+        directory = begun or make(run_dir, f"{name}-tuned").path
         held.enter_context(FolderLock(directory))
-        if not resume:
+        if begun is None:
             _clear(directory)
             write_atomically(directory / BASE, render_config(config).encode())
         search = Search(config, space, directory, limits, cache, listener, shared)
@@ -116,6 +111,19 @@ def tune(
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     others = [] if shared is None else shared.others(name_of(directory))
     return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config, others)
+
+
+def _begun(
+    run_dir: Path | None, name: str, config: Config, *, resume: bool, force: bool
+) -> Path | None:
+    """Return the directory of the search that goes on; None: a new one, whose place is free."""
+    if not resume:
+        check_free(run_dir, force=force)
+        _check_removable(run_dir)
+        return None
+    directory = run_dir or _newest(name)
+    _check_unchanged(directory, config)
+    return directory
 
 
 def _best_of(search: Search) -> Trial:

@@ -41,8 +41,7 @@ def together(three: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPat
 
 def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: Cli) -> None:
     """With one thread in all, so that no bit depends on the number of jobs."""
-    arguments = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,5", "--jobs", "2")
-    ended = cli(*arguments)
+    ended = cli("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,5", "--jobs", "2")
     assert (ended.code, ended.out) == (0, "beside\n"), ended.err
     said = [line for line in Path("said").read_text().splitlines() if line.startswith("warning: ")]
     assert said
@@ -54,7 +53,6 @@ def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: 
     figures = [line for line in Path("said").read_text().splitlines() if "test accuracy" in line]
     assert figures[0] in ended.err
     assert answers(cli, "beside") == answers(cli, "many")
-    assert cli(*arguments, "--resume").code == 0
     shutil.rmtree("beside")
 
 

@@ -123,7 +123,13 @@ def fit(
         named = {"device": device, "run-dir": run_dir, "init-from": init_from}
         named["log"] = None if log is None else log.value
         _launch(config, overrides or [], named, {**flags, "no-cache": no_cache}, launched)
-    _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
+    try:
+        _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
+    except KeyboardInterrupt:  # from its first batch on, training answers signals itself
+        from seqtrain.errors import Interrupted
+
+        before = "interrupted before training began; nothing was saved"
+        raise Interrupted(signal.SIGINT, before) from None
 
 
 def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any) -> None:
@@ -133,18 +139,13 @@ def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any)
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.errors import Interrupted
     from seqtrain.processes.place import Place
     from seqtrain.workflows.fit import fit as run_fit
 
     name, beside = Path(path).stem, Path(path).parent
     with FitScreen(quiet=quiet) as screen:
         listener = EventLog(screen) if log else screen
-        try:
-            run = run_fit(config, name=name, beside=beside, listener=listener, **options)
-        except KeyboardInterrupt:  # from its first batch on, training answers signals itself
-            before = "interrupted before training began; nothing was saved"
-            raise Interrupted(signal.SIGINT, before) from None
+        run = run_fit(config, name=name, beside=beside, listener=listener, **options)
     if Place.here().rank == 0:
         print_path(run.path)
 
