@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -25,10 +26,14 @@ TORCH_FREE_FILES = [
 ]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path, *, top_level_only: bool = False) -> Iterator[str]:
     """Yield the full name of every module that a file imports, outside TYPE_CHECKING."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body if top_level_only else ast.walk(tree):
+    for node in parsed(path).body if top_level_only else ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -89,9 +94,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
 def test_nothing_imports_in_a_circle() -> None:
     modules = {module_of(path) for path in FILES}
     graph = {
-        module_of(path): set(
-            imported_at_once(ast.parse(path.read_text(encoding="utf-8")).body, modules)
-        )
+        module_of(path): set(imported_at_once(parsed(path).body, modules))
         for path in FILES
         if path != PACKAGE / "__init__.py"  # names every part for its users
     }
@@ -110,9 +113,7 @@ def test_config_and_readers_need_no_torch(path: Path) -> None:
 )
 def test_inference_and_training_touch_no_file(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & {"pathlib", "os", "io", "json"}
-    calls = [
-        node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
-    ]
+    calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"open", "print"}
 
 

@@ -133,11 +133,13 @@ def _read(path: str | Path) -> bytes:
         with os.fdopen(open_regular(path, follow=True), "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except WrongKindError as error:
-        raise ConfigError(f"{tried}: is {error.found}; expected a YAML file") from None
+        hint = "; of data there, write one with: seqtrain init" if os.path.isdir(path) else ""
+        raise ConfigError(f"{tried}: is {error.found}; expected a YAML file{hint}") from None
     except OSError as error:
-        near = nearest_file(path) if isinstance(error, FileNotFoundError) else None
+        missing = isinstance(error, FileNotFoundError)
+        near = nearest_file(path) if missing else None
         hint = f"; did you mean {near}?" if near else "; expected a YAML file"
-        wrong = ConfigError(f"{tried}: {error.strerror}{hint}")
+        wrong = ConfigError(f"{tried}: {'no such file' if missing else error.strerror}{hint}")
         raise reading_fault(tried, error) or wrong from None
     except ValueError:
         raise ConfigError(f"{tried}: a path can't hold NUL; expected a YAML file") from None

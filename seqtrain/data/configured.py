@@ -61,7 +61,7 @@ def check_files(config: Config, beside: Path | None) -> None:
 
 
 def _missing(key: str, path: str, beside: Path | None) -> str:
-    problem = f"{key}: no file {quote(path)} (tried {os.path.abspath(path)})"
+    problem = f"{key}: no file {quote(path)} (looked for {os.path.abspath(path)})"
     if beside is not None and os.path.exists(beside / path):
         return problem + f"; paths are relative to the current directory: write {beside / path}"
     near = nearest_file(path)

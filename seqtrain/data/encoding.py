@@ -15,7 +15,7 @@ from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds
 from seqtrain.errors import DataError
-from seqtrain.text import located, quote
+from seqtrain.text import counted, located, quote
 
 SHOWN_LABELS = 5
 CHUNK_SIZE = 2**14
@@ -99,13 +99,13 @@ class EncodingReport:
         if self.held_out:
             name += " with its held-out rows"
         if self.unreadable:
-            lines.append(f"{name}: {self.unreadable} rows that can't be read were left out")
+            lines.append(f"{name}: left out {counted(self.unreadable, 'row')} that can't be read")
         if self.truncated:
-            lines.append(f"{name}: {self.truncated} sequences were cut at data.max_length")
+            lines.append(f"{name}: cut {counted(self.truncated, 'sequence')} at data.max_length")
         if self.dropped:
-            lines.append(f"{name}: {self.dropped} empty sequences were left out")
+            lines.append(f"{name}: left out {counted(self.dropped, 'empty sequence')}")
         if self.filled:
-            lines.append(f"{name}: {self.filled} empty sequences are read as one <unk>")
+            lines.append(f"{name}: read {counted(self.filled, 'empty sequence')} as one <unk>")
         if self.unanswered:
             lines += self.unanswered_rows
             have = "row has" if self.unanswered == 1 else "rows have"
@@ -113,7 +113,7 @@ class EncodingReport:
         lines += self.unknown_label_rows
         more = self.unknown_labels - len(self.unknown_label_rows)
         if more:
-            lines.append(f"{name}: {more} more rows have labels that train lacks")
+            lines.append(f"{name}: {counted(more, 'more row')} with labels that train lacks")
         return lines
 
 

@@ -129,7 +129,7 @@ class Fitting:
         train = parts["train"]
         names = list(self._labels)
         old = () if self._known is None else self._known.labels
-        new = {names[i] for i in np.unique(train.labels)}.difference(old)
+        new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
         labels = (*old, *sorted(new))
         class_of = {label: i for i, label in enumerate(labels)}
         known = [class_of.get(name, UNKNOWN_LABEL) for name in names]
@@ -244,7 +244,7 @@ def _counts_up(numbers: npt.NDArray[Any]) -> bool:
     return bool((numbers == np.arange(len(numbers))).all())
 
 
-def _counts(ids: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int64]:
+def _counts(ids: npt.NDArray[Any], size: int) -> npt.NDArray[np.int64]:
     """Return how often each id from 0 to size - 1 occurs."""
     counts = np.zeros(size, dtype=np.int64)
     for block in blocks(ids):

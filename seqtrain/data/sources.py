@@ -81,7 +81,9 @@ def _matching(key: str, name: str) -> list[str]:
         return [name]
     found = sorted(glob.glob(name, recursive=True))
     if not found:
-        raise DataError(f"{key}: no file matches {quote(name)} (tried {os.path.abspath(name)})")
+        raise DataError(
+            f"{key}: no file matches {quote(name)} (looked for {os.path.abspath(name)})"
+        )
     return found
 
 

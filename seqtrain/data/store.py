@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data import growing
-from seqtrain.data.growing import GrowingArray, blocks, joined
+from seqtrain.data.growing import joined
 from seqtrain.data.sources import FileLines
 from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")
 """Attributes that are arrays; groups and spellings aren't always there."""
-PENDING = 3 * 2**12
-"""Numbers of rows that wait in a Python array before they are put with the others."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
 
@@ -177,44 +174,3 @@ class SequenceStore:
         if "spellings" in arrays:
             words = WordGrams(arrays["word_buckets"], arrays["word_offsets"])
         return cls(**known, words=words)
-
-
-class StoreBuilder:
-    """Grows a SequenceStore row by row; its steps leave memory where they are many.
-
-    Args:
-        channels: width of a feature vector; 0 for ids.
-    """
-
-    def __init__(self, channels: int = 0) -> None:
-        self._values = GrowingArray(np.float32, (channels,)) if channels else GrowingArray(np.int32)
-        self._rows = GrowingArray(np.int64, (3,))
-        self._pending = array("q")
-        self._end = 0
-
-    def add_ids(self, ids: npt.ArrayLike, label: int, line: int) -> None:
-        """Append a sequence of ids (T,)."""
-        self._add(np.asarray(ids, dtype=np.int32), label, line)
-
-    def add_features(self, features: npt.NDArray[np.float32], label: int, line: int) -> None:
-        """Append a sequence of feature vectors (T, C)."""
-        self._add(np.ascontiguousarray(features, dtype=np.float32), label, line)
-
-    def _add(self, steps: npt.NDArray[Any], label: int, line: int) -> None:
-        self._values.append(steps)
-        self._end += len(steps)
-        self._pending.extend((self._end, label, line))
-        if len(self._pending) >= PENDING:
-            self._move_rows()
-
-    def _move_rows(self) -> None:
-        self._rows.append(np.array(self._pending, dtype=np.int64).reshape(-1, 3))
-        self._pending = array("q")
-
-    def build(self) -> SequenceStore:
-        """Return what was added; the builder's memory is shared, so add no more afterwards."""
-        self._move_rows()
-        rows = self._rows.build()
-        starts = (np.zeros(1, dtype=np.int64), *(block[:, 0] for block in blocks(rows)))
-        labels, lines = (joined(block[:, i] for block in blocks(rows)) for i in (1, 2))
-        return SequenceStore(self._values.build(), joined(starts), labels, lines)

@@ -20,11 +20,13 @@ from seqtrain.data.examples import RowProblems
 from seqtrain.data.readers.files import open_input
 from seqtrain.data.readers.lines import read_lines
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
-from seqtrain.errors import ConfigError
-from seqtrain.text import display_name, quote
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.text import counted, display_name, quote
 
 LARGEST = np.finfo(np.float32).max
 BLANKS = re.compile("[ \t]+")
+COMMA = re.compile("-?[0-9]+,[0-9]+")
+"""A number with a decimal comma."""
 FEW = 0.5
 """Share of train's tokens with a vector below which something may be wrong."""
 
@@ -72,7 +74,9 @@ class Coverage:
                 "the file written so, and in this language?"
             )
         if self.repeated:
-            lines.append(f"{name}: {self.repeated:,} words stand there again; the first one counts")
+            lines.append(
+                f"{name}: {counted(self.repeated, 'word')} again, of which the first one counts"
+            )
         if self.counted not in (None, self.words):
             lines.append(
                 f"{name}: its first line counts {self.counted:,} words, found {self.words:,}"
@@ -155,10 +159,9 @@ def read_vectors(
             file.problems.fail(1, "no words in it; expected lines of a word and its numbers")
         coverage = Coverage(path, words, file.counted, file.size, more=len(more), repeated=repeated)
         if len(values) == len(more):
-            file.problems.fail(
-                1,
-                "none of its words is a token of train; they are compared as data.tokenizer and "
-                "data.lowercase leave train's",
+            raise DataError(
+                f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
+                "they are compared as data.tokenizer and data.lowercase leave train's"
             )
     kept = np.stack(list(values.values()))
     return Vectors(np.array(list(values), dtype=np.int64), kept, coverage), more
@@ -181,9 +184,10 @@ class _File:
         number, text = first
         fields = _fields(text)
         self.counted: int | None = None
+        self.told = ""  # where the size comes from
         if len(fields) == 2 and all(field.isdecimal() for field in fields):
             self.counted, self.size = map(int, fields)
-            self._lines = lines
+            self._lines, self.told = lines, ", as the first line says"
         else:
             numeric = next((n for n, f in enumerate(reversed(fields)) if not _is_number(f)), None)
             self.size = len(fields) - 1 if numeric is None else numeric
@@ -213,7 +217,8 @@ class _File:
         if extra < 0 or (extra and all(map(_is_number, fields[1 : 1 + extra]))):
             self.problems.fail(
                 number,
-                f"found {len(fields) - 1} numbers of {quote(fields[0])}; expected {self.size}",
+                f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}; "
+                f"expected {self.size}{self.told}",
             )
         return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
@@ -226,8 +231,10 @@ class _File:
             fields = self._apart(number, f"{word} {text}")[1].split(" ")
             bad = [field for field in fields if not _is_number(field)]
             if bad:
+                comma = COMMA.fullmatch(bad[0]) and f"; expected {bad[0].replace(',', '.')}"
                 self.problems.fail(
-                    number, f"found {quote(bad[0])} among the numbers of {quote(word)}"
+                    number,
+                    f"found {quote(bad[0])} among the numbers of {quote(word)}{comma or ''}",
                 )
             values = np.array(fields, dtype=np.float64)
         fine = np.abs(values) <= LARGEST  # nan isn't

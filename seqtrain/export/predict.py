@@ -267,9 +267,12 @@ class Rows:
         hint = EXCEL_HINT.fullmatch(lines[0])
         if hint:
             return hint[1]
-        bare = re.sub(r'"(?:[^"]|"")*"', "", "\n".join(lines)).split("\n")
+        text = "\n".join(lines)
+        bare = [x for x in re.sub(r'"(?:[^"]|"")*("|\Z)', "", text).split("\n") if x]
+        if text.count('"') % 2 and len(bare) > 1:
+            bare.pop()  # the row goes on, in quotes, behind the first lines
         for delimiter in DELIMITERS.values():
-            counts = {line.count(delimiter) for line in bare if line}
+            counts = {line.count(delimiter) for line in bare}
             if len(counts) == 1 and counts != {0}:
                 return delimiter
         return DELIMITERS["comma"]

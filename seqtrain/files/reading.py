@@ -61,5 +61,5 @@ def read_part(file: BinaryIO, path: Path, size: int) -> bytes:
 
 def unreadable(path: Path, error: OSError) -> CheckpointError | RunError:
     """Say why a path can't be opened or read: it is wrong, or the machine failed."""
-    wrong = CheckpointError(f"{path}: {error.strerror} (tried {os.path.abspath(path)})")
+    wrong = CheckpointError(f"{path}: {error.strerror} (looked for {os.path.abspath(path)})")
     return reading_fault(path, error) or wrong

@@ -5,6 +5,7 @@ B examples, C classes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -20,6 +21,8 @@ LEVELS = 100
 """Shares of validation, the most confident first, whose accuracy is kept with a model."""
 STEPS = 200
 """Steps of the search at most; Newton's take about ten."""
+Z = 1.96
+"""Standard deviations of a normal distribution that 95 % lie within."""
 CELLS = 2**22
 """Logits that are looked at at once, in double precision: memory stays flat."""
 
@@ -36,6 +39,19 @@ class CoveragePoint(Section):
     accuracy: _Share
     """Share of them that are right."""
 
+    def least(self, rows: int) -> float:
+        """Return the lower end of the 95 % interval of the accuracy.
+
+        Args:
+            rows: how many the answers are.
+
+        Reference:
+            Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+        """
+        square = Z * Z / rows
+        spread = math.sqrt(square * self.accuracy * (1 - self.accuracy) + square * square / 4)
+        return (self.accuracy + square / 2 - spread) / (1 + square)
+
 
 class Calibration(Section):
     """What validation tells of a model's probabilities; kept in model.json."""
@@ -44,6 +60,8 @@ class Calibration(Section):
     """Divides the logits."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
     """From the most confident answers to all."""
+    rows: Annotated[int, Field(ge=0)] = 0
+    """Of validation; 0 where they weren't counted."""
 
     def threshold(self, precision: float) -> CoveragePoint | None:
         """Return the most of validation whose answers are right so often; None: no such part."""

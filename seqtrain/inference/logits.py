@@ -244,7 +244,7 @@ def calibrate(
         some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits / temperature, labels)
     ]
     points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
-    return Calibration(temperature=temperature, coverage=points)
+    return Calibration(temperature=temperature, coverage=points, rows=len(labels))
 
 
 def score_store(

@@ -15,6 +15,10 @@ from torch import Tensor
 from seqtrain.inference.calibration import coverage_points, double_blocks
 from seqtrain.text import Summarized, quote
 
+MAIN = ("loss", "accuracy", "macro_f1")
+"""Fields of `Scores` that stand for all where there is room for few: a test split, a part."""
+OF_AN_EPOCH = (*MAIN, "weighted_f1")
+"""Fields that metrics.jsonl and logs hold after every epoch."""
 LENGTH_GROUPS = 5
 CONFIDENCE_BINS = 15
 """Equal intervals of the answers' probability, for the expected calibration error."""
@@ -74,6 +78,10 @@ class Scores(Summarized):
             "examples": f"{self.num_examples:,}",
             "classes": f"{len(self.labels)}",
         }
+
+    def figures(self, names: Sequence[str] = MAIN) -> dict[str, float]:
+        """Return some fields by name."""
+        return {name: getattr(self, name) for name in names}
 
     def monitored(self, name: str) -> float:
         """Return a metric in the sense that greater is better."""

@@ -29,6 +29,7 @@ from seqtrain.model.pooling import (
     join_directions,
     last_valid_state,
     make_pooling,
+    only,
     pooling_names,
 )
 from seqtrain.model.randomness import Noise, PackedNoise, Site
@@ -327,7 +328,7 @@ class SequenceClassifier(nn.Module):
                 pooled = self.pooling(outputs, packed.batch_sizes)
         seen = [] if pooled is None else [pooled]
         if "last" in pooling_names(self.config.pooling):
-            last = last_valid_state(state[0], bidirectional=self.config.bidirectional)
+            last = last_valid_state(only(state, 0), bidirectional=self.config.bidirectional)
             seen.insert(0, self.join(last))
         return torch.cat(seen, dim=1) if len(seen) > 1 else seen[0], state
 

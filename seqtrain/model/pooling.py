@@ -35,7 +35,14 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
     Shape:
         h_n: (layers * directions, B, hidden). Returns: (B, directions * hidden).
     """
-    return torch.cat((h_n[-2], h_n[-1]), dim=1) if bidirectional else h_n[-1]
+    if bidirectional:
+        return torch.cat((h_n[-2], h_n[-1]), dim=1)
+    return only(h_n, -1)
+
+
+def only(states: Tensor, index: int) -> Tensor:
+    """Return one of some states; of a single one a view, whose gradient takes no copy."""
+    return states.squeeze(0) if len(states) == 1 else states[index]
 
 
 def last_by_gather(states: Tensor, lengths: Tensor, *, bidirectional: bool = False) -> Tensor:

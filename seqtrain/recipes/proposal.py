@@ -11,6 +11,7 @@ from seqtrain.config import parse_config
 from seqtrain.config.formats import names_of
 from seqtrain.config.render import flow
 from seqtrain.data.preparation import prepare
+from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
@@ -122,8 +123,10 @@ def _files(
     held_out: bool,
 ) -> Iterator[Choice]:
     found = f"{facts.rows:,} rows, {len(facts.classes)} classes"
-    if os.path.isdir(names_of(parts["train"])[0]):
-        found += ": a folder each" if facts.reading.whole_files else ": a file each, a row per line"
+    folder = names_of(parts["train"])[0]
+    if os.path.isdir(folder):
+        whole = holds_whole_files(folder)
+        found += ": a folder each, a row per file" if whole else ": a file each, a row per line"
     yield Choice("data.train", parts["train"], found)
     if "validation" in parts:
         why = f"{further['validation'].rows:,} rows choose the best epoch"

@@ -10,6 +10,7 @@ from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import unreadable
 from seqtrain.runs.destination import BEST, CONFIG, ENSEMBLE, RUNS
+from seqtrain.runs.members import name_one
 from seqtrain.runs.run_directory import RunDirectory
 
 
@@ -26,7 +27,7 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     """
     if path is not None:
         if not os.path.exists(path):
-            raise CheckpointError(f"{path}: no such run (tried {os.path.abspath(path)})")
+            raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
         return RunDirectory(path)
     if name is None:
         return RunDirectory(newest_trained()[0])
@@ -104,7 +105,7 @@ def model_folder(path: Path) -> Path:
             return Path(os.path.realpath(folder))  # the user named it; in a run it is refused
         return folder
     if os.path.lexists(path / ENSEMBLE):
-        raise CheckpointError(f"{path}: holds several runs; name one of them")
+        raise CheckpointError(name_one(path))
     raise CheckpointError(
         f"{path}: no model in it (no {BEST}/model.json and no model.json); "
         "expected a run directory or a model folder"

@@ -57,6 +57,13 @@ def members(path: Path) -> list[Path]:
     return [path / name for name in names]
 
 
+def name_one(path: Path) -> str:
+    """Say that one of the runs in a directory is to be named."""
+    names = sorted(name for name in os.listdir(path) if MEMBER.fullmatch(name))
+    such = f", such as {path / names[0]}" if names else ""
+    return f"{path}: holds several runs; name one of them{such}"
+
+
 def check_member(path: Path) -> None:
     """Refuse a link in the place of a run among several: it may lead to somebody else's.
 

@@ -28,6 +28,8 @@ FIGURES = (
     *(f"test.{s}" for s in SCORES[:2]),
 )
 """What runs can be sorted by beside the keys of their configs."""
+MOST = 6
+"""Values of a key that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,9 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     try:
         names = os.listdir(folder)
     except OSError as error:
+        said = "no such folder" if isinstance(error, FileNotFoundError) else error.strerror
         raise ConfigError(
-            f"{folder}: {error.strerror} (tried {os.path.abspath(folder)}); expected a folder of "
+            f"{folder}: {said} (looked for {os.path.abspath(folder)}); expected a folder of "
             "runs; train one with: seqtrain fit CONFIG"
         ) from None
     found, problems = [], []
@@ -189,6 +192,13 @@ def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[R
         _check_name("--filter", name, runs)
         kept = [run for run in kept if _equal(run.figure(name), wanted)]
     return kept
+
+
+def values_found(runs: Sequence[RunSummary], condition: str) -> str:
+    """Say which values stand in the runs under the name of a condition such as `model.rnn=lstm`."""
+    name = condition.partition("=")[0]
+    values = list(dict.fromkeys(str(run.figure(name)) for run in runs))
+    return f"{name} is {one_of([*values[:MOST], *['another value'] * (len(values) > MOST)])}"
 
 
 def _check_name(option: str, name: str, runs: Sequence[RunSummary]) -> None:

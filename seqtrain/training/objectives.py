@@ -166,10 +166,12 @@ class Classification:
         """Return the cross-entropy of each example, row by row of the batch; of all parts' sum."""
         carried = None if self.groups is None else self.carried
         parts = classify(self.classifier, batch, carried, bptt=self.settings.bptt, noise=noise)
-        each = torch.stack(
-            [example_losses(p, batch.labels, self.class_weights, self.settings) for p in parts]
-        )
-        return Losses(each.sum(0), (joint(parts).argmax(1) == batch.labels).sum())
+        each, *others = [
+            example_losses(p, batch.labels, self.class_weights, self.settings) for p in parts
+        ]
+        for losses in others:
+            each = each + losses
+        return Losses(each, (joint(parts).argmax(1) == batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Score the validation split."""

@@ -44,6 +44,7 @@ class OptimizerState:
         self.of_each = defaultdict(dict) if of_each is None else of_each
         self._by_rows = {id(weight) for weight in by_rows}
         self._moments = MOMENTS[rule]
+        self._counts = rule != "sgd"
 
     def begin(self, weight: Tensor) -> dict[str, Tensor]:
         """Return the state of a weight; before its first update, moments of zeros."""
@@ -110,7 +111,7 @@ class OptimizerState:
         )
         if id(weight) in self._by_rows:
             expected["up_to_date"] = (weight.shape[:1], torch.int64)
-        if len(self._moments) > 1 or id(weight) in self._by_rows:
+        if self._counts or id(weight) in self._by_rows:
             expected["step"] = (torch.Size(), torch.float32)
         if state.keys() != expected.keys():
             raise ValueError(f"optimizer.{number}: expected {', '.join(sorted(expected))}")

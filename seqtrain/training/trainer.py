@@ -9,7 +9,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,7 +199,7 @@ class Trainer:
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
         noise = Noise.of(objective.config.seed, self.progress.updates, examples)
         lowered = objective.settings.precision == "bfloat16"
-        with torch.autocast(objective.device.type, torch.bfloat16, enabled=lowered):
+        with torch.autocast(objective.device.type, torch.bfloat16) if lowered else nullcontext():
             return objective.losses(batch, noise)
 
     def settled(self) -> AbstractContextManager[None]:

@@ -32,6 +32,8 @@ from seqtrain.tuning.trials import (
 )
 from seqtrain.workflows.training_process import EpochReport, TrainingProcess, TrainingTask
 
+BASE = "base.yaml"
+"""The config that is tuned."""
 PAUSE = 0.2
 """Seconds until signals and the time are looked at again."""
 
@@ -248,5 +250,5 @@ class Search:
     def _how_to_go_on(self) -> str:
         return (
             f"stopped after {counted(len(self.trials), 'trial')}, kept; go on with: seqtrain tune "
-            f"CONFIG --resume --run-dir {quote(str(self.directory))}"
+            f"{quote(str(self.directory / BASE))} --resume --run-dir {quote(str(self.directory))}"
         )

@@ -22,15 +22,13 @@ from seqtrain.runs.run_directory import RunDirectory, make
 from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG
 from seqtrain.tuning.proposal import import_optuna
-from seqtrain.tuning.search import Limits, Listener, Search
+from seqtrain.tuning.search import BASE, Limits, Listener, Search
 from seqtrain.tuning.shared import SharedTrials, name_of
 from seqtrain.tuning.space import changed, space_of
 from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
 from seqtrain.workflows.events import Run
 from seqtrain.workflows.fit import fit, resolved_config
 
-BASE = "base.yaml"
-"""The config that is tuned."""
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
 
@@ -93,20 +91,15 @@ def tune(
     import_optuna()
     config = _with_honest_rows(resolved_config(config, device))
     space = space_of(config)
-    if resume:
-        directory = run_dir or _newest(name)
-        _check_unchanged(directory, config)
-    else:
-        check_free(run_dir, force=force)
-        _check_removable(run_dir)
+    begun = _begun(run_dir, name, config, resume=resume, force=force)
     check_files(config, beside)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
     shared = None if storage is None else SharedTrials(storage, config, digests, space, warn)
     with ExitStack() as held:
         signals = held.enter_context(StopSignals())
-        directory = directory if resume else make(run_dir, f"{name}-tuned").path
+        directory = begun or make(run_dir, f"{name}-tuned").path
         held.enter_context(FolderLock(directory))
-        if not resume:
+        if begun is None:
             _clear(directory)
             write_atomically(directory / BASE, render_config(config).encode())
         search = Search(config, space, directory, limits, cache, listener, shared)
@@ -118,6 +111,19 @@ def tune(
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     others = [] if shared is None else shared.others(name_of(directory))
     return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config, others)
+
+
+def _begun(
+    run_dir: Path | None, name: str, config: Config, *, resume: bool, force: bool
+) -> Path | None:
+    """Return the directory of the search that goes on; None: a new one, whose place is free."""
+    if not resume:
+        check_free(run_dir, force=force)
+        _check_removable(run_dir)
+        return None
+    directory = run_dir or _newest(name)
+    _check_unchanged(directory, config)
+    return directory
 
 
 def _best_of(search: Search) -> Trial:

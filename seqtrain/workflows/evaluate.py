@@ -24,7 +24,7 @@ from seqtrain.inference.logits import finite_logits
 from seqtrain.inference.metrics import Scores, one_class_doubts, score
 from seqtrain.inference.prefixes import score_prefixes
 from seqtrain.runs.finding import find
-from seqtrain.runs.members import members
+from seqtrain.runs.members import members, name_one
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized, display_name
 from seqtrain.workflows.classifier import Classifier
@@ -98,7 +98,7 @@ def evaluate(
     runs = members(path)
     if runs:
         if steps:
-            raise ConfigError(f"--steps: {path} holds several runs; name one of them")
+            raise ConfigError(f"--steps: {name_one(path)}")
         each = [load_labelled(at, split=split, data=data, device=device) for at in runs]
         return _evaluate_together(path, each)
     loaded = load_labelled(path, split=split, data=data, device=device)

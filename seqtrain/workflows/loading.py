@@ -10,7 +10,7 @@ import torch
 from seqtrain.errors import CheckpointError
 from seqtrain.inference.devices import select_device
 from seqtrain.runs.finding import find, model_folder
-from seqtrain.runs.members import members
+from seqtrain.runs.members import members, name_one
 from seqtrain.runs.model_folder import load_model
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.ensemble import Ensemble
@@ -47,7 +47,7 @@ def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
     """
     classifier = load(run, device=device)
     if isinstance(classifier, Ensemble):
-        raise CheckpointError(f"{classifier.path}: holds several runs; name one of them")
+        raise CheckpointError(name_one(classifier.path))
     return classifier
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seqtrain.inference.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 
 
@@ -34,16 +35,13 @@ def pretraining_line(event: EpochEvent) -> dict[str, Any]:
 
 def epoch_line(event: EpochEvent) -> dict[str, Any]:
     """Return the "epoch" line of metrics.jsonl."""
-    validation = None
-    if event.validation is not None:
-        names = ("loss", "accuracy", "macro_f1", "weighted_f1")
-        validation = {name: getattr(event.validation, name) for name in names}
+    scores = event.validation
     return {
         "event": "refit" if event.refit else "epoch",
         "epoch": event.epoch,
         "step": event.update,
         "train": {"loss": event.loss, "accuracy": event.accuracy},
-        "validation": validation,
+        "validation": None if scores is None else scores.figures(OF_AN_EPOCH),
         **_speed(event),
         "padding_fraction": event.padding_fraction,
         "best": event.is_best,

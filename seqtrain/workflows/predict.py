@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.errors import ConfigError, DataError, RunError
-from seqtrain.text import display_name, one_of
+from seqtrain.text import display_name, one_of, quote
 from seqtrain.workflows.classifier import Classifier, Prediction
 from seqtrain.workflows.events import RunLike
 from seqtrain.workflows.loading import load
@@ -107,6 +108,28 @@ def read_otherwise(source: str, classifier: Classifier, format: str | None = Non
     return f"; each line was read as one; if it is {trained}: --input-format {trained}"
 
 
+def first_row_doubts(
+    source: str, first: Sequence[Example | None], classifier: Classifier, format: str | None = None
+) -> list[str]:
+    """Say where the first of lines that are read as sequences names columns, or is jsonl."""
+    reading = classifier.preprocessing.reading
+    row = first[0].sequence if first and first[0] is not None else None
+    lines = format is None and input_options(reading, source).format == "lines"
+    if not lines or not isinstance(row, str | list):
+        return []
+    text = row if isinstance(row, str) else " ".join(row)
+    own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
+    cells = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
+    is_header = reading.format in ("csv", "tsv") and {*own} <= cells
+    if not is_header and not (reading.format == "jsonl" and text.startswith("{")):
+        return []
+    what = "names columns" if is_header else "is an object"
+    return [
+        f"{display_name(source)}: each line is read as a sequence, but the first one {what}: "
+        f"{quote(text, 40)}; to read {reading.format}: --input-format {reading.format}"
+    ]
+
+
 def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
     """Return columns as the model's config names its own: by name, or by index from 0."""
     own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
@@ -142,10 +165,15 @@ def input_options(reading: ReadOptions, source: str, format: str | None = None) 
         format: in place of what the name tells.
 
     Raises:
-        DataError: it is a folder, and the model's rows weren't in one.
+        DataError: it is a folder, and the model's rows weren't in one; or a config.
     """
     if format is not None:
         return replace(reading, format=format)
+    if source.lower().endswith((".yaml", ".yml")):
+        name = display_name(source)
+        raise DataError(
+            f"{name}: is a config by its name; expected sequences; to train it: seqtrain fit {name}"
+        )
     options = reading.for_file(source)
     if source == STDIN:
         return replace(options, format="lines")

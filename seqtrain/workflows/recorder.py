@@ -211,7 +211,7 @@ class Recorder:
             "peak_memory_bytes": peak_memory(self.state.device),
         }
         if scores:
-            end["test"] = {name: getattr(scores, name) for name in ("loss", "accuracy", "macro_f1")}
+            end["test"] = scores.figures()
         self._append(end)
         self._remove_previous()
         for name, found in (("validation", self.best_scores), ("test", scores)):
@@ -306,12 +306,14 @@ class Recorder:
 def _advice(trainer: Trainer) -> str | None:
     """Say what to try where training ended while the model still got better."""
     progress, budget = trainer.progress, trainer.budget
+    if progress.best_value is not None and progress.best_value >= 1:
+        return None  # all of validation is right
     if trainer.out_of_patience and progress.loss_fell:
         return (
             f"training.patience ({budget.patience} epochs) ended it while the validation loss "
             "still fell; more patience may help"
         )
     if 1 < progress.epoch == progress.best_epoch == budget.epochs:
-        more = f"--set training.max_epochs={2 * budget.epochs}"
-        return f"the last epoch was the best; more may help: {more}"
+        more = f"more than {budget.epochs} may help: training.max_epochs"
+        return f"the last epoch was the best; {more}"
     return None

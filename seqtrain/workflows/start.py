@@ -117,7 +117,13 @@ def _run_to_resume(request: Request, config: Config) -> RunDirectory:
     """Find the run to go on with, and refuse another config before any data is read."""
     if request.force:
         raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
-    run = find(request.directory, request.name or "run")
+    path = request.directory
+    if path is not None and not os.path.exists(path):
+        raise CheckpointError(
+            f"{path}: no such run (looked for {os.path.abspath(path)}); to begin one there, leave "
+            "out --resume"
+        )
+    run = find(path, request.name or "run")
     check_config_unchanged(config, run)
     return run
 

@@ -15,6 +15,7 @@ from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.errors import ConfigError
 from seqtrain.inference.carried import CarriedStates
 from seqtrain.inference.prefixes import predict_step_logits
+from seqtrain.runs.members import name_one
 from seqtrain.text import display_name
 from seqtrain.workflows.classifier import Classifier
 from seqtrain.workflows.ensemble import Ensemble
@@ -95,7 +96,7 @@ def predict_steps(
     """
     classifier = classifier or load(run, device=device)
     if isinstance(classifier, Ensemble):
-        raise ConfigError(f"--steps: {classifier.path} holds several runs; name one of them")
+        raise ConfigError(f"--steps: {name_one(classifier.path)}")
     network, preprocessing = classifier.network, classifier.preprocessing
     chunks = encoded_chunks(
         classifier.for_prediction,

@@ -33,7 +33,7 @@ def test_rest_is_trained_on_as_if_they_were_not_there(with_bad_rows: Path, cli: 
             "warning: spoilt-train.tsv:6: the label is blank",
             "warning: spoilt-train.tsv:45: expected 2 fields as in the first row, found 1",
         ]
-        assert "train with its held-out rows: 4 rows that can't be read were left out" in ended.err
+        assert "train with its held-out rows: left out 4 rows that can't be read" in ended.err
     cli("fit", "c.yaml", "--quiet", "--run-dir", "clean")
     weights = [Path(run, "best/model.safetensors").read_bytes() for run in ("clean", "read")]
     assert weights[0] == weights[1]
@@ -44,7 +44,7 @@ def test_eval_leaves_them_out_and_predict_answers_every_row(with_bad_rows: Path,
     clean = cli("eval", "r", "--json")
     ended = cli("eval", "r", "--json", "--data", "spoilt-test.tsv")
     assert (ended.code, ended.out) == (0, clean.out)
-    assert "spoilt-test.tsv: 4 rows that can't be read were left out" in ended.err
+    assert "spoilt-test.tsv: left out 4 rows that can't be read" in ended.err
     assert cli("check", "r", "--data", "spoilt-test.tsv").code == 2
     stopped = cli("predict", "spoilt-test.tsv", "--run", "r")
     assert stopped.code == 2

@@ -51,6 +51,7 @@ def test_rows_to_look_at_are_named(project: Path, cli: Cli) -> None:
         r"'b\u0430d' (1)",
     ):
         assert words in ended.out
+    assert "train.tsv:44" not in ended.err  # it is said once
     assert cli("fit", "c.yaml").code == 2
 
 

@@ -315,8 +315,8 @@ def test_unknown_tokens_and_cuts_are_told(
     ended = cli("predict", "-", "--run", "r", stdin="zzz yyy\nrise the fall\n\n")
     assert ended.code == 0
     assert ended.out.count("\n") == 4
-    assert "1 sequences were cut" in ended.err
-    assert "hold no token" in ended.err
+    assert "input: cut 1 sequence at" in ended.err
+    assert "2 of 3 sequences with no token" in ended.err
     assert "1 empty" in ended.err
 
 
@@ -390,7 +390,27 @@ def test_table_read_as_lines_is_asked_about(trained: Path, cli: Cli) -> None:
     ended = cli("predict", "-", *run, stdin="zzz,y\n" * 2)
     assert ended.code == 0
     assert ended.problems[-1] == (
-        "warning: 2 of 2 sequences hold no token that the model knows; each line was read as one; "
+        "warning: 2 of 2 sequences with no token that the model knows; each line was read as one; "
         "if it is tsv: --input-format tsv"
     )
     assert "--input-format" not in cli("predict", "-", *run, stdin="zzz\nrise\n").err
+    ended = cli("predict", "-", *run, stdin='label;"text"\nup;rise\n')
+    assert (ended.code, ended.out.count("\n")) == (0, 3)
+    assert ended.problems[0] == (
+        "warning: stdin: each line is read as a sequence, but the first one names columns: "
+        "'label;\"text\"'; to read tsv: --input-format tsv"
+    )
+
+
+def test_a_config_in_place_of_rows_is_told(trained: Path, cli: Cli) -> None:
+    ended = cli("predict", trained / "c.yaml", "--run", trained / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "c.yaml: is a config by its name; expected sequences" in ended.err
+
+
+def test_lines_of_jsonl_in_place_of_vectors_are_told(trained_features: Path, cli: Cli) -> None:
+    ended = cli("predict", "-", "--run", trained_features / "run", stdin='{"values": [[1, 2]]}\n')
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        "stdin:1: found an object, expected a list of vectors; --input-format jsonl?" in ended.err
+    )

@@ -33,7 +33,7 @@ def answered(cli: Cli, folder: str, *options: str) -> str:
 def test_three_shards_write_what_one_process_writes(
     many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "7 files answered, 0 were answered before" in answered(cli, "whole")
+    assert "7 files answered, 0 answered before" in answered(cli, "whole")
     answered(cli, "parts", "--shard", "1/3")
     assert len(listing(many / "parts")) == 2
     for rank in "02":
@@ -52,7 +52,7 @@ def test_what_is_done_is_not_done_again(many: Path, cli: Cli) -> None:
     before = listing(many / "out")
     (many / "out" / "part-2.txt.gz.jsonl").unlink()
     (many / "out" / "part-4.txt.gz.jsonl").write_text("answered by hand")
-    assert "1 files answered, 6 were answered before" in answered(cli, "out", *options)
+    assert "1 file answered, 6 answered before" in answered(cli, "out", *options)
     assert (many / "out" / "part-4.txt.gz.jsonl").read_text() == "answered by hand"
     answered(cli, "out", *options, "--force")
     assert listing(many / "out") == before

@@ -22,7 +22,7 @@ from seqtrain.cli.main import ended_by_signals
 from seqtrain.model.engines.native import why_not
 from seqtrain.signals import ended_by_second_interrupt
 from tests.helpers.program import conversing, started
-from tests.helpers.tiny import CONFIG, Cli, metrics
+from tests.helpers.tiny import CONFIG, Cli, metrics, write_table
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 6
@@ -247,6 +247,21 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
     assert b"epoch 1:" in shown
     assert (b"\x1b[" in shown) == coloured
     assert "\x1b" not in ended.out
+
+
+def test_an_interrupt_before_training_says_that_nothing_is_saved(project: Path, cli: Cli) -> None:
+    write_table(project / "train.tsv", [("rise the", "up"), ("fall the", "down")] * 200_000)
+    assert cli("config", "c.yaml").code == 0  # what reads a config is loaded
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        ended = cli("fit", "c.yaml", "--run-dir", "r")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.problems[-1] == "seqtrain: interrupted before training began; nothing was saved"
+    assert not (project / "r").exists()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -66,6 +66,7 @@ def test_json_holds_scores_settings_and_what_differs(place: Path, cli: Cli) -> N
 def test_the_table(place: Path, cli: Cli) -> None:
     ended = cli("runs")
     lines = [line.split() for line in ended.out.splitlines() if line.strip()]
+    assert ended.out.startswith("run ")
     assert lines[0][:2] == ["run", "lr"]
     assert " ".join(lines[2]) == "c 0.1 2 of 3 0.3750 62.50% 37.50% 2 min 30 s"
     assert [line[0] for line in lines[2:]] == ["c", "b", "a"]
@@ -93,7 +94,9 @@ def test_filters(place: Path, cli: Cli) -> None:
     assert names(cli, "--filter", "model.rnn=lstm") == []
     ended = cli("runs", "--filter", "model.rnn=lstm")
     assert (ended.code, ended.out) == (0, "")
-    assert "no runs in runs like that" in ended.err
+    assert "no runs in runs like that (model.rnn=lstm: model.rnn is gru)" in ended.err
+    narrow = cli("runs", "--json", "--filter", "training.lr=3")
+    assert "training.lr is 0.1, 0.01 or 0.001" in narrow.err
 
 
 @pytest.mark.parametrize(

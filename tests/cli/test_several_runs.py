@@ -41,8 +41,7 @@ def together(three: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPat
 
 def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: Cli) -> None:
     """With one thread in all, so that no bit depends on the number of jobs."""
-    arguments = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,5", "--jobs", "2")
-    ended = cli(*arguments)
+    ended = cli("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,5", "--jobs", "2")
     assert (ended.code, ended.out) == (0, "beside\n"), ended.err
     said = [line for line in Path("said").read_text().splitlines() if line.startswith("warning: ")]
     assert said
@@ -54,7 +53,6 @@ def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: 
     figures = [line for line in Path("said").read_text().splitlines() if "test accuracy" in line]
     assert figures[0] in ended.err
     assert answers(cli, "beside") == answers(cli, "many")
-    assert cli(*arguments, "--resume").code == 0
     shutil.rmtree("beside")
 
 
@@ -138,6 +136,7 @@ def test_mean_and_standard_error_are_shown(together: Path) -> None:
     line = next(line for line in said.splitlines() if "test accuracy" in line)
     assert line.split()[2:4] == [f"{np.mean(tests):.2%}", f"{error:.2%}"]
     assert "seed-5:" in said
+    assert "next: seqtrain predict FILE many, seqtrain eval many" in said
 
 
 def test_seeds_differ_in_nothing_else(together: Path) -> None:
@@ -224,7 +223,7 @@ USES: list[Callable[[Cli], Ended]] = [
 def test_what_needs_one_run_says_so(together: Path, cli: Cli, use: Callable[[Cli], Ended]) -> None:
     ended = use(cli)
     assert (ended.code, ended.out) == (2, "")
-    assert re.search("many:? holds several runs; name one of them", ended.err)
+    assert re.search("many: holds several runs; name one of them, such as many/seed-0", ended.err)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_without_calibration_a_model_answers_as_it_learned(
     run = str(tmp_path / "plain")
     none = "training.calibration=none"
     assert cli("fit", "c.yaml", "--run-dir", run, "--quiet", "--set", none).code == 0
-    assert description(Path(run))["calibration"] == {"temperature": 1.0, "coverage": []}
+    assert description(Path(run))["calibration"] == {"temperature": 1.0, "coverage": [], "rows": 0}
     scores = json.loads(cli("eval", run, "--split", "validation", "--json").out)
     assert scores["loss"] == pytest.approx(best_epoch(Path(run))["loss"])
     ended = cli("predict", "test.tsv", "--run", run, "--precision", "0.8")
@@ -106,7 +106,7 @@ def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> Non
     found = table(ended.out)
     undecided = [row for row in found if not row["label"]]
     assert 0 < len(undecided) < len(found) == len(plain)
-    assert f"{len(undecided)} of 60 rows stay without a label" in ended.err
+    assert f"{len(undecided)} of 60 rows without a label" in ended.err
     for row, before in zip(found, plain, strict=True):
         assert (row["guess"], row["probability"]) == (before["label"], before["probability"])
         assert row["label"] == (row["guess"] if float(row["probability"]) >= 0.8 else "")
@@ -132,7 +132,11 @@ def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
     labels = [row["label"] for row in table(Path("validation.tsv").read_text())]
     decided = [(a["label"], y) for a, y in zip(answers, labels, strict=True) if a["label"]]
     assert sum(a == y for a, y in decided) >= 0.8 * len(decided)
-    assert f"{len(decided) / len(labels):.1%} of validation" in ended.err
+    told = (
+        f"{len(decided) / len(labels):.1%} of validation ({len(decided)} of {len(labels)} rows), "
+    )
+    assert told in ended.err
+    assert "of them right (95% interval: from " in ended.err
 
 
 def test_refusals_of_thresholds(beside: Path, cli: Cli) -> None:

@@ -91,6 +91,8 @@ def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(be
     assert test["num_examples"] == 4
     assert f"on 4 rows that chose nothing: accuracy {test['accuracy']:.2%}" in screen
     assert "on validation, which chose it: accuracy" in screen
+    assert screen.startswith("at most ")
+    assert "next: seqtrain predict FILE best" in screen
 
 
 def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
@@ -135,7 +137,7 @@ def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> 
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)  # until the last process closes its end
     assert process.returncode == 128 + signal.SIGTERM
-    assert f"--resume --run-dir {place}" in said
+    assert f"seqtrain tune {place}/base.yaml --resume --run-dir {place}" in said
 
 
 @pytest.mark.parametrize(

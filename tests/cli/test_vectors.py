@@ -140,7 +140,7 @@ def test_a_model_needs_the_file_no_more(folder: Path, cli: Cli) -> None:
     ended = cli("fit", "c.yaml", "--run-dir", "run", "--resume")
     assert ended.code == 2
     assert ended.problems == [
-        f"seqtrain: model.vectors: no file 'w.vec' (tried {folder.resolve()}/w.vec)"
+        f"seqtrain: model.vectors: no file 'w.vec' (looked for {folder.resolve()}/w.vec)"
     ]
 
 
@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         "found 'wiki.bin'; a binary file; expected text, as .vec files and GloVe's are",
     ),
     "zip": (("model.vectors=glove.zip",), "found 'glove.zip'; unpack it first: unzip 'glove.zip'"),
-    "missing": (("model.vectors=w.txt",), "model.vectors: no file 'w.txt' (tried "),
+    "missing": (("model.vectors=w.txt",), "model.vectors: no file 'w.txt' (looked for "),
     "no file to keep of": (
         ("model.vectors=null", "model.vectors_keep=5"),
         "model.vectors_keep=5: found 5, but vectors is null; set the file there",
@@ -237,7 +237,7 @@ def test_a_doubtful_file_is_told(folder: Path, cli: Cli) -> None:
     write_vectors(folder / "w.vec", ["the", "THE", "the"])
     said = fit(cli, "run")
     assert "of train's text has no vector in w.vec; words are compared as data.tokenizer" in said
-    assert "w.vec: 1 words stand there again; the first one counts" in said
+    assert "w.vec: 1 word again, of which the first one counts" in said
 
 
 def test_compare_measures_without_them(folder: Path) -> None:

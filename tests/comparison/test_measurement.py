@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +33,16 @@ def workers(task: Task) -> Iterator[dict[str, Worker]]:
     """Processes at work; each test takes others."""
     with worker_pool() as pool:
         yield pool.start(OTHERS + LEARNERS, task)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system doesn't list threads")
+def test_what_forks_workers_has_no_threads_of_openmp() -> None:
+    """Without AVX, oneDNN starts some for products that take none elsewhere."""
+    code = "import os, torch._dynamo; before = len(os.listdir('/proc/self/task')); "
+    code += "import seqtrain.comparison.worker; print(len(os.listdir('/proc/self/task')) - before)"
+    old = {"OMP_NUM_THREADS": "2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
+    command = [sys.executable, "-c", code]
+    assert subprocess.check_output(command, env={**os.environ, **old}, text=True).strip() == "0"
 
 
 def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:

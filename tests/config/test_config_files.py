@@ -34,7 +34,7 @@ def test_missing_file_names_the_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    expected = f"{tmp_path}/cfg.yaml: No such file or directory; expected a YAML file"
+    expected = f"{tmp_path}/cfg.yaml: no such file; expected a YAML file"
     assert only_problem("cfg.yaml") == expected
 
 

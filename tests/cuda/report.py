@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -33,22 +34,32 @@ HIDDEN = (128, 256, 512, 1024)
 BATCH = 64
 
 
+def end(tests: subprocess.Popen[bytes]) -> None:
+    """Interrupt pytest, so that it writes what it found so far; kill it where it doesn't end."""
+    tests.send_signal(signal.SIGINT)
+    try:
+        tests.wait(10)
+    except subprocess.TimeoutExpired:
+        tests.kill()
+        tests.wait()
+
+
 def run_tests(device: str, seconds: float) -> dict[str, Any]:
-    """Run the tests of this folder; return counts, failures and the slowest."""
+    """Run the tests of this folder; return counts, failures and the slowest.
+
+    Where the time is up, the exit code is 124, and the counts are of the tests until then.
+    """
     results = Path(f"{os.getpid()}-tests.xml").resolve()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "cuda"]
     command += [str(HERE), f"--junitxml={results}"]
     began = time.monotonic()
+    environment = {**os.environ, "SEQTRAIN_TEST_DEVICE": device}
+    tests = subprocess.Popen(command, cwd=HERE.parent.parent, env=environment)
     try:
-        code = subprocess.run(
-            command,
-            cwd=HERE.parent.parent,
-            env={**os.environ, "SEQTRAIN_TEST_DEVICE": device},
-            timeout=seconds,
-            check=False,
-        ).returncode
+        code = tests.wait(seconds)
     except subprocess.TimeoutExpired:
         code = 124
+        end(tests)
     found: dict[str, Any] = {"exit_code": code, "seconds": round(time.monotonic() - began, 1)}
     if not results.exists():
         return found

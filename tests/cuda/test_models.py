@@ -14,12 +14,13 @@ from torch.nn import functional
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batch import collate
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 from tests.helpers.small_models import PARTS
 from tests.helpers.small_models import make_model as small_model
+from tests.helpers.stores import StoreBuilder
 
 VOCABULARY, CLASSES = 40, ("a", "b", "c")
 CELLS, POOLINGS = ("gru", "lstm", "rnn"), ("last", "mean", "max", "attention")

@@ -16,7 +16,8 @@ from torch.utils.data import DataLoader
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batch import collate, sort_and_pack
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
+from tests.helpers.stores import StoreBuilder
 
 
 def make_store(lengths: list[int], channels: int = 0) -> SequenceStore:

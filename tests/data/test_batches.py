@@ -14,8 +14,9 @@ from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
+from tests.helpers.stores import StoreBuilder
 
 CPU = torch.device("cpu")
 

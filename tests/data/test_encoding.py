@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy, unknown_shares
 from seqtrain.data.examples import Example
@@ -176,3 +178,21 @@ def test_a_series_of_another_width_is_named_by_its_own_file() -> None:
     rows = [Example(vectors([1, 2]), "x", 1, "d/x.txt"), Example(vectors([1]), "y", 1, "d/y.txt")]
     with pytest.raises(DataError, match=r"^d/y\.txt:1: 1 channels; expected 2$"):
         encoder.encode(rows, "d")
+
+
+@given(
+    st.lists(st.tuples(st.text("0123", max_size=4), st.sampled_from("xyz")), max_size=12),
+    st.sampled_from(["drop", "unk", "blank"]),
+)
+def test_rows_encoded_at_once_are_those_encoded_alone(
+    rows: list[tuple[str, str]], empty: str
+) -> None:
+    sequences, labels = [row[0] for row in rows], "".join(row[1] for row in rows)
+    found = []
+    for size in (1, 8, 2**14):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("seqtrain.data.encoding.CHUNK_SIZE", size)
+            store, report = encode(*sequences, labels=labels, max_length=3, empty=empty)
+        found.append(({name: x.tolist() for name, x in store.arrays().items()}, report))
+    assert found[0] == found[1] == found[2]
+    assert found[0][1].rows == len(found[0][0]["labels"])

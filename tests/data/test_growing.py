@@ -14,9 +14,9 @@ from seqtrain.config import Config
 from seqtrain.data import growing
 from seqtrain.data.growing import GrowingArray, blocks, joined
 from seqtrain.data.preparation import prepare
-from seqtrain.data.store import StoreBuilder
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
+from tests.helpers.stores import StoreBuilder
 
 
 @pytest.fixture

@@ -238,9 +238,9 @@ def test_missing_files_are_reported_together_and_looked_for_beside_the_config(
     with pytest.raises(DataError) as caught:
         check_files(config, Path("configs"))
     assert caught.value.problems == (
-        f"data.train: no file 'near.tsv' (tried {tmp_path / 'near.tsv'}); paths are relative to "
-        "the current directory: write configs/near.tsv",
-        f"data.test: no file 'gone.tsv' (tried {tmp_path / 'gone.tsv'})",
+        f"data.train: no file 'near.tsv' (looked for {tmp_path / 'near.tsv'}); paths are relative "
+        "to the current directory: write configs/near.tsv",
+        f"data.test: no file 'gone.tsv' (looked for {tmp_path / 'gone.tsv'})",
     )
 
 

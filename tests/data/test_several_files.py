@@ -191,7 +191,7 @@ def test_what_is_named_wrong_is_told(
     write("a.tsv", [("x", "1")])
     monkeypatch.chdir(tmp_path)
     for named, problem in (
-        ("q*.tsv", r"data\.train: no file matches 'q\*\.tsv' \(tried /"),
+        ("q*.tsv", r"data\.train: no file matches 'q\*\.tsv' \(looked for /"),
         (["a.tsv", "*.tsv"], r"data\.train: names 'a\.tsv' twice; expected each"),
         (["a.tsv", "missing.tsv"], r"data\.train: no file 'missing\.tsv'"),
     ):

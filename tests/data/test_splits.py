@@ -11,7 +11,8 @@ from seqtrain.data.splits import (
     hold_out,
     stratified_split,
 )
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
+from tests.helpers.stores import StoreBuilder
 
 
 @given(

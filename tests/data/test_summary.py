@@ -83,23 +83,23 @@ def test_classes_of_one_row_are_named(look: Any) -> None:
 def test_what_the_policies_did_is_counted(look: Any) -> None:
     train = [*PAIR * 2, ("a b c", "x"), ("", "y")]
     assert look(train, max_length=2, empty="drop")[1] == [
-        "train: 1 sequences were cut at data.max_length",
-        "train: 1 empty sequences were left out",
+        "train: cut 1 sequence at data.max_length",
+        "train: left out 1 empty sequence",
     ]
-    assert look(train, empty="unk")[1] == ["train: 1 empty sequences are read as one <unk>"]
+    assert look(train, empty="unk")[1] == ["train: read 1 empty sequence as one <unk>"]
 
 
 def test_counts_of_a_file_that_rows_are_held_out_of_say_so(look: Any) -> None:
     train = [(f"a b{i} c", "xy"[i % 2]) for i in range(10)]
     assert look(train, max_length=2, validation=0.2)[1][:1] == [
-        "train with its held-out rows: 10 sequences were cut at data.max_length"
+        "train with its held-out rows: cut 10 sequences at data.max_length"
     ]
 
 
 def test_many_unknown_labels_are_counted_after_the_first(look: Any) -> None:
     lines = look(PAIR * 2, [("one", "x"), *[(f"t{i}", "z") for i in range(8)]])[1]
     assert len([line for line in lines if "doesn't occur in train" in line]) == 5
-    assert lines[-1] == "test: 3 more rows have labels that train lacks"
+    assert lines[-1] == "test: 3 more rows with labels that train lacks"
 
 
 def test_padding_shares_compare_random_batches_with_buckets(

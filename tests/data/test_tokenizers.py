@@ -68,6 +68,23 @@ def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) 
     assert split(name, text, lowercase=lowercase) == expected
 
 
+@given(
+    st.lists(TRICKY, max_size=5),
+    st.sampled_from(["word", "whitespace", "char", "byte"]),
+    st.booleans(),
+)
+@examples(200)
+def test_several_texts_are_parted_as_each_alone(
+    texts: list[str], name: str, lowercase: bool
+) -> None:
+    tokenizer = make_tokenizer(name, lowercase=lowercase)
+    found = [
+        [t for piece in pieces for t in tokenizer.split(piece)]
+        for pieces in tokenizer.pieces(texts)
+    ]
+    assert found == [tokenizer(text) for text in texts]
+
+
 def test_blanks_are_the_same_characters_to_split_and_to_patterns() -> None:
     assert re.findall(r"\s", EVERY_CHARACTER) == BLANKS
     assert "".join(EVERY_CHARACTER.split()) == re.sub(r"\s", "", EVERY_CHARACTER)

@@ -164,6 +164,7 @@ def test_script_imports_numpy_and_onnxruntime_alone(exported: Export) -> None:
         ("new.csv", {"sequence": 1, "label": 0, "quoting": "none"}, 'no,"move\nyes,money ?"\n'),
         ("new.data", {"format": "csv", "by_name": False}, "s,l\n\ufeffmove,no\n"),
         ("new.csv", {}, "s;l\nmove, 20;no\n"),
+        ("new.csv", {}, 's;l\n"move' + ";\n" * 30 + '";no\n'),
         ("new.csv", {}, "sep=|\r\ns|l\r\nmove, 20;|no\r\n"),
         ("new.csv", {"delimiter": "pipe", "sequence": 0}, "move,20|no\n"),
         ("new.tsv", {"delimiter": "semicolon"}, "s;l\nmove\t20;no\n"),

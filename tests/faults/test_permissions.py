@@ -93,6 +93,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def begun(project: Path, trained: Path) -> Path:
+    """A project of this test with a run, `r`."""
+    shutil.copytree(trained / "r", project / "r")
+    return project
+
+
 def test_what_may_not_be_used_is_told(
     trained: Path, disk: Path, figure: Callable[[str], None]
 ) -> None:
@@ -155,26 +162,24 @@ def few_descriptors(number: int) -> None:
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_too_few_descriptors_are_the_machines_fault(project: Path, step: int) -> None:
+def test_too_few_descriptors_are_the_machines_fault(begun: Path, step: int) -> None:
     """Whatever can't be opened for lack of them: exit code 3, and an earlier run is whole."""
-    fit(project, "r", *SHORT)
-    before, codes = fingerprint(project / "r"), set()
+    before, codes = fingerprint(begun / "r"), set()
     for number in range(10, 40, step):
-        with started(project, *FORCE, prepare=partial(few_descriptors, number)) as running:
+        with started(begun, *FORCE, prepare=partial(few_descriptors, number)) as running:
             code = running.end()
         codes.add(code)
         assert code in (0, 3), (number, print(running.err))
-        if code == 3 and (project / "r" / "config.yaml").exists():
-            assert fingerprint(project / "r") == before, number
+        if code == 3 and (begun / "r" / "config.yaml").exists():
+            assert fingerprint(begun / "r") == before, number
     assert 3 in codes
 
 
 @pytest.mark.parametrize("place", ["best", "last", "previous", "pretrained"])
 @pytest.mark.parametrize("kind", ["link", "file", "pipe"])
-def test_force_removes_nothing_before_all_is_checked(project: Path, place: str, kind: str) -> None:
-    fit(project, "r", *SHORT)
-    path, other = project / "r" / place, project / "other"
-    shutil.copytree(project / "r" / "best", other)
+def test_force_removes_nothing_before_all_is_checked(begun: Path, place: str, kind: str) -> None:
+    path, other = begun / "r" / place, begun / "other"
+    shutil.copytree(begun / "r" / "best", other)
     shutil.rmtree(path, ignore_errors=True)
     if kind == "link":
         path.symlink_to("../other")
@@ -182,25 +187,24 @@ def test_force_removes_nothing_before_all_is_checked(project: Path, place: str, 
         path.write_text("mine")
     else:
         os.mkfifo(path)
-    names = sorted(path.name for path in (project / "r").iterdir())
+    names = sorted(path.name for path in (begun / "r").iterdir())
     if kind == "link":
-        with started(project, *FORCE) as running:
+        with started(begun, *FORCE) as running:
             assert running.end() == 0, running.err
         assert not path.is_symlink()
         assert (other / "model.json").exists()
     else:
-        problem = refusal(project, FORCE, None)
+        problem = refusal(begun, FORCE, None)
         assert f"is a {kind}, so no run's" in problem
-        assert sorted(path.name for path in (project / "r").iterdir()) == names
+        assert sorted(path.name for path in (begun / "r").iterdir()) == names
 
 
-def test_force_refuses_a_folder_in_a_files_place(project: Path) -> None:
-    fit(project, "r", *SHORT)
-    (project / "r" / "test.json").unlink()
-    (project / "r" / "test.json").mkdir()
-    before = sorted(path.name for path in (project / "r").iterdir())
-    assert "test.json is a folder" in refusal(project, FORCE, None)
-    assert sorted(path.name for path in (project / "r").iterdir()) == before
+def test_force_refuses_a_folder_in_a_files_place(begun: Path) -> None:
+    (begun / "r" / "test.json").unlink()
+    (begun / "r" / "test.json").mkdir()
+    before = sorted(path.name for path in (begun / "r").iterdir())
+    assert "test.json is a folder" in refusal(begun, FORCE, None)
+    assert sorted(path.name for path in (begun / "r").iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -214,11 +218,11 @@ def test_force_refuses_a_folder_in_a_files_place(project: Path) -> None:
     ],
 )
 def test_resume_takes_a_run_of_this_config_alone(
-    project: Path, config: str, runs: list[str], chosen: str | None
+    project: Path, trained: Path, config: str, runs: list[str], chosen: str | None
 ) -> None:
     (project / f"{config}.yaml").write_bytes((project / "c.yaml").read_bytes())
     for name in runs:
-        fit(project, f"runs/{name}", *SHORT)
+        shutil.copytree(trained / "r", project / "runs" / name)
     arguments = ("fit", f"{config}.yaml", "--resume", *SHORT[:-1])
     if chosen is None:
         assert f"no run of {config}" in refusal(project, arguments, None)

@@ -148,3 +148,9 @@ def test_a_precision_takes_the_most_that_has_it() -> None:
     assert calibration.threshold(0.95) == points[2]
     assert calibration.threshold(0.97) is None
     assert calibration.threshold(0.0) == points[3]
+
+
+@pytest.mark.parametrize(("right", "rows", "least"), [(15, 15, 0.7961), (90, 100, 0.8256)])
+def test_few_rows_tell_little(right: int, rows: int, least: float) -> None:
+    point = CoveragePoint(coverage=1.0, min_probability=0.5, accuracy=right / rows)
+    assert point.least(rows) == pytest.approx(least, abs=1e-4)

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch, collate
-from seqtrain.data.store import StoreBuilder
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
 from seqtrain.model.engines.native.library import VARIABLE, find_library
+from tests.helpers.stores import StoreBuilder
 
 VOCAB_SIZE, NUM_CLASSES = 30, 4
 

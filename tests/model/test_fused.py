@@ -155,6 +155,15 @@ def test_states_and_gradients_are_torchs(
     assert_same_as_torch(case, distinct=distinct, need_outputs=need_outputs)
 
 
+@every_cell
+def test_without_gradients_torchs_own_modules_run(cell: str) -> None:
+    """They are linear then, and faster."""
+    case = Case([5, 4, 1], cell=cell, num_layers=2, bidirectional=True, with_start=True)
+    with torch.no_grad():
+        for found, expected in zip(case.fused_run(), case.torch_run(), strict=True):
+            assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("dtype", LIMITS)
 @every_cell

@@ -197,3 +197,11 @@ def test_labels_of_one_row_each_are_refused(tmp_path: Path) -> None:
     for n in range(3):
         (folder / f"{n}.txt").write_text("one line\n" * 2)
     assert "3 classes: a file each, a row per line" in propose([str(folder)], Wishes())
+
+
+def test_of_a_folder_per_class_each_file_is_a_row(tmp_path: Path) -> None:
+    for name in ("spam", "ham"):
+        (tmp_path / name).mkdir()
+        for n in range(4):
+            (tmp_path / name / f"{n}.txt").write_text(f"one line\nanother {n}\n")
+    assert "8 rows, 2 classes: a folder each, a row per file" in propose([str(tmp_path)], Wishes())

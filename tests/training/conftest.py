@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from seqtrain.config.schema import Config
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
+from tests.helpers.stores import StoreBuilder
 
 NAMES = ("a", "b", "c")
 VOCAB_SIZE = 12

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.model.engines import native
 from seqtrain.training import embedding_rows
 from seqtrain.training.events import UpdateEvent
 from seqtrain.training.trainer import Trainer
+from tests.helpers.stores import StoreBuilder
 
 MakeTrainer = Callable[..., Trainer]
 LATE = 100_000

@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.data.batch import collate
-from seqtrain.data.store import StoreBuilder
 from seqtrain.model.engines import native
 from seqtrain.model.engines.native import why_not
 from seqtrain.training import embedding_rows
@@ -21,6 +20,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.optimizer import clip_gradients
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.trainer import Trainer
+from tests.helpers.stores import StoreBuilder
 
 MakeTrainer = Callable[..., Trainer]
 SCHEDULES = ["constant", "linear", "cosine", "plateau"]

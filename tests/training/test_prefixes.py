@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.inference import prefixes
 from seqtrain.inference.logits import predict_logits
 from seqtrain.inference.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import SequenceClassifier
 from tests.helpers.examples import examples
+from tests.helpers.stores import StoreBuilder
 
 CPU = torch.device("cpu")
 ARCHITECTURES = [

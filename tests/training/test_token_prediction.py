@@ -13,13 +13,14 @@ from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.data.batch import collate
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.token_prediction import TokenPrediction, shortened
 from seqtrain.training.trainer import Trainer
+from tests.helpers.stores import StoreBuilder
 
 VOCAB_SIZE = 12
 OBJECTIVES = (LanguageModel, Autoencoder)

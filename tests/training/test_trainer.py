@@ -15,11 +15,12 @@ from torch.nn import functional
 
 from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.inference.logits import predict_logits
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.trainer import Trainer
+from tests.helpers.stores import StoreBuilder
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.batch import collate
-from seqtrain.data.store import StoreBuilder
 from seqtrain.workflows.check import (
     SAMPLE_LENGTH,
     SAMPLE_ROWS,
@@ -19,6 +18,7 @@ from seqtrain.workflows.check import (
     sample,
 )
 from tests.helpers.examples import examples
+from tests.helpers.stores import StoreBuilder
 
 
 @examples(60)

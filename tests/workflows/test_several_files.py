@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from seqtrain.comparison.task import prepare_task
+from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError, DataError, RunError
+from seqtrain.tuning.search import Limits
+from seqtrain.tuning.tune import tune
 from seqtrain.workflows.answers import answer_split
+from seqtrain.workflows.check import check
 from seqtrain.workflows.diff import diff
 from seqtrain.workflows.evaluate import evaluate
 from seqtrain.workflows.fit import fit
@@ -101,3 +107,34 @@ def test_other_files_end_resuming_and_scoring(folder: Path) -> None:
         evaluate("run", split="validation")
     (folder / "gone").rename(folder / "p3.jsonl")
     fit(more | {"data": given["data"] | {"readers": 2}}, run_dir="run", resume=True)
+
+
+def test_a_comparison_takes_the_rows_of_all_files(folder: Path) -> None:
+    device = torch.device("cpu")
+    one, three = (
+        prepare_task(config_from_mapping(config(train)), device, None)
+        for train in ("one.jsonl", ["p1.jsonl", "p[23].jsonl"])
+    )
+    assert one.labels == three.labels
+    assert one.probe.tolist() == three.probe.tolist()
+    for a, b in ((one.train, three.train), (one.held_out, three.held_out)):
+        assert all((array == b.arrays()[name]).all() for name, array in a.arrays().items())
+
+
+def test_a_model_of_several_files_is_checked_on_their_rows(folder: Path) -> None:
+    for name, train in (("one", "one.jsonl"), ("three", ["p1.jsonl", "p[23].jsonl"])):
+        fit(config(train, training={"max_epochs": 1}), run_dir=name)
+    one, three = check("one"), check("three")
+    assert three.passed
+    assert three.num_examples == 10
+    assert one.differences == three.differences
+
+
+def test_a_search_on_several_files_finds_what_one_finds(folder: Path) -> None:
+    space = {"tune": {"space": {"model.hidden_size": [4, 8], "model.ngrams": None}}}
+    found = []
+    for name, train in (("one", "one.jsonl"), ("three", "p*.jsonl")):
+        given = config_from_mapping(config(train, training={"max_epochs": 1}, **space))
+        tuned = tune(given, Limits(None, 2), run_dir=folder / name)
+        found.append([(trial.settings, trial.value, trial.loss) for trial in tuned.trials])
+    assert found[0] == found[1]

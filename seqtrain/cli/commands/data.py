@@ -39,7 +39,8 @@ def data(
     note(f"config: {config}")
     found = inspect(settings, cache_folder=None if no_cache else default_folder())
     for line in found.warnings:
-        warn(line)
+        if line not in found.refused:  # these are listed with the others
+            warn(line)
     if as_json:
         print(json_line(inspection_json(found)))
     else:

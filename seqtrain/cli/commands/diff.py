@@ -29,7 +29,7 @@ def diff(
     """
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.diff_screen import diff_json, show_diff
-    from seqtrain.text import json_line
+    from seqtrain.text import counted, json_line
     from seqtrain.workflows.diff import diff as run_diff
 
     name = chosen_split(split, data)
@@ -38,7 +38,7 @@ def diff(
     for warning in found.warnings:
         warn(warning)
     if found.left_out:
-        warn(f"{found.left_out:,} rows that only one run answers were left out")
+        warn(f"left out {counted(found.left_out, 'row')} that only one run answers")
     if as_json:
         print(json_line(diff_json(found, top)))
     else:

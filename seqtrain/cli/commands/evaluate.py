@@ -58,10 +58,7 @@ def evaluate(
         if result.by_share is not None:
             values["by_share"] = result.by_share
         if result.parts:
-            values["parts"] = {
-                name: {key: getattr(scores, key) for key in ("loss", "accuracy", "macro_f1")}
-                for name, scores in result.parts.items()
-            }
+            values["parts"] = {name: scores.figures() for name, scores in result.parts.items()}
         print(json_line(values))
     else:
         name = result.split or Path(result.data).name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,7 +123,13 @@ def fit(
         named = {"device": device, "run-dir": run_dir, "init-from": init_from}
         named["log"] = None if log is None else log.value
         _launch(config, overrides or [], named, {**flags, "no-cache": no_cache}, launched)
-    _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
+    try:
+        _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
+    except KeyboardInterrupt:  # from its first batch on, training answers signals itself
+        from seqtrain.errors import Interrupted
+
+        before = "interrupted before training began; nothing was saved"
+        raise Interrupted(signal.SIGINT, before) from None
 
 
 def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any) -> None:

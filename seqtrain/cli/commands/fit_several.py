@@ -60,4 +60,5 @@ def fit_several(
         )
     if not quiet:
         show_figures(done.figures)
+        note(f"next: seqtrain predict FILE {done.path}, seqtrain eval {done.path}")
     print_path(done.path)

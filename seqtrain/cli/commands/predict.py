@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 from seqtrain.cli.options import Device, RunOption, RunOrNewest, Sequences, chosen_run
@@ -117,6 +118,7 @@ def _answer_input(
     """Answer one input; say before it how it is read, and after it what became of its rows."""
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
+    from seqtrain.text import counted
     from seqtrain.workflows.predict import how_read, read_otherwise
 
     report, reading = EncodingReport(), (given["classifier"], given["input_format"])
@@ -129,7 +131,8 @@ def _answer_input(
         warn(line)
     if unknown:
         advice = read_otherwise(source, *reading) if unknown == report.rows else ""
-        warn(f"{unknown} of {report.rows} sequences hold no token that the model knows{advice}")
+        rows = counted(report.rows, "sequence")
+        warn(f"{unknown:,} of {rows} with no token that the model knows{advice}")
 
 
 def _answer(
@@ -141,8 +144,10 @@ def _answer(
 ) -> int:
     """Write an answer per row; return how many rows had no known token."""
     from seqtrain.cli.output.answer_columns import AnswerColumns
-    from seqtrain.cli.output.console import note
+    from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import write_predictions
+    from seqtrain.text import counted
+    from seqtrain.workflows.predict import first_row_doubts
     from seqtrain.workflows.predict import predict as run_prediction
 
     fitted = given["classifier"].preprocessing
@@ -150,9 +155,14 @@ def _answer(
     columns = AnswerColumns(fitted.labels, keep=given["keep"], whole_files=whole, **shown)
     every = columns.each_class or (written == "jsonl" and not columns.top_k)
     predictions = run_prediction(source, ranks=None if every else columns.ranks, **given)
-    unknown, undecided = write_predictions(predictions, open_file, columns, format=written)
+    first = list(islice(predictions, 1))
+    reading = given["classifier"], given["input_format"]
+    for line in first_row_doubts(source, [each.example for each in first], *reading):
+        warn(line)
+    answers = chain(first, predictions)
+    unknown, undecided = write_predictions(answers, open_file, columns, format=written)
     if columns.threshold is not None:
-        note(f"{undecided:,} of {given['report'].rows:,} rows stay without a label")
+        note(f"{undecided:,} of {counted(given['report'].rows, 'row')} without a label")
     return unknown
 
 
@@ -171,6 +181,7 @@ def _answer_files(
     from seqtrain.cli.output.prediction_rows import open_output
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.files.atomic import whole_or_nothing
+    from seqtrain.text import counted
     from seqtrain.workflows.input_files import answer_paths, matching, shard_of
 
     files = matching(source)
@@ -186,8 +197,9 @@ def _answer_files(
         for line in report.notices(file):
             warn(line)
         if unknown:
-            warn(f"{file}: {unknown} of {report.rows} sequences hold no token that is known")
-    note(f"{len(left):,} files answered, {len(paths) - len(left):,} were answered before")
+            rows = counted(report.rows, "sequence")
+            warn(f"{file}: {unknown:,} of {rows} with no token that is known")
+    note(f"{counted(len(left), 'file')} answered, {len(paths) - len(left):,} answered before")
 
 
 def _check_many(output: str | None, output_dir: str | None, *, steps: bool) -> None:
@@ -211,13 +223,17 @@ def _threshold(
 ) -> float | None:
     """Return the probability from which on labels are written; say it where it is looked up."""
     from seqtrain.cli.output.console import note
+    from seqtrain.text import counted
 
     if precision is None:
         return min_probability
-    kept = classifier.threshold(precision)
+    kept, rows = classifier.threshold(precision), classifier.calibration.rows
+    number = round(kept.coverage * rows)
+    told = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
+    least = f" (95% interval: from {kept.least(number):.0%})" if rows else ""
     note(
         f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
-        f"validation, {kept.accuracy:.2%} of them right"
+        f"validation{told}, {kept.accuracy:.2%} of them right{least}"
     )
     return kept.min_probability
 

@@ -33,7 +33,13 @@ def runs(
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.run_rows import runs_json, show_runs
-    from seqtrain.runs.overview import differing_keys, filter_runs, sort_runs, summarize_runs
+    from seqtrain.runs.overview import (
+        differing_keys,
+        filter_runs,
+        sort_runs,
+        summarize_runs,
+        values_found,
+    )
     from seqtrain.text import json_line
 
     found, problems = summarize_runs(Path(folder))
@@ -45,5 +51,6 @@ def runs(
         print(json_line(runs_json(chosen, keys)))
     elif chosen:
         show_runs(chosen, keys)
-    else:
-        note(f"no runs in {folder}" + (" like that" if found else ""))
+    if not chosen:
+        like = [f"{filtered}: {values_found(found, filtered)}" for filtered in filters or []]
+        note(f"no runs in {folder}" + (f" like that ({'; '.join(like)})" if found else ""))

@@ -13,37 +13,44 @@ UNITS = {"s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
 
 
+Budget = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Such as 90s, 10m or 2h; default: 10m, or as --trials."),
+]
+Trials = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Trials at most, the config's first.")
+]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|URL", help="Share trials with other searches of CONFIG, on any machine: here."
+    ),
+]
+RunDir = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Default: runs/<config name>-tuned-<time>.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in --run-dir.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is in --run-dir.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables.")]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+]
+
+
 def tune(
     config: ConfigFile,
     overrides: Overrides = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Such as 90s, 10m or 2h; default: 10m, or as --trials."),
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Trials at most, the config's first.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side.")] = 1,
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|URL",
-            help="Share trials with other searches of CONFIG, on any machine: here.",
-        ),
-    ] = None,
+    budget: Budget = None,
+    trials: Trials = None,
+    jobs: Jobs = 1,
+    storage: Storage = None,
     device: Device = None,
-    run_dir: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Default: runs/<config name>-tuned-<time>."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the search in --run-dir.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is in --run-dir.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No tables.")] = False,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
-    ] = False,
+    run_dir: RunDir = None,
+    resume: Resume = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    no_cache: NoCache = False,
 ) -> None:
     """Try other settings for CONFIG, and keep the best trial as a run like any other.
 
@@ -58,13 +65,16 @@ def tune(
     if seconds is None and trials is None:
         seconds = DEFAULT_BUDGET
 
-    from seqtrain.cli.output.console import print_path, warn
+    from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
     from seqtrain.files.atomic import write_atomically
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
     screen = TuneScreen(settings, quiet=quiet)
+    if not quiet:
+        note(_limits(seconds, trials))
     found = run_tune(
         settings,
         Limits(seconds, trials, jobs),
@@ -81,7 +91,16 @@ def tune(
     )
     write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)
+    if not quiet:
+        note_next(found.run.path, "predict FILE", "eval", "report")
     print_path(found.run.path)
+
+
+def _limits(seconds: float | None, trials: int | None) -> str:
+    """Say how long the search goes on."""
+    limits = [] if seconds is None else [f"{seconds:g} s"]
+    limits += [] if trials is None else [f"{trials} trials"]
+    return f"at most {' and '.join(limits)} (--budget, --trials)"
 
 
 def _seconds(text: str | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -63,10 +64,13 @@ def show_weights(rows: Sequence[AnsweredExample]) -> None:
             f" … {len(weights) - SHOWN_TOKENS:,} more" if len(weights) > SHOWN_TOKENS else ""
         )
         console.print(Padding(line, (0, 0, 0, 2)))
-        strongest = sorted(weights, key=lambda pair: -abs(pair[1]))[:STRONGEST]
+        times = Counter(token for token, _ in weights)
+        steps = sorted(enumerate(weights, start=1), key=lambda step: -abs(step[1][1]))
         told = ", ".join(
-            f"{quote(token) if token.isspace() else printable(token)} {weight:+.2f}"
-            for token, weight in strongest
+            (quote(token) if token.isspace() else printable(token))
+            + (f" (step {step})" if times[token] > 1 else "")
+            + f" {weight:+.2f}"
+            for step, (token, weight) in steps[:STRONGEST]
         )
         console.print(Padding(Text(f"strongest: {told}"), (0, 0, 0, 2)))
 

@@ -50,17 +50,27 @@ class Column:
         return max(min(self.natural, limits.get(self.kind, self.natural)), cell_len(self.name))
 
 
-def print_columns(console: Console, columns: Sequence[Column], *, sections: int = 0) -> None:
+def print_columns(
+    console: Console,
+    columns: Sequence[Column],
+    *,
+    sections: int = 0,
+    edge: bool = True,
+    also: str = "",
+) -> None:
     """Print a table of the columns that the console has room for; say on stderr which it hasn't.
 
     Args:
         console: where to.
         columns: all of as many cells.
         sections: rows at the end that a line parts from those before.
+        edge: a blank line above it and below.
+        also: where the columns that are left out stand too.
     """
     shown = fitting(columns, console.width)
     widths = _widths(shown, console.width)
     table = small_table()
+    table.show_edge = edge
     for column, width in zip(shown, widths, strict=True):
         number = column.kind == "number"
         table.add_column(
@@ -86,13 +96,13 @@ def print_columns(console: Console, columns: Sequence[Column], *, sections: int 
         console.print(table)
     finally:
         console.width = width
-    note_left_out([column.name for column in columns if column not in shown], width)
+    note_left_out([column.name for column in columns if column not in shown], width, also)
 
 
-def note_left_out(names: Sequence[str], width: int) -> None:
-    """Say which columns a table lacks for want of room."""
+def note_left_out(names: Sequence[str], width: int, also: str = "") -> None:
+    """Say which columns a table lacks for want of room, and where they stand too."""
     if names:
-        note(f"no room in {width} columns for: {', '.join(names)}")
+        note(f"no room in {width} columns for: {', '.join(names)}{also and f'; see {also}'}")
 
 
 def total_width(columns: Sequence[Column]) -> int:

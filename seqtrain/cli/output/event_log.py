@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import ConfigError
+from seqtrain.inference.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.workflows.events import Event, Run, StartEvent
 from seqtrain.workflows.recorder import UPDATES_PER_LINE
@@ -62,13 +63,11 @@ class EventLog:
             speed = event.time_steps / event.seconds
             self._add(event, {"epoch_loss": event.loss, "tokens_per_second": speed})
             if event.validation is not None:
-                names = ("loss", "accuracy", "macro_f1", "weighted_f1")
-                scores = {name: getattr(event.validation, name) for name in names}
                 self._add(event, {"epoch_accuracy": event.accuracy})
-                self._add(event, scores, "validation")
+                self._add(event, event.validation.figures(OF_AN_EPOCH), "validation")
         elif isinstance(event, Run):
-            for name in ("loss", "accuracy", "macro_f1") if event.test is not None else ():
-                self._writer.add_scalar(f"test/{name}", getattr(event.test, name), event.epochs)
+            for name, value in event.test.figures().items() if event.test is not None else ():
+                self._writer.add_scalar(f"test/{name}", value, event.epochs)
             self._writer.close()
 
     def _add(

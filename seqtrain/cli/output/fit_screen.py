@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
@@ -175,5 +176,10 @@ class FitScreen:
             print_scores(self.console, run.test, "test", most=MOST_CLASSES)
         if not self.hints:
             return
-        named = "" if run.path.parent == RUNS else f" {run.path}"
-        note(f"next: seqtrain predict FILE{named}, seqtrain eval{named}, seqtrain errors{named}")
+        note_next(run.path, "predict FILE", "eval", "errors")
+
+
+def note_next(path: Path, *commands: str) -> None:
+    """Say what can be done with a run; one under runs/ is the newest, which needs no name."""
+    named = "" if path.parent == RUNS else f" {path}"
+    note(f"next: {', '.join(f'seqtrain {command}{named}' for command in commands)}")

@@ -46,7 +46,8 @@ def show_runs(runs: Sequence[RunSummary], keys: Sequence[str]) -> None:
         Column("test acc.", [_figure(value, ".2%") for value in test]),
         Column("time", [_duration(run.seconds) for run in runs], rank=1),
     ]
-    print_columns(stdout_console(), columns)
+    console = stdout_console()
+    print_columns(console, columns, edge=console.is_terminal, also="seqtrain runs --json")
 
 
 def _short(key: str, keys: Sequence[str]) -> str:

@@ -49,19 +49,16 @@ class TuneScreen:
         """Show the best trials, and what the best one is worth."""
         if self.quiet:
             return
-        complete = [trial for trial in found.trials if trial.state == "complete"]
-        shown = sorted(complete, key=lambda trial: trial.order, reverse=True)[:SHOWN]
+        scored = [t for t in found.trials if t.state in ("complete", "stopped") and t.curve]
+        shown = sorted(scored, key=lambda trial: trial.order, reverse=True)[:SHOWN]
         config, monitor = self.config, found.config.training.monitor
         print_columns(
             stderr_console(),
             [
                 Column("trial", [str(trial.number) for trial in shown]),
                 Column(f"val. {monitor}", [_figure(config, trial.value or 0.0) for trial in shown]),
-                Column(
-                    "settings",
-                    [_settings(config, trial) for trial in shown],
-                    "words",
-                ),
+                Column("state", [trial.state for trial in shown], rank=1),
+                Column("settings", [_settings(config, trial) for trial in shown], "words"),
             ],
         )
         states = [trial.state for trial in found.trials]

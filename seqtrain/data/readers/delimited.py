@@ -118,7 +118,10 @@ def delimiter_of(stream: BinaryIO, options: ReadOptions, problems: RowProblems) 
     hint = EXCEL_HINT.fullmatch(lines[0])
     if hint:
         return hint[1]
-    bare = [line for line in re.sub(r'"(?:[^"]|"")*"', "", "\n".join(lines)).split("\n") if line]
+    text = "\n".join(lines)
+    bare = [line for line in re.sub(r'"(?:[^"]|"")*("|\Z)', "", text).split("\n") if line]
+    if text.count('"') % 2 and len(bare) > 1:
+        bare.pop()  # the row goes on, in quotes, behind the first lines
     for delimiter in DELIMITERS.values():
         counts = {line.count(delimiter) for line in bare}
         if len(counts) == 1 and counts != {0}:

@@ -60,7 +60,18 @@ def object_parser(options: ReadOptions, labelled: bool) -> Callable[[dict[str, o
 
     group_name = None if options.group is None else _field_name("group", options.group, options)
 
+    known = False  # whether a row before had all fields, so that their names are right
+
     def parse(row: dict[str, object]) -> Parsed:
+        nonlocal known
+        try:
+            parsed = parse_fields(row)
+        except BadRow as bad:
+            raise BadRow(str(bad).partition("; did you mean")[0]) if known else bad from None
+        known = True
+        return parsed
+
+    def parse_fields(row: dict[str, object]) -> Parsed:
         parts = [_sequence(row, name, options.kind) for name in names]
         label = None
         if label_name is not None and (labelled or label_name.partition(".")[0] in row):

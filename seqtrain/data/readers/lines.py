@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from seqtrain.data.examples import Example, RowProblems, Sequence
+from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.options import ReadOptions
 from seqtrain.data.readers.rows import parse_rows
 from seqtrain.data.readers.sequences import sequence_from_text
@@ -166,6 +166,8 @@ def read_plain(
         raise DataError("format lines holds no labels; it is for prediction alone")
 
     def parse(text: str) -> tuple[Sequence, None]:
+        if options.kind == "features" and text.startswith("{"):
+            raise BadRow("found an object, expected a list of vectors; --input-format jsonl?")
         return sequence_from_text(text, options.kind), None
 
     return parse_rows(read_lines(stream, problems), parse, problems)

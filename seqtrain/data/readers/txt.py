@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, TypeAlias
 
+from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
 from seqtrain.data.readers.files import file_problem, open_input
 from seqtrain.data.readers.lines import read_lines, without_end
@@ -81,6 +82,7 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
     if not classes and not files:
         raise DataError(
             f"{name}: no rows; expected one sub-folder or one file <class>.txt per class"
+            + _pattern(path, [name for name, _ in entries])
         )
     if classes and files:
         raise DataError(
@@ -94,6 +96,17 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
         for label in classes
         for file, _ in _entries(os.path.join(path, label))
     ]
+
+
+def _pattern(path: str, names: list[str]) -> str:
+    """Return a hint at the pattern that names a folder's data files; of none nothing."""
+    for name in names:
+        if resolve_format(name, "auto") is not None:
+            ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
+            return (
+                f"; for its {ending} files give '{display_name(os.path.join(path, '*' + ending))}'"
+            )
+    return ""
 
 
 def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:

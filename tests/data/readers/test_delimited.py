@@ -229,6 +229,12 @@ def test_csv_by_another_mark(read: Read, mark: str) -> None:
     assert seen(read(content, "a.csv", **CSV)) == [("a, b", "x", 2), (f"c{mark} d", "y", 3)]
 
 
+def test_a_quoted_field_may_go_on_behind_the_lines_that_tell_the_mark(read: Read) -> None:
+    long = "one;\n" * delimited.SNIFFED_LINES
+    content = f'text;label\na;x\n"{long}";y\n'
+    assert seen(read(content, "a.csv", **CSV)) == [("a", "x", 2), (long, "y", 3)]
+
+
 def test_a_comma_goes_first_and_is_the_last_resort(read: Read) -> None:
     assert seen(read("text,label\na;b,x\nc;d,y\n", "a.csv", **CSV)) == [
         ("a;b", "x", 2),

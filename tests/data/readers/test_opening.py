@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers import ReadOptions, files, lines, read_examples
+from seqtrain.data.readers.lines import read_lines
 from seqtrain.errors import ConfigError, DataError
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
@@ -299,3 +301,20 @@ def test_any_bytes_give_rows_or_a_data_error(
     assert all(row.label for row in rows) or not labelled
     assert rows or problems or not labelled
     assert not any("\n" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 40, 1000])
+@pytest.mark.parametrize("keep_ends", [False, True])
+def test_lines_are_the_same_however_many_bytes_are_read_at_once(
+    monkeypatch: pytest.MonkeyPatch, size: int, keep_ends: bool
+) -> None:
+    content = "first\na\r\n\r\nb\r\r\n\n é\u2028e \n\t\rf\n".encode() * 3 + b"\xff\n\0\r\ng\r\nh\r"
+    expected = []
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        if b"\xff" not in line and b"\0" not in line:
+            text = line.decode()
+            expected.append((number, text if keep_ends else re.sub(r"\r?\n\Z", "", text)))
+    problems = RowProblems("a.txt", keeps_places=True)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", size)
+    assert [*read_lines(io.BytesIO(content), problems, keep_ends=keep_ends)] == expected
+    assert [row.line for row in problems.taken()] == [22, 23]

@@ -121,6 +121,10 @@ def test_txt_folder_names_the_file_of_a_bad_row(tmp_path: Path) -> None:
 def test_txt_folders_that_hold_nothing(tmp_path: Path) -> None:
     (message,) = folder_problems(tmp_path)
     assert message == "F: no rows; expected one sub-folder or one file <class>.txt per class"
+    (tmp_path / "a1.csv.gz").touch()
+    (message,) = folder_problems(tmp_path)
+    assert message.endswith("per class; for its .csv.gz files give 'F/*.csv.gz'")
+    (tmp_path / "a1.csv.gz").unlink()
     (tmp_path / "pos/deeper").mkdir(parents=True)
     assert folder_problems(tmp_path) == ["F/pos/deeper: is a folder; expected a regular file"]
 

@@ -1,7 +1,8 @@
 """torch's recurrent modules over packed sequences, by other means: cost linear in the tokens.
 
 On the CPU, going back through packed sequences with torch's own modules takes time quadratic in
-their length. This computes the same from the same parameters, gradients included.
+their length. This computes the same from the same parameters, gradients included. Where no
+gradients are wanted, torch's own modules are linear too, and faster: then they run.
 
 Legend of shapes: B batch, T longest length, N packed tokens, U distinct vectors, E input size,
 H hidden size, L layers, D directions.
@@ -19,6 +20,7 @@ from seqtrain.model.cells import PARAMETERS, cell_of
 from seqtrain.model.engines.fused.arithmetic import ARITHMETIC, Arithmetic
 from seqtrain.model.engines.fused.recurrence import Block, Recurrence, cut_into_blocks
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
+from seqtrain.model.engines.torch_engine import TorchEngine
 from seqtrain.model.packing import rows_and_steps
 
 
@@ -43,13 +45,17 @@ class FusedEngine(Engine):
         Results have the dtype of the parameters; under autocast the matrix products alone have its
         dtype.
         """
+        parameter = next(encoder.parameters())
+        if not torch.is_grad_enabled() and _product_dtype(parameter) == parameter.dtype:
+            alone = TorchEngine(self.reason)
+            return alone.run(encoder, inputs, start, need_outputs=need_outputs, between=between)
         if isinstance(inputs, DistinctInputs):
             table, index = inputs.table, inputs.index
         else:
             table, index = inputs.data, None
         if not isinstance(table, Tensor):
             raise TypeError("inputs: projected vectors are for the native engine alone")
-        vectors = table.to(next(encoder.parameters()).dtype)
+        vectors = table.to(parameter.dtype)
         blocks = cut_into_blocks(inputs.batch_sizes.tolist())
         if start is None:
             layers = encoder.num_layers * (2 if encoder.bidirectional else 1)

@@ -8,6 +8,7 @@ the product, so long inputs are cut into parts of few different lengths.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -28,8 +29,13 @@ FLOAT32: Any = {"dtype": torch.float32, "device": "cpu"}
 """Of a new tensor, whatever torch's defaults are."""
 
 
-def _find_onednn() -> Callable[..., Tensor] | None:
-    """Return oneDNN's linear product, or None where this torch has none that works."""
+@cache
+def _onednn() -> Callable[..., Tensor] | None:
+    """Return oneDNN's linear product, or None where this torch has none that works.
+
+    Tried at the first product, not at import: some processors start threads for it, and a process
+    that has them can't fork workers.
+    """
     x, bias = torch.ones(2, 3, **FLOAT32), torch.ones(4, **FLOAT32)
     weight = torch.arange(12, **FLOAT32).view(4, 3)
     try:
@@ -38,9 +44,6 @@ def _find_onednn() -> Callable[..., Tensor] | None:
     except (AttributeError, RuntimeError):
         return None
     return linear if works else None
-
-
-_onednn = _find_onednn()
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -61,14 +64,11 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.dtype != weight.dtype:
         rows = functional.linear(x.to(weight.dtype), weight).to(x.dtype)
         return rows if bias is None else rows.add_(bias)
-    if (
-        _onednn is not None
-        and x.dtype == torch.float32
-        and x.device.type == "cpu"
-        and len(x) * weight.numel() >= MIN_WORK
-    ):
-        return _onednn(x, weight, bias, "none", [], "")
-    return functional.linear(x, weight, bias)
+    large = x.device.type == "cpu" and len(x) * weight.numel() >= MIN_WORK
+    onednn = _onednn() if large and x.dtype == torch.float32 else None
+    if onednn is None:
+        return functional.linear(x, weight, bias)
+    return onednn(x, weight, bias, "none", [], "")
 
 
 def long_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -27,13 +27,13 @@ def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torc
     """
     if tensor is None:
         return 0
-    if tensor.dtype != dtype or tensor.device.type != "cpu" or not tensor.is_contiguous():
+    if tensor.dtype != dtype or not tensor.is_cpu or not tensor.is_contiguous():
         contiguous = "" if tensor.is_contiguous() else ", not contiguous"
         raise TypeError(
             f"{tensor.dtype} on {tensor.device}{contiguous}: the native engine takes contiguous "
             f"{dtype} on cpu"
         )
-    return tensor.data_ptr() + offset * tensor.element_size()
+    return tensor.data_ptr() + offset * dtype.itemsize
 
 
 class Buffers:

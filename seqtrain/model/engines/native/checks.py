@@ -108,7 +108,7 @@ def check_type(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
     Raises:
         TypeError: it isn't.
     """
-    if tensor.dtype != dtype or tensor.device.type != "cpu" or tensor.layout != torch.strided:
+    if tensor.dtype != dtype or not tensor.is_cpu or tensor.layout != torch.strided:
         raise TypeError(
             f"{name}: {tensor.dtype} on {tensor.device}, the native engine takes {dtype} on cpu"
         )

@@ -103,7 +103,9 @@ class Library:
         self.has_bfloat16 = bool(_declare(library.seqtrain_has_bfloat16, _NUMBER)())
         """Whether products take bfloat16 where a call allows it."""
         call = ctypes.POINTER(LayerCall)
-        self.gate_row = _declare(library.seqtrain_gate_row, _NUMBER, _NUMBER, _NUMBER)
+        self.gate_row = functools.cache(
+            _declare(library.seqtrain_gate_row, _NUMBER, _NUMBER, _NUMBER)
+        )
         """How many numbers forward saves for a token, given the kind of cell and hidden size."""
         self.projected_row = _declare(library.seqtrain_projected_row, _NUMBER, _NUMBER, _NUMBER)
         """How many numbers a projected vector has, given the kind of cell and hidden size."""

@@ -46,18 +46,17 @@ INLINE Index row_of(const Cell& cell, const int* order, Index hidden, Index grou
 // One panel of W (GH, depth): `width` vectors of gates from number `first` on, all groups' in turn.
 void pack_gate_panel(const Cell& cell, const float* w, Index hidden, Index depth, const int* order,
                      Index first, Index width, Word* to) {
-  Index words = words_of(depth) * PAIR;
-  for (Index begin = 0; begin < words; begin += CHUNK) {  // lines that stay in the first cache
-    Index end = smaller(words, begin + CHUNK);
-    for (Index i = 0; i < width; ++i) {
-      Index group = (first + i) / cell.vectors(), vector = (first + i) % cell.vectors();
-      for (int lane = 0; lane < LANES; ++lane) {
-        Index row = row_of(cell, order, hidden, group, vector, lane);
-        for (Index k = begin; k < end; ++k) {
-          float number = row >= 0 && k < depth ? w[row * depth + k] : 0.f;
-          *panel_number(to, width * LANES, k, i * LANES + lane) = to_number(number);
-        }
-      }
+  const float* rows[4 * LANES];
+  Index columns = width * LANES;
+  for (Index column = 0; column < columns; ++column) {
+    Index at = first + column / LANES, group = at / cell.vectors(), vector = at % cell.vectors();
+    Index row = row_of(cell, order, hidden, group, vector, column % LANES);
+    rows[column] = row < 0 ? nullptr : w + row * depth;
+  }
+  for (Index k = 0; k < words_of(depth) * PAIR; ++k) {
+    for (Index column = 0; column < columns; ++column) {
+      float number = rows[column] && k < depth ? rows[column][k] : 0.f;
+      *panel_number(to, columns, k, column) = to_number(number);
     }
   }
 }
