@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from shlex import join
 
 from seqtrain.config import parse_config
 from seqtrain.config.formats import names_of
@@ -174,7 +175,7 @@ def _labels(facts: Facts) -> str:
 def _head(parts: Mapping[str, str | list[str]], facts: Facts) -> Iterator[str]:
     _, median, most, longest = facts.lengths
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
-    yield f"# Written by: seqtrain init {shorten(' '.join(names_of(parts['train'])), 80)}"
+    yield f"# Written by: seqtrain init {shorten(join(names_of(parts['train'])), 80)}"
     yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
     yield f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
 

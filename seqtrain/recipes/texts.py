@@ -57,7 +57,7 @@ def inspect_texts(texts: Sequence[str], labels: Sequence[str]) -> TextFacts:
         alphabet = {c.lower() for c in characters if not c.isspace()}
         if len(alphabet) <= SMALL_ALPHABET and median >= 25:
             return TextFacts("alphabet", f"an alphabet of {len(alphabet)} characters", True)
-        return TextFacts("characters", f"{words:g} words per row", lowercase=False)
+        return TextFacts("characters", f"words per row, median: {words:g}", lowercase=False)
     if _are_symbols(texts):
         return TextFacts("symbols", "symbols separated by blanks, with marks inside", False)
     by_words, by_characters = _errors(texts, labels)
@@ -67,7 +67,7 @@ def inspect_texts(texts: Sequence[str], labels: Sequence[str]) -> TextFacts:
             f"one by words for {by_words:.0%}"
         )
         return TextFacts("characters", why, lowercase=True)
-    return TextFacts("words", f"{words:g} words per row", lowercase=True)
+    return TextFacts("words", f"words per row, median: {words:g}", lowercase=True)
 
 
 def _is_unspaced(character: str) -> bool:
