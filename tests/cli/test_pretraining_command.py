@@ -221,7 +221,7 @@ def test_a_damaged_decoder_is_refused(project: Path, cli: Cli) -> None:
             ["pretraining.objective=autoencoder", "pretraining.data=[test.foo]"],
             "found 'test.foo'; expected an ending",
         ),
-        (["pretraining.objective=autoencoder", "pretraining.data=[absent.tsv]"], "tried"),
+        (["pretraining.objective=autoencoder", "pretraining.data=[absent.tsv]"], "looked for"),
         (["pretraining.objective=bert"], "expected autoencoder, language_model or null"),
         (["pretraining.objective=autoencoder", "pretraining.data=[]"], "a list of file paths"),
         (["pretraining.data=more.tsv"], "pretraining.objective is null"),
