@@ -15,6 +15,8 @@ from seqtrain.data.store import Ints, SequenceStore
 
 Part: TypeAlias = float | Mapping[Any, int]
 """A fraction; or {fold: I, of: N}."""
+HASHED = 2**20
+"""Numbers of sequences that are hashed at once, also of a single long one."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIXING = [
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
@@ -144,13 +146,19 @@ def _hashes(values: npt.NDArray[Any], offsets: Ints) -> Ints:
         values: of all, of 32 bits each.
         offsets: where each sequence begins among all numbers; the last entry is how many there are.
     """
-    places = np.arange(offsets[-1]) - offsets[:-1].repeat(np.diff(offsets))
-    bits = values.reshape(-1).view(np.uint32) | places.view(np.uint64) << np.uint64(32)
-    bits += GOLDEN
-    for shift, factor in MIXING:  # splitmix64
-        bits ^= bits >> shift
-        bits *= factor
-    return np.add.reduceat(bits ^ bits >> np.uint64(31), offsets[:-1]).view(np.int64)
+    numbers, sums = values.reshape(-1).view(np.uint32), np.zeros(len(offsets) - 1, dtype=np.uint64)
+    for begin in range(0, len(numbers), HASHED):
+        end = min(begin + HASHED, len(numbers))
+        rows = slice(offsets.searchsorted(begin, "right") - 1, offsets.searchsorted(end))
+        bounds = np.append(offsets[rows].clip(begin), end)
+        places = np.arange(begin, end) - offsets[rows].repeat(np.diff(bounds))
+        bits = numbers[begin:end] | places.view(np.uint64) << np.uint64(32)
+        bits += GOLDEN
+        for shift, factor in MIXING:  # splitmix64
+            bits ^= bits >> shift
+            bits *= factor
+        sums[rows] += np.add.reduceat(bits ^ bits >> np.uint64(31), bounds[:-1] - begin)
+    return sums.view(np.int64)
 
 
 def count_repeats(store: SequenceStore, known: Ints) -> int:

@@ -33,6 +33,7 @@ EXCEL_HINT = re.compile(r"sep=(.)")  # first line by which Excel says what separ
 BUFFER, SNIFFED_LINES = 1 << 18, 20
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "txt"}
 ENDINGS |= {".ft": "fasttext", ".fasttext": "fasttext", ".ts": "ts", ".npz": "npz"}
+QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 # What byte-pair merges don't cross; letters, digits and blanks beyond ASCII are replaced before.
 PIECE = re.compile(
@@ -268,8 +269,8 @@ class Rows:
         if hint:
             return hint[1]
         text = "\n".join(lines)
-        bare = [x for x in re.sub(r'"(?:[^"]|"")*("|\Z)', "", text).split("\n") if x]
-        if text.count('"') % 2 and len(bare) > 1:
+        bare = [x for x in QUOTED.sub("", text).split("\n") if x]
+        if any(not found[1] for found in QUOTED.finditer(text)) and len(bare) > 1:
             bare.pop()  # the row goes on, in quotes, behind the first lines
         for delimiter in DELIMITERS.values():
             counts = {line.count(delimiter) for line in bare}

@@ -248,7 +248,9 @@ class Search:
         remove_runs(self.directory, lambda number: number not in kept)
 
     def _how_to_go_on(self) -> str:
+        shared = "" if self.shared is None else f" --storage {quote(self.shared.place)}"
         return (
             f"stopped after {counted(len(self.trials), 'trial')}, kept; go on with: seqtrain tune "
             f"{quote(str(self.directory / BASE))} --resume --run-dir {quote(str(self.directory))}"
+            f"{shared}"
         )

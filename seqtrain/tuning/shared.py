@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +38,9 @@ class SharedTrials:
         space: what may be tried.
         warn: is told when the storage fails.
 
+    Attributes:
+        place: as given, but for a user's name and password.
+
     Raises:
         ConfigError: the storage can't be opened.
     """
@@ -49,7 +54,8 @@ class SharedTrials:
         warn: Callable[[str], None],
     ) -> None:
         optuna = import_optuna()
-        self._place, self._space, self._warn = place, space, warn
+        self._space, self._warn = space, warn
+        self.place = re.sub(r"://[^/@]*@", "://…@", place)
         anywhere = changed(config, {"training.device": "auto"})
         same = repr((render_config(anywhere), sorted(digests.values()), sorted(space.items())))
         name = f"seqtrain-{sha256(same.encode()).hexdigest()[:16]}"
@@ -63,8 +69,8 @@ class SharedTrials:
             self._found = self._read()
         except Exception as error:  # of the database's own package: each has its own
             raise ConfigError(
-                f"--storage: {place} can't be used: {_first_line(error)}; name a file in a folder "
-                "that exists, or a database's URL such as sqlite:///trials.db"
+                f"--storage: {self.place} can't be used: {_first_line(error)}; name a file in a "
+                "folder that exists, or a database's URL such as sqlite:///trials.db"
             ) from None
 
     def others(self, search: str) -> list[tuple[str, Trial]]:
@@ -91,12 +97,17 @@ class SharedTrials:
     def _read(self) -> list[tuple[str, Trial]]:
         kept = [trial.user_attrs for trial in self._study.get_trials(deepcopy=False)]
         ours = [values for values in kept if SEARCH in values and TRIAL in values]
-        found = [(str(values[SEARCH]), checked(values[TRIAL])) for values in ours]
-        return [(name, trial) for name, trial in found if holds(self._space, trial.settings)]
+        found = []
+        for values in ours:
+            with suppress(ValueError):  # what no search wrote
+                trial = checked(values[TRIAL])
+                if holds(self._space, trial.settings):
+                    found.append((str(values[SEARCH]), trial))
+        return found
 
     def _complain(self, error: Exception) -> None:
         self._warn(
-            f"--storage: {self._place}: {_first_line(error)}; this search goes on by its own "
+            f"--storage: {self.place}: {_first_line(error)}; this search goes on by its own "
             "trials meanwhile"
         )
 

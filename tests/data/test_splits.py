@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtrain.data import splits
 from seqtrain.data.splits import (
     count_repeats,
     equal_rows,
@@ -64,6 +66,17 @@ def build(*sequences: list[int]) -> SequenceStore:
 def test_repeats_are_whole_equal_sequences() -> None:
     known = fingerprints(build([1, 2], [3], [4, 5, 6]))
     assert count_repeats(build([1, 2], [2, 1], [1], [3], [3], [4, 5]), known) == 3
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=9), min_size=1), st.integers(1, 5))
+def test_a_fingerprint_is_the_same_however_few_numbers_are_hashed_at_once(
+    sequences: list[list[int]], hashed: int
+) -> None:
+    store = build(*sequences)
+    whole = fingerprints(store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "HASHED", hashed)
+        assert fingerprints(store).tolist() == whole.tolist()
 
 
 def test_equal_rows_are_known_by_the_first_of_them() -> None:

@@ -146,6 +146,7 @@ def test_second_sigint_stops_at_once(
         arguments = fit_arguments(project, "r", *ONLY_EPOCHS)
         with started(project, *arguments, prepare=prepare) as running:
             assert running.end() == 130, running.err
+        assert "nothing was saved" not in running.err
         if "interrupted" in running.err:
             cut += 1
             assert state(run)["updates"] % STEPS == 0

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
@@ -162,6 +162,16 @@ def test_without_gradients_torchs_own_modules_run(cell: str) -> None:
     with torch.no_grad():
         for found, expected in zip(case.fused_run(), case.torch_run(), strict=True):
             assert torch.equal(found, expected)
+
+
+def test_vectors_of_another_type_than_the_weights_are_read_without_gradients_too() -> None:
+    encoder = nn.GRU(3, 4).double()
+    vectors = pack_sequence([torch.randn(5, 3), torch.randn(2, 3)])
+    _, expected = FusedEngine("").run(encoder, vectors)
+    with torch.no_grad():
+        _, found = FusedEngine("").run(encoder, vectors)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("distinct", [False, True])

@@ -123,13 +123,7 @@ def fit(
         named = {"device": device, "run-dir": run_dir, "init-from": init_from}
         named["log"] = None if log is None else log.value
         _launch(config, overrides or [], named, {**flags, "no-cache": no_cache}, launched)
-    try:
-        _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
-    except KeyboardInterrupt:  # from its first batch on, training answers signals itself
-        from seqtrain.errors import Interrupted
-
-        before = "interrupted before training began; nothing was saved"
-        raise Interrupted(signal.SIGINT, before) from None
+    _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
 
 
 def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any) -> None:
@@ -139,13 +133,20 @@ def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any)
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.errors import Interrupted
     from seqtrain.processes.place import Place
     from seqtrain.workflows.fit import fit as run_fit
 
     name, beside = Path(path).stem, Path(path).parent
     with FitScreen(quiet=quiet) as screen:
         listener = EventLog(screen) if log else screen
-        run = run_fit(config, name=name, beside=beside, listener=listener, **options)
+        try:
+            run = run_fit(config, name=name, beside=beside, listener=listener, **options)
+        except KeyboardInterrupt:  # training answers a first one itself
+            if screen.training or Place.here().rank:
+                raise
+            before = "interrupted before training began; nothing was saved"
+            raise Interrupted(signal.SIGINT, before) from None
     if Place.here().rank == 0:
         print_path(run.path)
 

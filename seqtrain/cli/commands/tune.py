@@ -98,8 +98,10 @@ def tune(
 
 def _limits(seconds: float | None, trials: int | None) -> str:
     """Say how long the search goes on."""
+    from seqtrain.text import counted
+
     limits = [] if seconds is None else [f"{seconds:g} s"]
-    limits += [] if trials is None else [f"{trials} trials"]
+    limits += [] if trials is None else [counted(trials, "trial")]
     return f"at most {' and '.join(limits)} (--budget, --trials)"
 
 

@@ -55,6 +55,9 @@ class FitScreen:
     Args:
         quiet: show warnings alone.
         hints: say at the end which commands come next.
+
+    Attributes:
+        training: whether training has begun.
     """
 
     def __init__(self, *, quiet: bool, hints: bool = True) -> None:
@@ -65,6 +68,7 @@ class FitScreen:
         self.tokens = 0
         self.header_shown = False
         self.began = Began()
+        self.training = False
 
     def __enter__(self) -> FitScreen:
         return self
@@ -80,6 +84,7 @@ class FitScreen:
         elif not self.quiet:
             self._show(event)
         if isinstance(event, DataEvent | StartEvent):
+            self.training = isinstance(event, StartEvent)
             for line in event.warnings:
                 warn(line)
 

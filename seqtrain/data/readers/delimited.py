@@ -24,6 +24,8 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 EXCEL_HINT = re.compile(r"sep=(.)")
 """First line by which Excel says what separates the fields."""
 SNIFFED_LINES = 20
+QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
+"""A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
 
 _INSIDE_QUOTES = re.compile(r'(?:[^"]+|"")*')
 
@@ -119,8 +121,8 @@ def delimiter_of(stream: BinaryIO, options: ReadOptions, problems: RowProblems) 
     if hint:
         return hint[1]
     text = "\n".join(lines)
-    bare = [line for line in re.sub(r'"(?:[^"]|"")*("|\Z)', "", text).split("\n") if line]
-    if text.count('"') % 2 and len(bare) > 1:
+    bare = [line for line in QUOTED.sub("", text).split("\n") if line]
+    if any(not found[1] for found in QUOTED.finditer(text)) and len(bare) > 1:
         bare.pop()  # the row goes on, in quotes, behind the first lines
     for delimiter in DELIMITERS.values():
         counts = {line.count(delimiter) for line in bare}

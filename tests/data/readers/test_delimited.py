@@ -235,6 +235,12 @@ def test_a_quoted_field_may_go_on_behind_the_lines_that_tell_the_mark(read: Read
     assert seen(read(content, "a.csv", **CSV)) == [("a", "x", 2), (long, "y", 3)]
 
 
+@pytest.mark.parametrize("first", ['5" pipe', 'he said "hi', 'text, "note'])
+def test_a_quote_within_a_field_hides_no_mark(read: Read, first: str) -> None:
+    content = f"text;label\n{first};x\nfoo;y\n"
+    assert seen(read(content, "a.csv", **CSV)) == [(first, "x", 2), ("foo", "y", 3)]
+
+
 def test_a_comma_goes_first_and_is_the_last_resort(read: Read) -> None:
     assert seen(read("text,label\na;b,x\nc;d,y\n", "a.csv", **CSV)) == [
         ("a;b", "x", 2),

@@ -46,15 +46,16 @@ class FusedEngine(Engine):
         dtype.
         """
         parameter = next(encoder.parameters())
-        if not torch.is_grad_enabled() and _product_dtype(parameter) == parameter.dtype:
-            alone = TorchEngine(self.reason)
-            return alone.run(encoder, inputs, start, need_outputs=need_outputs, between=between)
         if isinstance(inputs, DistinctInputs):
             table, index = inputs.table, inputs.index
         else:
             table, index = inputs.data, None
         if not isinstance(table, Tensor):
             raise TypeError("inputs: projected vectors are for the native engine alone")
+        alike = table.dtype == parameter.dtype == _product_dtype(parameter)
+        if alike and not torch.is_grad_enabled():
+            alone = TorchEngine(self.reason)
+            return alone.run(encoder, inputs, start, need_outputs=need_outputs, between=between)
         vectors = table.to(parameter.dtype)
         blocks = cut_into_blocks(inputs.batch_sizes.tolist())
         if start is None:
