@@ -204,8 +204,8 @@ class Search:
         said = trial.worker.receive()
         if isinstance(said, EpochReport):
             hopeless = trial.add(said)
-            if said.epoch < said.epochs:
-                late = self._is_over and trial.number > 0
+            if said.epoch < said.epochs and trial.number > 0:  # so that one comes to its end
+                late = self._is_over
                 trial.state = "stopped" if late else "pruned" if hopeless else "complete"
             trial.worker.send(trial.state == "complete")
         elif not isinstance(said, str):  # a warning, of what the config brings: not the search's

@@ -126,6 +126,25 @@ def test_searches_share_their_trials(beside: Path, cli: Cli, tmp_path: Path) -> 
     assert "--storage: c.yaml can't be used: it is another file" in refused.err
 
 
+def test_the_config_itself_comes_to_its_end_however_good_others_are(
+    beside: Path, cli: Cli, tmp_path: Path
+) -> None:
+    optuna = pytest.importorskip("optuna")
+    storage = f"sqlite:///{tmp_path / 'trials.db'}"
+    command = ("tune", "c.yaml", "--trials", "1", "--storage", storage, "--run-dir")
+    assert cli(*command, str(tmp_path / "a")).code == 0
+    study = optuna.load_study(study_name=None, storage=storage)
+    (told,) = study.trials
+    curve = [[share, 1.0] for share in told.intermediate_values]
+    told.user_attrs["trial"] |= {"value": 1.0, "curve": curve}
+    for number in range(5):
+        told.user_attrs["search"] = f"host{number}:/runs/a"
+        study.add_trial(told)
+    ended = cli(*command, str(tmp_path / "b"))
+    assert ended.code == 0, ended.err
+    assert "better than this search's best: trial 0 of host0:/runs/a, 100.00%" in ended.err
+
+
 @pytest.mark.slow
 def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> None:
     place = str(tmp_path / "stopped")

@@ -64,13 +64,6 @@ class TuneScreen:
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(s)} {s}" for s in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
-        others = [other for other in found.others if other[1].state == "complete"]
-        better = max(others, key=lambda other: other[1].order, default=None)
-        if found.others:
-            note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
-        if better is not None and better[1].order > found.best.order:
-            figure = _figure(config, better[1].value or 0.0)
-            note(f"a better one: trial {better[1].number} of {better[0]}: {monitor} {figure}")
         note(
             f"best: trial {found.best.number}; on validation, which chose it: {monitor} "
             f"{_figure(config, found.best.value or 0.0)}"
@@ -82,6 +75,13 @@ class TuneScreen:
             if monitor == "accuracy":
                 error = f" ± {math.sqrt(value * (1 - value) / rows):.1%} (standard error)"
             note(f"on {rows:,} rows that chose nothing: {monitor} {_figure(config, value)}{error}")
+        if found.others:
+            note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
+        others = [other for other in found.others if other[1].state == "complete"]
+        place, better = max(others, key=lambda other: other[1].order, default=("", found.best))
+        if better.order > found.best.order:
+            figure = _figure(config, better.value or 0.0)
+            note(f"better than this search's best: trial {better.number} of {place}, {figure}")
 
 
 def draw_trials(found: Tuned, title: str) -> str:
