@@ -1,11 +1,13 @@
-"""What all tests share: one thread, a cache of their own, and how generated examples are drawn.
+"""What all tests share: one thread, folders in memory, and how generated examples are drawn.
 
 Torch is imported where it is there: some tests need none, and run without.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -13,6 +15,9 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
+
+MEMORY, ROOM = "/dev/shm", 2**32
+"""A file system in memory, and the least bytes that must be free there to take it."""
 
 settings.register_profile(
     "same",
@@ -28,8 +33,16 @@ settings.register_profile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The default suite draws the same few examples every time; the slow one searches anew."""
+    """The default suite draws the same few examples every time; the slow one searches anew.
+
+    It writes to memory where it can, for the tests make and flush ten thousands of small files.
+    What is compiled is kept, for the many processes that the tests start.
+    """
     settings.load_profile("fresh" if _is_slow(config) else "same")
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if not _is_slow(config) and _has_room():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -40,6 +53,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def _is_slow(config: pytest.Config) -> bool:
     return config.getoption("markexpr") == "slow"
+
+
+def _has_room() -> bool:
+    """Tell whether memory takes the tests' files, and lets programs among them run."""
+    if not os.access(MEMORY, os.W_OK):
+        return False
+    found = os.statvfs(MEMORY)
+    return found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC
 
 
 @pytest.fixture(scope="session", autouse=True)

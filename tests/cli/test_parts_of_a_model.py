@@ -120,32 +120,29 @@ COMBINED = [part for part in PARTS if part not in ("subwords", "convolutions", "
 
 
 @pytest.mark.parametrize("part", COMBINED)
-def test_a_resumed_run_is_the_run_never_stopped(part: str, folder: Path) -> None:
+def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
+    part: str, folder: Path, cli: Cli
+) -> None:
     config = config_of(part)
     seqtrain.fit(config, run_dir="whole")
     with pytest.raises(Interrupted):
         seqtrain.fit(config, run_dir="parts", listener=stop_after(6))
     seqtrain.fit(config, run_dir="parts", resume=True)
     assert_same_run("whole", "parts")
-
-
-@pytest.mark.parametrize("part", COMBINED)
-def test_every_command_takes_it(part: str, folder: Path, cli: Cli) -> None:
-    seqtrain.fit(config_of(part, max_epochs=1), run_dir="run")
-    scored = json.loads(cli("eval", "run", "--json").out)
+    scored = json.loads(cli("eval", "whole", "--json").out)
     has_ngrams = "ngrams" in PARTS[part].get("model", {})
     assert (list(scored.get("parts", [])) == ["recurrent", "ngrams"]) == has_ngrams
     file = "test.npz" if "series" in part else "test.tsv"
-    plain = cli("predict", file, "--run", "run", "--format", "jsonl")
-    steps = cli("predict", file, "--run", "run", "--format", "jsonl", "--steps")
+    plain = cli("predict", file, "--run", "whole", "--format", "jsonl")
+    steps = cli("predict", file, "--run", "whole", "--format", "jsonl", "--steps")
     assert (plain.code, steps.code) == (0, 0)
     last = {row["index"]: row for row in map(json.loads, steps.out.splitlines())}
     for row in map(json.loads, plain.out.splitlines()):
         for label, probability in row["probabilities"].items():
             found = last[row["index"]]["probabilities"][label]
             assert found == pytest.approx(probability, abs=1e-5)
-    assert cli("check", "run").code == 0
-    assert cli("eval", "run", "--steps").code == 0
+    assert cli("check", "whole").code == 0
+    assert cli("eval", "whole", "--steps").code == 0
 
 
 def test_eval_shows_each_part_alone(folder: Path, cli: Cli) -> None:

@@ -21,8 +21,8 @@ import pytest
 from seqtrain.cli.main import ended_by_signals
 from seqtrain.model.engines.native import why_not
 from seqtrain.signals import ended_by_second_interrupt
-from tests.helpers.program import conversing, started
-from tests.helpers.tiny import CONFIG, Cli, metrics, write_table
+from tests.helpers.program import conversing, signals_within, started
+from tests.helpers.tiny import CONFIG, Cli, metrics
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 EPOCHS = 6
@@ -249,18 +249,13 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
     assert "\x1b" not in ended.out
 
 
-def test_an_interrupt_before_training_says_that_nothing_is_saved(project: Path, cli: Cli) -> None:
-    write_table(project / "train.tsv", [("rise the", "up"), ("fall the", "down")] * 200_000)
-    assert cli("config", "c.yaml").code == 0  # what reads a config is loaded
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
-        ended = cli("fit", "c.yaml", "--run-dir", "r")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert (ended.code, ended.out) == (130, "")
-    assert ended.problems[-1] == "seqtrain: interrupted before training began; nothing was saved"
+def test_an_interrupt_before_training_says_that_nothing_is_saved(project: Path) -> None:
+    interrupt = signals_within("read_data", 1, (9, signal.SIGINT))
+    with started(project, "fit", "c.yaml", "--run-dir", "r", prepare=interrupt) as program:
+        assert program.end() == 130
+    assert program.out == ""
+    last = program.err.splitlines()[-1]
+    assert last == "seqtrain: interrupted before training began; nothing was saved"
     assert not (project / "r").exists()
 
 

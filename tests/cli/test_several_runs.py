@@ -267,7 +267,7 @@ def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:
         assert running.end() == 143
     assert "go on with --resume --run-dir parts" in running.err
     assert not (tmp_path / "parts/ensemble.json").exists()
-    with started(tmp_path, *several, "parts", "--resume") as running:
+    with started(tmp_path, *one_by_one, "parts", "--resume") as running:
         assert running.end() == 0, running.err
     for member in ("seed-0", "seed-1"):
         found, expected = (
