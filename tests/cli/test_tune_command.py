@@ -113,26 +113,14 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
     assert_same_run("best", killed)
 
 
-def test_searches_share_their_trials(beside: Path, cli: Cli, tmp_path: Path) -> None:
-    storage, a, b = (str(tmp_path / name) for name in ("trials.log", "a", "b"))
-    command = ("tune", "c.yaml", "--trials", "2", "--storage")
-    assert cli(*command, storage, "--run-dir", a).code == 0
-    second = cli(*command, storage, "--run-dir", b)
-    assert second.code == 0, second.err
-    assert "2 trials of other searches in --storage" in second.err
-    assert trials(a)[1]["settings"] != trials(b)[1]["settings"]
-    refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
-    assert (refused.code, (tmp_path / "c").exists()) == (2, False)
-    assert "--storage: c.yaml can't be used: it is another file" in refused.err
-
-
-def test_the_config_itself_comes_to_its_end_however_good_others_are(
+def test_searches_share_their_trials_and_the_config_itself_comes_to_its_end(
     beside: Path, cli: Cli, tmp_path: Path
 ) -> None:
+    """However good the trials of others are."""
     optuna = pytest.importorskip("optuna")
-    storage = f"sqlite:///{tmp_path / 'trials.db'}"
-    command = ("tune", "c.yaml", "--trials", "1", "--storage", storage, "--run-dir")
-    assert cli(*command, str(tmp_path / "a")).code == 0
+    storage, a, b = f"sqlite:///{tmp_path / 'trials.db'}", str(tmp_path / "a"), str(tmp_path / "b")
+    command = ("tune", "c.yaml", "--trials", "1", "--storage")
+    assert cli(*command, storage, "--run-dir", a).code == 0
     study = optuna.load_study(study_name=None, storage=storage)
     (told,) = study.trials
     curve = [[share, 1.0] for share in told.intermediate_values]
@@ -140,9 +128,13 @@ def test_the_config_itself_comes_to_its_end_however_good_others_are(
     for number in range(5):
         told.user_attrs["search"] = f"host{number}:/runs/a"
         study.add_trial(told)
-    ended = cli(*command, str(tmp_path / "b"))
+    ended = cli(*command, storage, "--run-dir", b)
     assert ended.code == 0, ended.err
+    assert "6 trials of other searches in --storage" in ended.err
     assert "better than this search's best: trial 0 of host0:/runs/a, 100.00%" in ended.err
+    refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
+    assert (refused.code, (tmp_path / "c").exists()) == (2, False)
+    assert "--storage: c.yaml can't be used: it is another file" in refused.err
 
 
 @pytest.mark.slow

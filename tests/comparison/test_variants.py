@@ -29,8 +29,10 @@ def with_model(task: Task, **keys: object) -> Task:
     return replace(task, config=task.config.model_copy(update={"model": model}))
 
 
-@pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
-@pytest.mark.parametrize("pooling", ["last", "mean", "max"])
+@pytest.mark.parametrize(
+    ("rnn", "pooling"),
+    [("gru", "last"), ("gru", "mean"), ("gru", "max"), ("lstm", "last"), ("rnn", "last")],
+)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(
     task: Task, rnn: str, pooling: str, bidirectional: bool
