@@ -9,12 +9,13 @@ B batch, T longest length, N steps of all sequences, H width of a state (both di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from seqtrain.data.lengths import check_lengths
 from seqtrain.model.packing import rows_and_steps
@@ -159,7 +160,8 @@ class StepPooling(nn.Module):
         now, others = pool[:rows], pool[rows:]
         states = states.to(pool.dtype)
         if self.how == "max":
-            now = now.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
+            greatest: Callable[..., Tensor] = _Greatest.apply
+            now = greatest(now, states, row)
         elif self.how == "mean":
             counts = torch.bincount(row, minlength=rows).unsqueeze(1)
             now = now + torch.cat((_sums(states, row, rows), counts), dim=1)
@@ -279,6 +281,29 @@ def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
     if not names:
         return None
     return StepPooling(pooling, width) if isinstance(pooling, str) else JoinedPooling(names, width)
+
+
+class _Greatest(torch.autograd.Function):
+    """The greatest of each row of a pool and of the states of its steps; torch's own, bit by bit.
+
+    Backward takes whole rows, where torch's takes an index for every number, and stays in floats:
+    products with bools take several times as long. Equally great ones share a gradient evenly.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, pool: Tensor, states: Tensor, row: Tensor) -> Tensor:
+        found = pool.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
+        ctx.save_for_backward(pool, states, row, found)
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        pool, states, row, found = ctx.saved_tensors
+        of_pool = found.clone().eq_(pool)
+        of_states = found.index_select(0, row).eq_(states)
+        share = gradient / of_pool.index_add(0, row, of_states)
+        return of_pool.mul_(share), of_states.mul_(share.index_select(0, row)), None
 
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
