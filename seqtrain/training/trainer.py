@@ -169,7 +169,7 @@ class Trainer:
 
     def _gradient_of_parts(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
         """Do the same by the parts of this process, and the sums of all processes."""
-        group, known = self.objective.group, []
+        objective, known = self.objective, []
         parts = shared.begin(batch)
         self.optimizer.prepare(shared.touched, lr=lr)
         for rows in parts:
@@ -182,6 +182,7 @@ class Trainer:
             shared.add(total, correct, len(losses))
             known.append((rows, losses.detach()))
         total, correct, count = shared.join()
+        objective.share_carried(batch, torch.cat([batch.lengths[:0], *(rows for rows, _ in known)]))
         norm = self.optimizer.clip()
         figures = torch.stack((total / count, norm, correct, count)).tolist()
         loss, norm_value, num_correct, num_losses = figures
@@ -189,7 +190,7 @@ class Trainer:
         if not (math.isfinite(loss) and math.isfinite(norm_value)) and num_losses == len(each):
             for rows, losses in known:
                 each[rows] = losses
-            group.sum(each)
+            objective.group.sum(each)
         return Learned(loss, norm_value, int(num_correct), int(num_losses), each)
 
     def _losses(self, batch: Batch) -> Losses:
