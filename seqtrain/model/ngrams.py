@@ -226,7 +226,8 @@ def _look_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Return distinct values, ascending, and how often each occurs; all are below a size."""
     if size > len(values):
-        return torch.unique(values, return_counts=True)
+        distinct, times = torch.unique(values, return_counts=True)
+        return distinct, times
     times = values.bincount(minlength=size)
     distinct = times.nonzero().squeeze(1)
     return distinct, times[distinct]
