@@ -160,8 +160,8 @@ class StepPooling(nn.Module):
         now, others = pool[:rows], pool[rows:]
         states = states.to(pool.dtype)
         if self.how == "max":
-            greatest: Callable[..., Tensor] = _Greatest.apply
-            now = greatest(now, states, row)
+            maximum: Callable[..., Tensor] = _Maximum.apply
+            now = maximum(now, states, row)
         elif self.how == "mean":
             counts = torch.bincount(row, minlength=rows).unsqueeze(1)
             now = now + torch.cat((_sums(states, row, rows), counts), dim=1)
@@ -283,28 +283,31 @@ def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
     return StepPooling(pooling, width) if isinstance(pooling, str) else JoinedPooling(names, width)
 
 
-class _Greatest(torch.autograd.Function):
-    """The greatest of each row of a pool and of the states of its steps; torch's own, bit by bit.
+def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
+    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
 
-    Backward takes whole rows, where torch's takes an index for every number, and stays in floats:
-    products with bools take several times as long. Equally great ones share a gradient evenly.
+
+class _Maximum(torch.autograd.Function):
+    """The largest value of each row; equal ones share its gradient.
+
+    It is that of `scatter_reduce`, whose own reads an index for each number instead of each step.
     """
 
     @staticmethod
-    def forward(ctx: Any, pool: Tensor, states: Tensor, row: Tensor) -> Tensor:
-        found = pool.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
-        ctx.save_for_backward(pool, states, row, found)
-        return found
+    def forward(ctx: Any, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
+        """Return the largest of now (B, H) and the states (N, H) of each row (N,)."""
+        index = row.unsqueeze(1).expand_as(states)
+        maximum = now.scatter_reduce(0, index, states, "amax")
+        ctx.save_for_backward(now, states, row, maximum)
+        return maximum
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        pool, states, row, found = ctx.saved_tensors
-        of_pool = found.clone().eq_(pool)
-        of_states = found.index_select(0, row).eq_(states)
-        share = gradient / of_pool.index_add(0, row, of_states)
-        return of_pool.mul_(share), of_states.mul_(share.index_select(0, row)), None
-
-
-def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
-    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
+        """Return the gradients of both."""
+        now, states, row, maximum = ctx.saved_tensors
+        # In floats throughout: torch compares to bools many times as slowly.
+        of_now = maximum.clone().eq_(now)
+        of_states = maximum.index_select(0, row).eq_(states)
+        share = gradient / of_now.index_add(0, row, of_states)
+        return of_now * share, of_states.mul_(share.index_select(0, row)), None

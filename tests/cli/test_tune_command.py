@@ -121,6 +121,10 @@ def test_searches_share_their_trials(beside: Path, cli: Cli, tmp_path: Path) -> 
     assert second.code == 0, second.err
     assert "2 trials of other searches in --storage" in second.err
     assert trials(a)[1]["settings"] != trials(b)[1]["settings"]
+    unread = tmp_path / "unread.yaml"
+    unread.write_text("data: {train: empty.tsv, validation: 0.1, sequence: text, label: label}")
+    Path("empty.tsv").touch()
+    command = ("tune", str(unread), "--trials", "2", "--storage")
     refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
     assert (refused.code, (tmp_path / "c").exists()) == (2, False)
     assert "--storage: c.yaml can't be used: it is another file" in refused.err
