@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from seqtrain.data.batch import Batch, collate
@@ -42,8 +43,9 @@ def map_batches(
     Raises:
         RunError: memory ran out; the message has the size of the batch.
     """
-    for examples in plan:
+    for rows in plan:
         before_batch()
+        examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
         with memory_errors(store.lengths[examples], lower):
             batch = replace(collate(store.__getitems__(examples)), examples=examples).to(device)
             result = compute(batch)

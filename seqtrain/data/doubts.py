@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.growing import blocks, joined
-from seqtrain.data.preparation import PreparedData
+from seqtrain.data.growing import joined
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.readers.npz import FEW_SYMBOLS
+from seqtrain.data.row_numbers import places_of_part
 from seqtrain.data.splits import fingerprints
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vocabulary import UNK
@@ -96,7 +97,7 @@ def label_doubts(data: PreparedData) -> list[str]:
     total, number, shown = 0, 0, list[Ints]()
     parts = 1 + len(keys) // COMPARED
     for part in range(parts):  # equal keys are of one part
-        whole = _rows_of_part(keys, known, part, parts)
+        whole = places_of_part(keys, part, parts, known)
         conflicts = [whole[rows] for rows in conflicting_rows(keys[whole], train.labels[whole])]
         total, number = total + sum(map(len, conflicts)), number + len(conflicts)
         shown = sorted([*shown, *conflicts], key=lambda rows: int(rows[0]))[:SHOWN]
@@ -121,16 +122,6 @@ def _known_rows(train: SequenceStore) -> npt.NDArray[np.bool_]:
     if train.values.ndim > 1:
         return np.ones(len(train), dtype=bool)
     return joined(np.minimum.reduceat(ids != UNK, at[:-1]) for ids, at in train.parts())
-
-
-def _rows_of_part(keys: Ints, known: npt.NDArray[np.bool_], part: int, parts: int) -> Ints:
-    """Return the known rows whose keys are of one part of all keys, ascending."""
-    found, start = [], 0
-    for block in blocks(keys):
-        chosen = known[start : start + len(block)] & (block % parts == part)
-        found.append(np.flatnonzero(chosen) + start)
-        start += len(block)
-    return np.concatenate(found)
 
 
 def conflicting_rows(keys: Ints, labels: Ints) -> list[Ints]:

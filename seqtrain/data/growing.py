@@ -62,10 +62,9 @@ class GrowingArray:
         return flat.reshape(-1, *self._shape)
 
     def _move_to_file(self) -> None:
-        folder = DISK if "TMPDIR" not in os.environ and DISK.is_dir() else None
         try:
             if self._file is None:
-                self._file = TemporaryFile(dir=folder)  # noqa: SIM115 - open until built
+                self._file = temporary_file()
             self._file.write(self._content)
             self._file.flush()
         except OSError as error:
@@ -74,6 +73,16 @@ class GrowingArray:
                 "set TMPDIR to a folder with more room"
             ) from None
         self._content.clear()
+
+
+def temporary_file() -> IO[bytes]:
+    """Return a new file without a name, where there is room for large ones.
+
+    Raises:
+        OSError: there is none.
+    """
+    folder = DISK if "TMPDIR" not in os.environ and DISK.is_dir() else None
+    return TemporaryFile(dir=folder)
 
 
 def blocks(steps: Steps) -> Iterator[Steps]:

@@ -16,7 +16,8 @@ from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data.configured import read_options
 from seqtrain.data.digests import check_unchanged
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
-from seqtrain.data.preparation import PreparedData, held_out_fractions, prepare
+from seqtrain.data.preparation import held_out_fractions, prepare
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.sources import files_of, numbered_examples
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.data.vectors import with_width

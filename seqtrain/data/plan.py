@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.row_numbers import row_numbers
 from seqtrain.data.store import Ints
 
 POOL_BATCHES = 50
@@ -33,7 +34,8 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
         Arrays that hold every row exactly once together.
     """
     generator = np.random.default_rng([seed, epoch])
-    order = generator.permutation(len(lengths))
+    order = row_numbers(len(lengths))
+    generator.shuffle(order)
     if batching.bucketing:
         order = _sort_within_pools(order, lengths, _pool_size(lengths, batching))
     batches = _cut(order, lengths, batching)

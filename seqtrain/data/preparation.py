@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,43 +21,17 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.joining import joined_stores
 from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
 from seqtrain.data.pieces import Files, read_encoded
+from seqtrain.data.prepared import PreparedData, entry_of, from_entry
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import read_examples
-from seqtrain.data.sources import FileLines, files_of
+from seqtrain.data.row_numbers import places
+from seqtrain.data.sources import files_of
 from seqtrain.data.splits import Part, equal_rows, hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.tokenizers import bpe_version, train_bpe
-from seqtrain.data.vectors import Coverage, Vectors
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
-
-UNLABELLED = "unlabelled"
-
-
-@dataclass(frozen=True)
-class PreparedData:
-    """What training needs to know of the data.
-
-    Attributes:
-        splits: the stores of train and, where given, validation and test.
-        preprocessing: fitted on train, its vocabulary on pretraining.data too.
-        reports: what encoding did to the rows of each split, and of each file of pretraining.data.
-        eligible_tokens: distinct tokens that may enter the vocabulary; 0 for features.
-        digests: SHA-256 of each data file, by path as configured.
-        from_cache: whether the splits were read before.
-        unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
-        vectors: what tokens begin with, where the config names a file of word vectors.
-    """
-
-    splits: dict[str, SequenceStore]
-    preprocessing: Preprocessing
-    reports: dict[str, EncodingReport]
-    eligible_tokens: int
-    digests: dict[str, str]
-    from_cache: bool
-    unlabelled: SequenceStore | None = None
-    vectors: Vectors | None = None
 
 
 def prepare(
@@ -84,16 +57,13 @@ def prepare(
     key = _cache_key(config, digests)
     found = cache.load(cache_folder, key) if cache_folder else None
     if found:
-        return _from_entry(config, *found, digests)
+        return from_entry(config, *found, digests, from_cache=True)
     data = _read(config, digests, known)
     for found_before in digested.values():
         found_before.check_unchanged()
     _check_rows(data, config.data)
     if cache_folder:
-        more = {} if data.unlabelled is None else {UNLABELLED: data.unlabelled}
-        if data.unlabelled is data.splits["train"]:
-            more = {}  # once is enough
-        cache.save(cache_folder, key, data.splits | more, *_entry(data))
+        cache.save(cache_folder, key, *entry_of(data))
     return data
 
 
@@ -147,60 +117,6 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     data = config.data.model_dump(exclude={"readers"})
     vectors = model.vectors, model.vectors_keep if model.vectors else None
     return cache.content_key([data, seed, digests, versions, pretraining, grams, vectors])
-
-
-def _entry(data: PreparedData) -> tuple[dict[str, Any], cache.Arrays]:
-    """Return what the cache keeps beside the stores: JSON values, and arrays."""
-    vocabulary, ngrams = data.preprocessing.vocabulary, data.preprocessing.ngrams
-    arrays: cache.Arrays = {}
-    if ngrams is not None:
-        arrays = {"keys": ngrams.keys, "idf": ngrams.idf}
-    if data.vectors is not None:
-        arrays |= {"rows": data.vectors.rows, "values": data.vectors.values}
-    values = {
-        "preprocessing": data.preprocessing.to_json(),
-        "tokens": vocabulary.tokens if vocabulary else None,
-        "reports": {name: asdict(report) for name, report in data.reports.items()},
-        "eligible_tokens": data.eligible_tokens,
-        "files": {
-            name: asdict(store.files)
-            for name, store in {**data.splits, UNLABELLED: data.unlabelled}.items()
-            if store is not None and store.files is not None
-        },
-        "coverage": asdict(data.vectors.coverage) if data.vectors is not None else None,
-    }
-    return values, arrays
-
-
-def _from_entry(
-    config: Config,
-    stores: dict[str, SequenceStore],
-    values: dict[str, Any],
-    arrays: cache.Arrays,
-    digests: dict[str, str],
-) -> PreparedData:
-    """Build from the stores of an entry and what `_entry` returned."""
-    for name, files in values["files"].items():
-        if name in stores:
-            lines = FileLines(tuple(files["names"]), tuple(files["starts"]))
-            stores[name] = replace(stores[name], files=lines)
-    unlabelled = stores.pop(UNLABELLED, stores["train"])
-    ngrams, sizes = None, config.model.ngrams
-    if sizes is not None:
-        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
-    vectors = None
-    if values["coverage"] is not None:
-        vectors = Vectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
-    return PreparedData(
-        splits=stores,
-        unlabelled=unlabelled if config.pretraining.objective is not None else None,
-        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),
-        reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
-        eligible_tokens=values["eligible_tokens"],
-        digests=digests,
-        from_cache=True,
-        vectors=vectors,
-    )
 
 
 def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) -> PreparedData:
@@ -289,7 +205,9 @@ def _parts(
     parts = {name: read.selection(rows) for name, rows in held_out.items()}
     reports = {name: EncodingReport(rows=len(rows)) for name, rows in held_out.items()}
     away = np.concatenate(list(held_out.values()))
-    parts["train"] = read.selection(np.delete(np.arange(len(read)), away))
+    kept = np.ones(len(read), dtype=bool)
+    kept[away] = False
+    parts["train"] = read.selection(places(kept))
     reports["train"] = replace(report, held_out=len(away))
     return {name: parts[name] for name in SPLITS if name in parts}, reports
 

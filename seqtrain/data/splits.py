@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.growing import blocks, joined
+from seqtrain.data.row_numbers import first_alike, places, row_numbers
 from seqtrain.data.store import Ints, SequenceStore
 
 Part: TypeAlias = float | Mapping[Any, int]
@@ -44,21 +46,22 @@ def stratified_split(
         Rows of train and rows held out, each ascending.
     """
     generator = np.random.default_rng(seed)
-    if alike is None:
-        alike = np.arange(len(labels))
-    _, first, size = np.unique(alike, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    first, size = first[order], size[order]
+    first, is_first = _sets(len(labels), alike)
+    sizes = np.zeros(len(first), dtype=first.dtype)
+    for block in blocks(first):
+        np.add.at(sizes, block, 1)
     held_out = np.zeros(len(labels), dtype=bool)
     carry = 0.0
-    for label in np.unique(labels[first]):
-        sets = generator.permutation(np.flatnonzero(labels[first] == label))
-        exact = size[sets].sum() * fraction + carry
-        chosen = _up_to(round(exact), size[sets[:-1]])
-        carry = min(exact - size[sets[chosen]].sum(), 0.5)
-        held_out[first[sets[chosen]]] = True
-    held_out = np.isin(alike, alike[held_out])
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    for label in sorted({*chain.from_iterable(np.unique(x).tolist() for x in blocks(labels))}):
+        sets = places(is_first & (labels == label))
+        generator.shuffle(sets)
+        exact = _total(sizes, sets) * fraction + carry
+        chosen = _up_to(round(exact), sizes, sets[:-1])
+        carry = min(exact - _total(sizes, chosen), 0.5)
+        held_out[chosen] = True
+    del sizes
+    held_out = held_out[first]
+    return places(~held_out), places(held_out)
 
 
 def stratified_fold(
@@ -76,13 +79,14 @@ def stratified_fold(
     Returns:
         Rows of train and rows held out, each ascending.
     """
-    generator = np.random.default_rng(seed)
-    sets = np.arange(len(labels)) if alike is None else alike
-    first = np.sort(np.unique(sets, return_index=True)[1])
-    order = generator.permutation(len(first))
-    by_label = first[order[np.argsort(labels[first[order]], kind="stable")]]
-    held_out = np.isin(sets, sets[by_label[fold - 1 :: folds]])
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    first, is_first = _sets(len(labels), alike)
+    order = places(is_first)
+    np.random.default_rng(seed).shuffle(order)
+    by_label = order[np.argsort(labels[order], kind="stable")]
+    held_out = np.zeros(len(labels), dtype=bool)
+    held_out[by_label[fold - 1 :: folds]] = True
+    held_out = held_out[first]
+    return places(~held_out), places(held_out)
 
 
 def hold_out(
@@ -100,27 +104,43 @@ def hold_out(
     Returns:
         The rows of each part, ascending.
     """
-    rest, parts = np.arange(len(labels)), {}
+    parts: dict[str, Ints] = {}
+    rest: Ints | None = None
     for name, fraction in fractions.items():
-        sets = None if alike is None else alike[rest]
+        left = labels if rest is None else labels[rest]
+        sets = alike if alike is None or rest is None else alike[rest]
         if isinstance(fraction, float):
-            share = fraction * len(labels) / max(1, len(rest))
-            kept, chosen = stratified_split(labels[rest], min(share, 1.0), seed, sets)
+            share = fraction * len(labels) / max(1, len(left))
+            kept, chosen = stratified_split(left, min(share, 1.0), seed, sets)
         else:
-            kept, chosen = stratified_fold(
-                labels[rest], fraction["fold"], fraction["of"], seed, sets
-            )
-        parts[name], rest = rest[chosen], rest[kept]
+            kept, chosen = stratified_fold(left, fraction["fold"], fraction["of"], seed, sets)
+        parts[name] = chosen if rest is None else rest[chosen]
+        rest = kept if rest is None else rest[kept]
     return parts
 
 
-def _up_to(wanted: int, sizes: Ints) -> Ints:
+def _sets(rows: int, alike: Ints | None) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return for each row the first one that is alike, and whether it is that one itself."""
+    if alike is None:
+        return row_numbers(rows), np.ones(rows, dtype=bool)
+    first = first_alike(alike)
+    return first, first == row_numbers(rows)
+
+
+def _total(sizes: Ints, sets: Ints) -> int:
+    return sum(int(sizes[block].sum()) for block in blocks(sets))
+
+
+def _up_to(wanted: int, sizes: Ints, sets: Ints) -> Ints:
     """Choose sets in their order that hold as many rows as wanted together, or nearly so."""
-    chosen, total = [], 0
-    for place, size in enumerate(sizes.tolist()):
-        if size < 2 * (wanted - total):  # nearer with it than without
-            chosen.append(place)
-            total += size
+    chosen, total = array("q"), 0
+    for block in blocks(sets):
+        for one, size in zip(block.tolist(), sizes[block].tolist(), strict=True):
+            if size < 2 * (wanted - total):  # nearer with it than without
+                chosen.append(one)
+                total += size
+            if total >= wanted:
+                break
         if total >= wanted:
             break
     return np.array(chosen, dtype=np.int64)
@@ -128,8 +148,7 @@ def _up_to(wanted: int, sizes: Ints) -> Ints:
 
 def equal_rows(store: SequenceStore) -> Ints:
     """Return for each sequence the number of the first one that is equal to it, (B,)."""
-    _, first, place = np.unique(fingerprints(store), return_index=True, return_inverse=True)
-    return first[place]
+    return first_alike(fingerprints(store))
 
 
 def fingerprints(store: SequenceStore) -> Ints:

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data import growing
-from seqtrain.data.growing import joined
+from seqtrain.data.growing import GrowingArray, joined
 from seqtrain.data.sources import FileLines
 from seqtrain.data.subwords import WordGrams
 
 Ints = npt.NDArray[np.int64]
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")
 """Attributes that are arrays; groups and spellings aren't always there."""
+BYTES_PER_ROW = 64
+"""Taken by what is known of a row, while some rows of many are chosen."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
 
@@ -75,6 +77,8 @@ class SequenceStore:
     def lengths(self) -> Ints:
         """Steps of each sequence, (B,); memory-mapped where they are many."""
         ends, size = self.offsets, growing.BLOCK // 8
+        if len(ends) <= size:
+            return np.diff(ends)
         return joined(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
     def place(self, row: int) -> str:
@@ -108,17 +112,29 @@ class SequenceStore:
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""
-        ends = np.cumsum(self.lengths[rows])
-        step = self.values[:1].nbytes
-        cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
-        parts = np.split(rows, cuts)
-        values = joined(self.__getitems__(part).values for part in parts)
-        spellings = None
-        if self.spellings is not None:
-            known, lengths = self.spellings, self.lengths
-            spellings = joined(known[self._places(part, lengths[part])[1]] for part in parts)
-        offsets = np.concatenate(([0], ends))
-        return self._of_rows(rows, values, offsets, spellings)
+        whole = {
+            name: GrowingArray(array.dtype, array.shape[1:])
+            for name in ARRAYS
+            if (array := getattr(self, name)) is not None
+        }
+        end = 0
+        for part in self._portions(rows):
+            chosen = self.__getitems__(part)
+            for name, array in whole.items():
+                added = getattr(chosen, name)
+                array.append(added if name != "offsets" else added[end > 0 :] + end)
+            end += len(chosen.values)
+        built = {name: array.build() for name, array in whole.items()}
+        return SequenceStore(**built, words=self.words, files=self.files)
+
+    def _portions(self, rows: Ints) -> Iterator[Ints]:
+        """Yield rows in parts of bounded memory; at least one."""
+        step, size = self.values[:1].nbytes, growing.BLOCK // BYTES_PER_ROW
+        for start in range(0, max(1, len(rows)), size):
+            some = rows[start : start + size]
+            ends = np.cumsum(self.lengths[some])
+            cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
+            yield from np.split(some, cuts)
 
     def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
         """Return the first steps of these rows, as many as lengths says, as a store of their own.

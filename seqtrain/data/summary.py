@@ -17,7 +17,7 @@ from seqtrain.data.doubts import (
 )
 from seqtrain.data.growing import blocks
 from seqtrain.data.plan import padding_fraction, plan_epoch
-from seqtrain.data.preparation import PreparedData
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK

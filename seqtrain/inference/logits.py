@@ -115,7 +115,10 @@ def predict_logits(
     pays = len(store.values) >= TOKENS_A_ROW * model.input_size
     vocabulary = model.project_vocabulary() if pays else None
     put_together = partial(collate, sort=batching.sort)
-    plan = plan[group.rank :: group.size]
+    if groups is None:
+        plan = plan[group.rank :: group.size]
+    elif not group.is_first:
+        plan = []  # a batch begins where earlier ones ended
     logits = logits_of_batches(
         model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )

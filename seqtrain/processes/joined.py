@@ -98,7 +98,8 @@ class JoinedGroup(Group):
         with self._losses_named(), torch.no_grad():
             for tensor in tensors:
                 content = tensor.detach().to(self._device).contiguous()
-                dist.broadcast(content, src=0)
+                if content.numel():
+                    dist.broadcast(content, src=0)
                 tensor.copy_(content)
 
     @contextmanager

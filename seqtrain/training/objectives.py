@@ -82,6 +82,14 @@ class Objective(Protocol):
     def suspects(self, batch: Batch, losses: Tensor) -> Ints:
         """Return the examples whose losses aren't finite; all where it is unknown."""
 
+    def share_carried(self, batch: Batch, rows: Tensor) -> None:
+        """Learn from the other processes where their rows of a batch ended.
+
+        Args:
+            batch: on the device.
+            rows: of the batch that this process computed.
+        """
+
     def begin_epoch(self) -> None:
         """Forget what was carried through the epoch before."""
 
@@ -192,6 +200,16 @@ class Classification:
         """Return the examples whose own loss isn't finite, or those of the whole batch."""
         bad = ~torch.isfinite(batch.restore(losses.detach().cpu())).numpy()
         return batch.examples[bad] if bad.any() else batch.examples
+
+    def share_carried(self, batch: Batch, rows: Tensor) -> None:
+        """Learn the states that the other processes' rows ended in: one process alone has each."""
+        if self.groups is None or self.group.size == 1:
+            return
+        own = self.carried.starts(batch.groups, self.classifier)
+        assert own is not None
+        ended, rows = torch.zeros_like(own), rows.to(own.device)
+        ended[:, :, rows] = own[:, :, rows]
+        self.carried.keep(batch.groups, self.group.sum(ended))
 
     def begin_epoch(self) -> None:
         """Every group starts from zeros."""

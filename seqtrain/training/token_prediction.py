@@ -106,6 +106,9 @@ class TokenPrediction:
         """Return the examples of the whole batch: losses are of tokens."""
         return batch.examples
 
+    def share_carried(self, batch: Batch, rows: Tensor) -> None:
+        """Nothing is carried."""
+
     def begin_epoch(self) -> None:
         """Nothing is carried."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -55,23 +55,18 @@ class SharedTrials:
     ) -> None:
         optuna = import_optuna()
         self._space, self._warn = space, warn
-        self.place = re.sub(r"://[^/@]*@", "://…@", place)
+        self.place = _shown(place)
         anywhere = changed(config, {"training.device": "auto"})
         same = repr((render_config(anywhere), sorted(digests.values()), sorted(space.items())))
         name = f"seqtrain-{sha256(same.encode()).hexdigest()[:16]}"
-        try:
+        with _refused(place):
             self._study = optuna.create_study(
                 study_name=name,
-                storage=place if "://" in place else _journal(optuna, Path(place)),
+                storage=_opened(optuna, place),
                 direction="maximize",
                 load_if_exists=True,
             )
             self._found = self._read()
-        except Exception as error:  # of the database's own package: each has its own
-            raise ConfigError(
-                f"--storage: {self.place} can't be used: {_first_line(error)}; name a file in a "
-                "folder that exists, or a database's URL such as sqlite:///trials.db"
-            ) from None
 
     def others(self, search: str) -> list[tuple[str, Trial]]:
         """Return the trials of the searches other than this, each with its search."""
@@ -110,6 +105,36 @@ class SharedTrials:
             f"--storage: {self.place}: {_first_line(error)}; this search goes on by its own "
             "trials meanwhile"
         )
+
+
+def check_storage(place: str) -> None:
+    """Refuse what can't be opened as a storage, before any data is read.
+
+    Raises:
+        ConfigError: as said.
+    """
+    with _refused(place):
+        _opened(import_optuna(), place).get_all_studies()
+
+
+@contextmanager
+def _refused(place: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # of the database's own package: each has its own
+        raise ConfigError(
+            f"--storage: {_shown(place)} can't be used: {_first_line(error)}; name a file in a "
+            "folder that exists, or a database's URL such as sqlite:///trials.db"
+        ) from None
+
+
+def _shown(place: str) -> str:
+    """Return a storage without a user's name and password."""
+    return re.sub(r"://[^/@]*@", "://…@", place)
+
+
+def _opened(optuna: Any, place: str) -> Any:
+    return optuna.storages.get_storage(place if "://" in place else _journal(optuna, Path(place)))
 
 
 def name_of(directory: Path) -> str:

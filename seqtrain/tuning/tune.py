@@ -23,7 +23,7 @@ from seqtrain.signals import StopSignals
 from seqtrain.tuning.best_config import BEST_CONFIG
 from seqtrain.tuning.proposal import import_optuna
 from seqtrain.tuning.search import BASE, Limits, Listener, Search
-from seqtrain.tuning.shared import SharedTrials, name_of
+from seqtrain.tuning.shared import SharedTrials, check_storage, name_of
 from seqtrain.tuning.space import changed, space_of
 from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
 from seqtrain.workflows.events import Run
@@ -93,6 +93,8 @@ def tune(
     space = space_of(config)
     begun = _begun(run_dir, name, config, resume=resume, force=force)
     check_files(config, beside)
+    if storage is not None:
+        check_storage(storage)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
     shared = None if storage is None else SharedTrials(storage, config, digests, space, warn)
     with ExitStack() as held:

@@ -77,7 +77,7 @@ def answer_split(
     found = load_labelled(run, split=split, data=data, device=device)
     classifier, store = found.classifier, found.store
     logits = finite_logits(classifier.network, store, classifier.device)
-    labels, lengths = torch.from_numpy(store.labels), torch.from_numpy(store.lengths)
+    labels, lengths = (torch.tensor(x, device="cpu") for x in (store.labels, store.lengths))
     scores = score(logits, labels, lengths, classifier.labels)
     by_share = score_prefixes(classifier.network, store, classifier.device) if steps else None
     rows = _rows(found, logits)

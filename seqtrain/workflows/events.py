@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from seqtrain.config.schema import Config
-from seqtrain.data.preparation import PreparedData
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.summary import SplitSummary
 from seqtrain.inference.metrics import Scores
 from seqtrain.text import Summarized

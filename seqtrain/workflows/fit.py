@@ -12,7 +12,7 @@ import torch
 
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.configured import check_files
-from seqtrain.data.preparation import PreparedData
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.vectors import with_width
 from seqtrain.inference.devices import select_device
 from seqtrain.model.engines.choice import choose_engine

@@ -57,15 +57,8 @@ def check_config(config: Config, processes: int) -> None:
     """
     if processes == 1 and config.training.shards is None:
         return
-    problems = []
-    if config.model.initial_state == "carried":
-        problems.append("model.initial_state: found carried, but groups of rows aren't parted")
     if config.model.convolutions is not None:
-        problems.append("model.convolutions: their batch normalisation must see whole batches")
-    if problems:
         raise ConfigError(
-            *(
-                f"{problem}; train with one process and training.shards: null"
-                for problem in problems
-            )
+            "model.convolutions: their batch normalisation must see whole batches; train with one "
+            "process and training.shards: null"
         )

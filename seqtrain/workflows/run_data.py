@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 
 from seqtrain.data.cache import default_folder
-from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.handover import offered, take
+from seqtrain.data.preparation import prepare
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import DataError
 from seqtrain.processes.group import Group
@@ -15,18 +20,9 @@ from seqtrain.workflows.start import Start
 
 
 def read_data(start: Start, listener: Listener, group: Group, *, cache: bool) -> PreparedData:
-    """Read the data, check that its longest sequence can be trained on, and tell the listener.
-
-    Of a host's processes the first reads it, and the others take it from the cache.
-    """
-    began, config, known = time.perf_counter(), start.config, start.known
-    folder = default_folder() if cache else None
-    data: PreparedData | None = None
-    with group.together(patiently=True):
-        if group.place.local_rank == 0:
-            data = prepare(config, cache_folder=folder, known=known)
-    with group.together(patiently=True):
-        data = data or prepare(config, cache_folder=folder, known=known)
+    """Read the data, check that its longest sequence can be trained on, and tell the listener."""
+    began, config = time.perf_counter(), start.config
+    data = _read_once(start, default_folder() if cache else None, group)
     with group.together():
         _check_same_data(data, group)
         preprocessing = data.preprocessing
@@ -37,17 +33,36 @@ def read_data(start: Start, listener: Listener, group: Group, *, cache: bool) ->
             preprocessing.num_ngrams,
         )
         check_longest(config, data.splits["train"])
-    summaries = summarize(data)
-    listener(
-        DataEvent(
-            data=data,
-            summaries=summaries,
-            padding=padding_shares(data, config.batching, config.seed),
-            warnings=warnings(data, summaries, config.data),
-            seconds=time.perf_counter() - began,
-        )
-    )
+    with group.together(patiently=True):
+        if group.is_first:
+            summaries = summarize(data)
+            listener(
+                DataEvent(
+                    data=data,
+                    summaries=summaries,
+                    padding=padding_shares(data, config.batching, config.seed),
+                    warnings=warnings(data, summaries, config.data),
+                    seconds=time.perf_counter() - began,
+                )
+            )
     return data
+
+
+def _read_once(start: Start, cache_folder: Path | None, group: Group) -> PreparedData:
+    """Let the first process of each host read the data; all of the host share its memory."""
+    place, read = group.place, partial(prepare, cache_folder=cache_folder, known=start.known)
+    own: PreparedData | None = None
+    offer = None
+    with ExitStack() as held:
+        with group.together(patiently=True):
+            if place.local_rank == 0:
+                own = read(start.config)
+                if place.local_size > 1:
+                    offer = held.enter_context(offered(own))
+        told = group.tell(offer)
+        with group.together(patiently=True):
+            data = take(told[place.rank - place.local_rank], start.config)
+            return data or own or read(start.config)
 
 
 def _check_same_data(data: PreparedData, group: Group) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from seqtrain.config.schema import Config
 from seqtrain.data.joining import joined_stores
-from seqtrain.data.preparation import PreparedData
+from seqtrain.data.prepared import PreparedData
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES

@@ -18,7 +18,8 @@ from seqtrain.config import Config, load_config
 from seqtrain.data.batch import collate
 from seqtrain.data.cache import default_folder
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.preparation import prepare
+from seqtrain.data.prepared import PreparedData
 from seqtrain.runs.model_folder import new_network
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer

@@ -1,6 +1,6 @@
 """Memory of many short rows, step by step: reading, what fit tells of them, planning, updates.
 
-    python tests/benchmarks/rows.py 1000000 [--files 4] [--readers 1] [--seconds 1500] [--small]
+    python tests/benchmarks/rows.py 1000000 [--files 4] [--readers 1] [--validation 0.1] [--small]
 
 Rows of 5 tokens are written to a temporary folder ($TMPDIR), which is removed. Memory is what isn't
 mapped from files, in this process; where time runs out, the steps done by then are told. With
@@ -24,7 +24,7 @@ from types import FrameType
 import torch
 
 from seqtrain.config import config_from_mapping
-from seqtrain.data import growing
+from seqtrain.data import growing, row_numbers
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import prepare
 from seqtrain.data.summary import summarize, warnings
@@ -86,11 +86,12 @@ def write(folder: Path, rows: int, files: int) -> None:
                 left -= some
 
 
-def run(rows: int, files: int, readers: int) -> None:
+def run(rows: int, files: int, readers: int, validation: float | None) -> None:
     """Measure each step."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), rows, files)
-        data = {"train": f"{folder}/part-*.tsv", "sequence": "text", "label": "label"}
+        data: dict[str, object] = {"train": f"{folder}/part-*.tsv", "validation": validation}
+        data |= {"sequence": "text", "label": "label"}
         model = {"embedding_dim": 16, "hidden_size": 16}
         training = {"max_epochs": 1, "device": "cpu"}
         config = config_from_mapping(
@@ -117,17 +118,19 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=4)
     parser.add_argument("--readers", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=0)
+    parser.add_argument("--validation", type=float)
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     if options.small:
         growing.IN_MEMORY, growing.BLOCK = 2**16, 2**16
+        row_numbers.COMPARED = 2**16
 
     def late(number: int, frame: FrameType | None) -> None:
         raise SystemExit(f"not done within {options.seconds} seconds")
 
     signal.signal(signal.SIGALRM, late)
     signal.alarm(options.seconds)
-    run(options.rows, options.files, options.readers)
+    run(options.rows, options.files, options.readers, options.validation)
 
 
 if __name__ == "__main__":

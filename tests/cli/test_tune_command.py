@@ -132,6 +132,13 @@ def test_searches_share_their_trials_and_the_config_itself_comes_to_its_end(
     assert ended.code == 0, ended.err
     assert "6 trials of other searches in --storage" in ended.err
     assert "better than this search's best: trial 0 of host0:/runs/a, 100.00%" in ended.err
+
+
+def test_a_storage_is_refused_before_data_is_read(beside: Path, cli: Cli, tmp_path: Path) -> None:
+    unread = tmp_path / "unread.yaml"
+    unread.write_text("data: {train: empty.tsv, validation: 0.1, sequence: text, label: label}")
+    Path("empty.tsv").touch()
+    command = ("tune", str(unread), "--trials", "2", "--storage")
     refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
     assert (refused.code, (tmp_path / "c").exists()) == (2, False)
     assert "--storage: c.yaml can't be used: it is another file" in refused.err

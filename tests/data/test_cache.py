@@ -12,7 +12,8 @@ import pytest
 
 from seqtrain.config import Config
 from seqtrain.data import cache
-from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.preparation import prepare
+from seqtrain.data.prepared import PreparedData
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
 MakeConfig = Callable[..., Config]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +87,12 @@ def test_a_selection_of_many_rows_is_gathered_in_parts(
     expected = store.__getitems__(rows)
     parts: list[int] = []
 
-    def note(parts_of: Iterable[Any]) -> Any:
-        kept = list(parts_of)
-        parts.extend(part.nbytes for part in kept)
-        return joined(kept)
+    class Noting(GrowingArray):
+        def append(self, steps: Any) -> None:
+            parts.append(steps.nbytes)
+            super().append(steps)
 
-    monkeypatch.setattr("seqtrain.data.store.joined", note)
+    monkeypatch.setattr("seqtrain.data.store.GrowingArray", Noting)
     chosen = store.selection(rows)
     for array in ("values", "offsets", "labels", "lines"):
         np.testing.assert_array_equal(getattr(chosen, array), getattr(expected, array))

@@ -14,7 +14,8 @@ import pytest
 from seqtrain.config import Config
 from seqtrain.data.configured import check_files
 from seqtrain.data.digests import digest
-from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.preparation import prepare
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import read_examples
 from seqtrain.errors import DataError

@@ -19,7 +19,8 @@ from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import pieces
 from seqtrain.data.configured import check_files, data_files
 from seqtrain.data.inspection import inspect
-from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.preparation import prepare
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import summarize, warnings
 from seqtrain.errors import ConfigError, DataError, RunError

@@ -13,7 +13,8 @@ from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
 from seqtrain.data.examples import Example
 from seqtrain.data.joining import joined_stores
-from seqtrain.data.preparation import PreparedData, prepare
+from seqtrain.data.preparation import prepare
+from seqtrain.data.prepared import PreparedData
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.subwords import buckets_of, word_grams
 from seqtrain.data.vocabulary import UNK

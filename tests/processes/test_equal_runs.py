@@ -20,6 +20,10 @@ KEYS = (
     "--set", "training.max_epochs=2", "--set", "model.initial_state=random",
 )  # fmt: skip
 IN_ORDER = (*KEYS, "--set", "training.shards=4")
+CARRIED = (
+    "--set", "data.group=chat", "--set", "data.validation=said.tsv",
+    "--set", "model.bidirectional=false", "--set", "model.initial_state=carried",
+)  # fmt: skip
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
@@ -33,10 +37,22 @@ def difference(one: Path, other: Path) -> float:
     return max(float((first[name] - second[name]).norm() / first[name].norm()) for name in first)
 
 
-def test_weights_are_equal_to_rounding(project: Path) -> None:
-    fit(project, "one", *KEYS)
+def write_chats(folder: Path) -> None:
+    """Let the rows of the project belong to chats of unequal length, and some to none."""
+    for name, source in (("said", "test"), ("test", "test"), ("train", "train")):
+        heading, *lines = (folder / f"{source}.tsv").read_text().splitlines()
+        chats = ["" if row % 9 == 8 else f"c{row % 7 * (row % 3)}" for row in range(len(lines))]
+        told = [f"{line}\t{chat}" for line, chat in zip(lines, chats, strict=True)]
+        text = "\n".join([f"{heading}\tchat", *told, *(["slip\tdown\t"] * (name == "said"))])
+        (folder / f"{name}.tsv").write_text(text + "\n")
+
+
+@pytest.mark.parametrize("options", [KEYS, (*KEYS, *CARRIED)], ids=["alone", "carried"])
+def test_weights_are_equal_to_rounding(project: Path, options: tuple[str, ...]) -> None:
+    write_chats(project)
+    fit(project, "one", *options)
     for size in (2, 3):
-        first, *others = fit_together(project, "several", size, *KEYS)
+        first, *others = fit_together(project, "several", size, *options)
         assert difference(project / "one", project / "several") < 1e-5
         assert first.out == "several\n"
         assert "rank" not in first.err
@@ -44,29 +60,36 @@ def test_weights_are_equal_to_rounding(project: Path) -> None:
         shutil.rmtree(project / "several")
 
 
-def test_parts_added_in_order_give_equal_bits(project: Path) -> None:
-    fit(project, "one", *IN_ORDER)
+@pytest.mark.parametrize("more", [(), CARRIED], ids=["alone", "carried"])
+def test_parts_added_in_order_give_equal_bits(project: Path, more: tuple[str, ...]) -> None:
+    write_chats(project)
+    fit(project, "one", *IN_ORDER, *more)
     whole = fingerprint(project / "one")
     for size in (2, 4):
-        fit_together(project, "several", size, *IN_ORDER)
+        fit_together(project, "several", size, *IN_ORDER, *more)
         assert fingerprint(project / "several") == whole
         shutil.rmtree(project / "several")
 
 
-def test_a_run_goes_on_with_another_number_of_processes(project: Path) -> None:
-    fit(project, "one", *IN_ORDER)
+@pytest.mark.parametrize("more", [(), CARRIED], ids=["alone", "carried"])
+def test_a_run_goes_on_with_another_number_of_processes(
+    project: Path, more: tuple[str, ...]
+) -> None:
+    write_chats(project)
+    options = (*IN_ORDER, *more)
+    fit(project, "one", *options)
     steps = []
     for size, rank in ((4, 2), (2, 0)):
         stopping = {rank: signals_within("_gradient_of_parts", 5, (1, signal.SIGTERM))}
         first, *others = fit_together(
-            project, "several", size, *IN_ORDER, prepare=stopping, code=143
+            project, "several", size, *options, prepare=stopping, code=143
         )
         stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
         assert stopped, first.err
         assert not any(other.err for other in others)
         steps.append(int(stopped[1]))
     assert steps == [5, 10]
-    ended = fit(project, "several", *IN_ORDER)
+    ended = fit(project, "several", *options)
     assert "processes was 4, is 1" in ended.err
     assert fingerprint(project / "several") == fingerprint(project / "one")
 

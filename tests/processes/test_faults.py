@@ -9,9 +9,11 @@ import shutil
 import signal
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from seqtrain.errors import DataError
 from tests.helpers.program import KILLED, fingerprint, signals_within
 from tests.helpers.together import fit_together, launched
 
@@ -106,6 +108,23 @@ def test_other_data_on_another_host_is_refused(project: Path) -> None:
     assert re.search(r"rank 1 on \S+: train.tsv: SHA-256 .* rank 0 reads", ranks[0].err)
     assert not ranks[1].err
     assert not (project / "several").exists()
+
+
+def forbid_reading() -> None:
+    """Let this process fail where it reads data itself."""
+    from seqtrain.workflows import run_data
+
+    def refuse(*config: object, **options: object) -> NoReturn:
+        raise DataError("it was read here too")
+
+    run_data.prepare = refuse
+
+
+def test_one_process_of_a_host_reads_the_data(project: Path) -> None:
+    fit_together(project, "whole", 2)
+    forbidden = {1: forbid_reading}
+    fit_together(project, "several", 2, "--no-cache", prepare=forbidden)
+    assert fingerprint(project / "several") == fingerprint(project / "whole")
 
 
 def test_what_was_given_wrong_is_told_once(project: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.errors import ConfigError
 from seqtrain.tuning.proposal import Proposal
-from seqtrain.tuning.shared import SharedTrials
+from seqtrain.tuning.shared import SharedTrials, check_storage
 from seqtrain.tuning.space import space_of
 from seqtrain.tuning.trials import Trial
 
@@ -79,4 +79,6 @@ def test_a_storage_that_is_none_is_refused(
     (tmp_path / "text.txt").write_text("a text\n")
     with pytest.raises(ConfigError, match=r"--storage: .*; name "):
         shared(place, config())
+    with pytest.raises(ConfigError, match=r"--storage: .*; name "):
+        check_storage(place)
     assert (tmp_path / "text.txt").read_text() == "a text\n"
