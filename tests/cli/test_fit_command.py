@@ -200,7 +200,8 @@ def test_non_finite_loss_is_exit_3_and_names_rows(project: Path, cli: Cli) -> No
     assert len(ended.problems) == 1
     assert "training.lr" in ended.err
     if Path("r/last").exists():
-        assert cli("predict", "-", "--run", "r/last", stdin="rise").code == 0
+        answered = cli("predict", "-", "--run", "r/last", stdin="rise")
+        assert answered.code == 0 or "its weights are too large" in answered.err
 
 
 def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
