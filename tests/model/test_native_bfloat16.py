@@ -70,7 +70,7 @@ def limits(case: Case, expected: list[Tensor]) -> Tensor:
 
 
 @needs_bfloat16
-@examples(60)
+@examples(30)
 @given(
     cell=st.sampled_from(sorted(CELLS)),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=20),
