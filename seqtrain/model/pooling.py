@@ -306,7 +306,8 @@ class _Maximum(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         """Return the gradients of both."""
         now, states, row, maximum = ctx.saved_tensors
-        of_now = (now == maximum).to(gradient)
-        of_states = (states == maximum.index_select(0, row)).to(gradient)
+        # In floats throughout: torch compares to bools many times as slowly.
+        of_now = maximum.clone().eq_(now)
+        of_states = maximum.index_select(0, row).eq_(states)
         share = gradient / of_now.index_add(0, row, of_states)
         return of_now * share, of_states.mul_(share.index_select(0, row)), None
