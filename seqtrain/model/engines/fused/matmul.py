@@ -1,8 +1,9 @@
 """Matrix products of the fused GRU: float32 on the CPU through oneDNN where that is faster.
 
 torch's own float32 products on the CPU go through MKL, which leaves AVX-512 unused on AMD: oneDNN
-takes half the time there. On Intel's processors it takes up to three times as long. It compiles code for every new shape, which takes longer than
-the product, so long inputs are cut into parts of few different lengths.
+takes half the time there. On Intel's processors it takes up to three times as long. It compiles
+code for every new shape, which takes longer than the product, so long inputs are cut into parts of
+few different lengths.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
 
 def cut_into_blocks(batch_sizes: list[int]) -> list[Block]:
-    """Cut the steps of packed sequences into runs of at most STEPS, and BLOCK tokens or one step."""
+    """Cut the steps of packed sequences into runs of STEPS and BLOCK tokens at most."""
     blocks: list[Block] = []
     sizes: list[int] = []
     start = stop = 0
