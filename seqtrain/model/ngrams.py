@@ -105,7 +105,7 @@ class NgramClassifier(nn.Module):
         parts = [*walk.within(self.keys), *walk.at_ends(self.keys)]
         index, place = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
         size = len(self.vocabulary)
-        pairs, times = torch.unique(walk.row[place] * size + index, return_counts=True)
+        pairs, times = _counted(walk.row[place] * size + index, rows * size)
         row, index = pairs // size, pairs % size
         values = (1 + times.log()) * self.idf[index]
         squares = values.new_zeros(rows).index_add(0, row, values.square())
@@ -221,6 +221,16 @@ def _look_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     """Return where each wanted key stands among ascending ones, and whether it does."""
     index = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
     return index, keys[index] == wanted
+
+
+def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return distinct values, ascending, and how often each occurs; all are below a size."""
+    if size > len(values):
+        distinct, times = torch.unique(values, return_counts=True)
+        return distinct, times
+    times = values.bincount(minlength=size)
+    distinct = times.nonzero().squeeze(1)
+    return distinct, times[distinct]
 
 
 def _times_before(pairs: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import torch
 from torch import Tensor
 
 from seqtrain.model.engines import native
@@ -29,14 +28,14 @@ class NativeAdam:
         self._gradients = native.Gradients([])
         self._scale = 1.0
 
-    def clip(self, max_norm: float | None) -> Tensor:
+    def clip(self, max_norm: float | None) -> float:
         """Remember the scale at which the joint norm of all gradients is at most max_norm.
 
         Args:
             max_norm: None: gradients stay as they are.
 
         Returns:
-            The norm before scaling, a scalar.
+            The norm before scaling.
         """
         weights = self._state.decay
         self._gradients = self._find(weights)
@@ -49,7 +48,7 @@ class NativeAdam:
             norm = native.gradient_norm(self._gradients)
             assert norm is not None, "coalesced rows ascend"
         self._scale = 1.0 if max_norm is None else min(1.0, max_norm / (norm + 1e-6))
-        return torch.tensor(norm, dtype=torch.float32, device="cpu")
+        return norm
 
     def step(self, *, lr: float) -> None:
         """Update the weights by the gradients that `clip` saw, scaled as it found.

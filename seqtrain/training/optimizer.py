@@ -118,7 +118,7 @@ class Optimizer:
             weight = self._embedding.weight
             self._make_up(weight, self._embedding_state, touched[id(weight)], lr=lr)
 
-    def gradient(self, loss: Tensor) -> Tensor:
+    def gradient(self, loss: Tensor) -> Tensor | float:
         """Compute the gradient of a loss, to be scaled down to max_grad_norm.
 
         Returns:
@@ -133,7 +133,7 @@ class Optimizer:
             weight.grad = None
         torch.autograd.backward(loss)
 
-    def clip(self) -> Tensor:
+    def clip(self) -> Tensor | float:
         """Return the norm of the gradient, to be scaled down to max_grad_norm; a scalar."""
         if self._native is not None:
             return self._native.clip(self._max_grad_norm)

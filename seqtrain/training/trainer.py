@@ -162,9 +162,7 @@ class Trainer:
             losses, correct = self._losses(batch)
         mean_loss = losses.mean()
         norm = self.optimizer.gradient(mean_loss)
-        # One copy from the device per update: each would wait for it.
-        figures = torch.stack((mean_loss.detach(), norm, correct.to(mean_loss.dtype)))
-        loss, norm_value, num_correct = figures.tolist()
+        loss, norm_value, num_correct = _numbers(mean_loss.detach(), norm, correct)
         return Learned(loss, norm_value, int(num_correct), len(losses), losses)
 
     def _gradient_of_parts(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
@@ -184,8 +182,7 @@ class Trainer:
         total, correct, count = shared.join()
         objective.share_carried(batch, torch.cat([batch.lengths[:0], *(rows for rows, _ in known)]))
         norm = self.optimizer.clip()
-        figures = torch.stack((total / count, norm, correct, count)).tolist()
-        loss, norm_value, num_correct, num_losses = figures
+        loss, norm_value, num_correct, num_losses = _numbers(total / count, norm, correct, count)
         each = total.new_zeros(len(batch.lengths))
         if not (math.isfinite(loss) and math.isfinite(norm_value)) and num_losses == len(each):
             for rows, losses in known:
@@ -357,3 +354,11 @@ class Trainer:
         )
         error.told = not self.objective.group.is_first
         return error
+
+
+def _numbers(*figures: Tensor | float) -> list[float]:
+    """Return scalars as numbers: those on another device by one copy, as each would wait for it."""
+    tensors = [figure for figure in figures if isinstance(figure, Tensor)]
+    if len(tensors) < len(figures) or tensors[0].is_cpu:
+        return [float(figure) for figure in figures]
+    return torch.stack([tensor.to(torch.float32) for tensor in tensors]).tolist()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.building import shapes_alone
+from seqtrain.model.building import shapes_alone, undrawn
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.convolutions import Convolutions
 
 
 def test_a_network_of_any_size_takes_no_memory_and_draws_nothing() -> None:
@@ -17,3 +21,24 @@ def test_a_network_of_any_size_takes_no_memory_and_draws_nothing() -> None:
     assert network.embedding.weight.shape == (1 << 24, 1 << 16)
     assert all(weight.is_meta for weight in network.parameters())
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_convolutions_draw_nothing_before_they_are_asked_to() -> None:
+    before = torch.get_rng_state()
+    with undrawn():
+        Convolutions(2, [(3, 5, 2)])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_shapes_of_convolutions_load_no_compiler() -> None:
+    """It takes seconds; a draw on the device "meta" would load it."""
+    program = """
+import sys
+from seqtrain.model.building import shapes_alone
+from seqtrain.model.convolutions import Convolutions
+before = set(sys.modules)
+with shapes_alone():
+    Convolutions(2, [(3, 5, 2)])
+sys.exit("torch._inductor" in set(sys.modules) - before)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

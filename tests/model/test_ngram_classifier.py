@@ -60,9 +60,11 @@ def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
     return GAIN * total + model.bias
 
 
+@pytest.mark.parametrize("most", [3, 60])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_logits_are_those_of_the_formula(sizes: tuple[int, int]) -> None:
-    model = make(sizes)
+def test_logits_are_those_of_the_formula(sizes: tuple[int, int], most: int) -> None:
+    """Few n-grams are counted in another way than many."""
+    model = make(sizes, most)
     rows = [*some_rows(seed=2), [7]]
     batch = collate(store_of(rows))
     logits = model(model.find(batch.packed))[batch.unsorted_indices]

@@ -63,6 +63,18 @@ def test_it_equals_masked_padded_pooling_with_its_gradient(
     assert (gradients[0][~valid] == 0).all()
 
 
+def test_equal_largest_steps_share_the_gradient() -> None:
+    """Those of an earlier segment too."""
+    states = torch.tensor([[1.0], [2.0], [0.0], [2.0], [1.0]], requires_grad=True)
+    pooling = StepPooling("max", 1)
+    pool = pooling.begin(2, like=states)
+    for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
+        pool = pooling.add(pool, part, torch.tensor(sizes))
+    pooling.finish(pool).backward(torch.tensor([[4.0], [6.0]]))
+    assert states.grad is not None
+    assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
+
+
 @given(LENGTHS)
 def test_each_packed_step_belongs_to_its_row(lengths: list[int]) -> None:
     sizes = torch.tensor(lengths)
