@@ -62,7 +62,7 @@ def flops_per_token(model: ModelConfig) -> dict[str, int]:
 def matrix_flops(device: torch.device) -> float:
     """Return the operations per second of the fastest of some float32 matrix products.
 
-    Square products by torch.mm and by oneDNN (faster on some processors), on all of torch's
+    Square products by torch.mm, and by oneDNN where that is faster, on all of torch's
     threads, in hundredths of a second. Noise only ever slows one down: the fastest is the limit.
     """
     fastest = 0.0

@@ -26,7 +26,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import read_examples
 from seqtrain.data.row_numbers import places
 from seqtrain.data.sources import files_of
-from seqtrain.data.splits import Part, equal_rows, hold_out
+from seqtrain.data.splits import Part, fingerprints, hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
@@ -201,7 +201,7 @@ def _parts(
         groups = np.where(read.groups < 0, alone, read.groups)
         held_out = hold_out(read.labels, fractions, config.seed, groups)
     elif held_out is None:
-        held_out = hold_out(read.labels, fractions, config.seed, equal_rows(read))
+        held_out = hold_out(read.labels, fractions, config.seed, fingerprints(read))
     parts = {name: read.selection(rows) for name, rows in held_out.items()}
     reports = {name: EncodingReport(rows=len(rows)) for name, rows in held_out.items()}
     away = np.concatenate(list(held_out.values()))

@@ -40,7 +40,7 @@ def stratified_split(
         labels: class of each row, (B,).
         fraction: share to hold out, between 0 and 1.
         seed: decides which rows.
-        alike: number of the set that each row belongs to, (B,); None: no two rows are alike.
+        alike: key of the set that each row belongs to, (B,); None: no two rows are alike.
 
     Returns:
         Rows of train and rows held out, each ascending.
@@ -59,8 +59,8 @@ def stratified_split(
         chosen = _up_to(round(exact), sizes, sets[:-1])
         carry = min(exact - _total(sizes, chosen), 0.5)
         held_out[chosen] = True
-    del sizes
     held_out = held_out[first]
+    del sizes, first
     return places(~held_out), places(held_out)
 
 
@@ -144,11 +144,6 @@ def _up_to(wanted: int, sizes: Ints, sets: Ints) -> Ints:
         if total >= wanted:
             break
     return np.array(chosen, dtype=np.int64)
-
-
-def equal_rows(store: SequenceStore) -> Ints:
-    """Return for each sequence the number of the first one that is equal to it, (B,)."""
-    return first_alike(fingerprints(store))
 
 
 def fingerprints(store: SequenceStore) -> Ints:

@@ -133,7 +133,11 @@ def _recorder(
     group = state.group
     path = group.tell(None if run is None else str(run.path))[0]
     state.follow_first()
-    state.warnings += group.notes
+    notes = group.tell(group.notes)
+    others = [
+        (rank, line) for rank, own in enumerate(notes) for line in own if line not in notes[0]
+    ]
+    state.warnings += notes[0] + [f"{group.names([rank])}: {line}" for rank, line in others]
     recorder = Recorder(run or RunDirectory(Path(path)), state, listener)
     with group.together():
         if request.resume:

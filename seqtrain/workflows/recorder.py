@@ -296,10 +296,12 @@ class Recorder:
         return f"{phase}step {progress.updates}"
 
     def _how_to_go_on(self, number: int) -> str:
+        place = self.state.group.place
+        together = f" --nproc-per-node {place.size}" if place.size == place.local_size > 1 else ""
         return (
             f"stopped by {signal.Signals(number).name} after {self._where()}, saved; go on with: "
             f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
-            f"--run-dir {quote(str(self.run.path))}"
+            f"--run-dir {quote(str(self.run.path))}{together}"
         )
 
 

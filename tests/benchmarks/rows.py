@@ -10,13 +10,14 @@ mapped from files, in this process; where time runs out, the steps done by then 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import random
 import signal
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -24,7 +25,7 @@ from types import FrameType
 import torch
 
 from seqtrain.config import config_from_mapping
-from seqtrain.data import growing, row_numbers
+from seqtrain.data import doubts, growing, row_numbers
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import prepare
 from seqtrain.data.summary import summarize, warnings
@@ -32,6 +33,7 @@ from seqtrain.training.trainer import Trainer
 from seqtrain.workflows import run_state
 
 UPDATES = 1000
+M_MMAP_THRESHOLD = -3
 HALVES = 20_000
 """Beginnings and ends that rows are joined from: most rows differ, and writing them is fast."""
 
@@ -123,7 +125,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         growing.IN_MEMORY, growing.BLOCK = 2**16, 2**16
-        row_numbers.COMPARED = 2**16
+        with suppress(AttributeError):  # glibc's: what is freed leaves memory, as large arrays do
+            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**16)
+        row_numbers.COMPARED = doubts.COMPARED = 2**16
 
     def late(number: int, frame: FrameType | None) -> None:
         raise SystemExit(f"not done within {options.seconds} seconds")

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data import splits
+from seqtrain.data import growing, row_numbers, splits
+from seqtrain.data.row_numbers import first_alike
 from seqtrain.data.splits import (
+    Part,
     count_repeats,
-    equal_rows,
     fingerprints,
     hold_out,
     stratified_split,
@@ -79,9 +80,13 @@ def test_a_fingerprint_is_the_same_however_few_numbers_are_hashed_at_once(
         assert fingerprints(store).tolist() == whole.tolist()
 
 
-def test_equal_rows_are_known_by_the_first_of_them() -> None:
+@pytest.mark.parametrize("compared", [1, 3, 2**20])
+def test_equal_rows_are_known_by_the_first_of_them(
+    monkeypatch: pytest.MonkeyPatch, compared: int
+) -> None:
+    monkeypatch.setattr(row_numbers, "COMPARED", compared)
     store = build([1, 2], [3], [1, 2], [2, 1], [3], [1], [1, 2])
-    assert equal_rows(store).tolist() == [0, 1, 0, 3, 1, 5, 0]
+    assert first_alike(fingerprints(store)).tolist() == [0, 1, 0, 3, 1, 5, 0]
 
 
 @given(
@@ -95,6 +100,17 @@ def test_rows_that_are_alike_stay_on_one_side(rows: list[tuple[int, int]], fract
     assert not set(alike[train]) & set(alike[held_out])
     classes = [int(labels[np.flatnonzero(alike == i)[0]]) for i in alike]
     assert {classes[row] for row in train} == set(classes)
+
+
+def test_a_split_in_small_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(0)
+    labels, alike = draw.integers(0, 4, 900), draw.integers(0, 500, 900)
+    fractions: dict[str, Part] = {"test": 0.2, "validation": {"fold": 2, "of": 3}}
+    whole = hold_out(labels, fractions, 0, alike)
+    monkeypatch.setattr(row_numbers, "COMPARED", 50)
+    monkeypatch.setattr(growing, "BLOCK", 64)
+    for name, rows in hold_out(labels, fractions, 0, alike).items():
+        assert rows.tolist() == whole[name].tolist()
 
 
 def test_repeats_count_as_many_rows() -> None:

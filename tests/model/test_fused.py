@@ -331,3 +331,17 @@ def test_products_are_torchs(rows: int) -> None:
     torch.testing.assert_close(long_product(x, weight, bias), expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(long_product(y, weight.T), y @ weight, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(outer_product(x, y, x.dtype), x.T @ y, atol=2e-4, rtol=1e-4)
+
+
+@every_cell
+def test_a_faded_gradient_is_zero(cell: str) -> None:
+    """Denormal numbers would make a processor many times as slow."""
+    case = Case([500, 499, 3], cell=cell, dtype=torch.float32)
+    vectors = case.embedding[case.tokens.data].detach().requires_grad_()
+    packed = PackedSequence(vectors, case.tokens.batch_sizes)
+    last = run_fused(case.encoder, packed, need_outputs=False)[1]
+    (gradient,) = torch.autograd.grad(last[0].sum(), [vectors])
+    small = (gradient != 0) & (gradient.abs() < torch.finfo(torch.float32).tiny)
+    assert not bool(small.any())
+    assert bool((gradient[:3] == 0).any())
+    assert bool((gradient[-1] != 0).all())

@@ -14,13 +14,14 @@ from typing import NoReturn
 import pytest
 
 from seqtrain.errors import DataError
+from seqtrain.processes.place import cores
 from tests.helpers.program import KILLED, fingerprint, signals_within
-from tests.helpers.together import fit_together, launched
+from tests.helpers.together import fit_together, launched, take_place
 
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
     fit_together(project, "whole", 2)
     whole, draw, done = fingerprint(project / "whole"), random.Random(kills), 0
@@ -56,6 +57,7 @@ def test_sigterm_to_one_or_all_loses_no_update(project: Path, signals: int) -> N
         first, _ = fit_together(project, "several", 2, *options, prepare=asked, code=143)
         stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
         assert stopped
+        assert first.err.rstrip().endswith(" --nproc-per-node 2")
         assert int(stopped[1]) in (update, update + 1)  # it may come when the sum was told
         state = (project / "several" / "last" / "training_state.json").read_text()
         assert f'"updates": {stopped[1]},' in state
@@ -125,6 +127,15 @@ def test_one_process_of_a_host_reads_the_data(project: Path) -> None:
     forbidden = {1: forbid_reading}
     fit_together(project, "several", 2, "--no-cache", prepare=forbidden)
     assert fingerprint(project / "several") == fingerprint(project / "whole")
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_what_another_rank_warns_of_names_it(project: Path) -> None:
+    alone = {1: partial(take_place, {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, None)}
+    with launched(project, 2, *FIT, prepare=alone, variables={"OMP_NUM_THREADS": "1"}) as ranks:
+        assert [rank.end() for rank in ranks] == [0, 0], ranks[0].err
+    assert re.search(r"warning: rank 1 on \S+: \d+ threads in each process", ranks[0].err)
+    assert not ranks[1].err
 
 
 def test_what_was_given_wrong_is_told_once(project: Path) -> None:

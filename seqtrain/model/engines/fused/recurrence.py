@@ -12,12 +12,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from seqtrain.model.engines.fused.arithmetic import Arithmetic
 from seqtrain.model.engines.fused.matmul import long_product, outer_product
 
 BLOCK = 1024
 """Tokens of a block: enough to share the cost of an operation, few enough for the cache."""
+STEPS = 16
+"""Steps of a block, at most."""
+FADED = 1e-30
+"""A gradient of a state below this adds nothing to those of the weights. Between blocks it becomes
+zero, before it fades on to denormal numbers, with which a processor is many times as slow."""
 
 
 class Block(NamedTuple):
@@ -33,12 +39,12 @@ class Block(NamedTuple):
 
 
 def cut_into_blocks(batch_sizes: list[int]) -> list[Block]:
-    """Cut the steps of packed sequences into runs of at most BLOCK tokens, or of one step."""
+    """Cut the steps of packed sequences into runs of STEPS and BLOCK tokens at most."""
     blocks: list[Block] = []
     sizes: list[int] = []
     start = stop = 0
     for size in batch_sizes:
-        if sizes and stop + size - start > BLOCK:
+        if sizes and (len(sizes) == STEPS or stop + size - start > BLOCK):
             blocks.append(Block(slice(start, stop), sizes))
             start, sizes = stop, []
         sizes.append(size)
@@ -134,6 +140,7 @@ class Recurrence(torch.autograd.Function):
                 [*zip(ctx.blocks, saved[::2], saved[1::2], strict=True)]
             ):
                 d_after = None if d_outputs is None else d_outputs[tokens]
+                d_state = functional.hardshrink(d_state, FADED)
                 d_gates, d_last_gate = ctx.arithmetic.retreat(
                     d_state, sizes, gates, lower_hh, kept, d_after
                 )
