@@ -96,23 +96,28 @@ class ConvolutionLayer(nn.Module):
         if torch.is_autocast_enabled(steps.device.type):
             lower = torch.get_autocast_dtype(steps.device.type)
             steps, weight = steps.to(lower), weight.to(lower)
-        beyond = -self.kernel % self.stride
-        parts = functional.pad(weight, (0, beyond)).permute(2, 1, 0)
-        parts = parts.reshape(-1, self.stride * weight.shape[1], len(weight))
+        half = self._half_kernel(packed.batch_sizes)
+        middle = self.kernel // 2
+        weight = weight[:, :, middle - half : middle + half + 1]
+        kernel = weight.permute(2, 1, 0).reshape(-1, len(weight))
         layout, batch_sizes = self._lay_out(packed.batch_sizes, steps.device)
         convolve: Callable[..., Tensor] = _Convolution.apply
-        convolved = self._normalized(convolve(steps, parts, *layout))
+        convolved = self._normalized(convolve(steps, kernel, *layout, self.stride))
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
+
+    def _half_kernel(self, sizes: Tensor) -> int:
+        """Return how far a window sees to either side: beyond the longest row are only zeros."""
+        return min(self.kernel // 2, len(sizes) - 1)
 
     def _lay_out(
         self, sizes: Tensor, device: torch.device
     ) -> tuple[tuple[Tensor, Tensor, int], Tensor]:
-        """Return the last three arguments of `_Convolution`, and the batch sizes of the output.
+        """Return `_Convolution`'s place, seen and windows, and the batch sizes of the output.
 
         A sequence begins with the half kernel of zeros that its first window sees, and its windows
         stand on a multiple of the stride; the next one's zeros keep it apart.
         """
-        lengths, half = lengths_of(sizes), self.kernel // 2
+        lengths, half = lengths_of(sizes), self._half_kernel(sizes)
         batch_sizes = len(lengths) - self.lengths(lengths).bincount()[:-1].cumsum(0)
         windows = (lengths + half + self.stride - 1) // self.stride
         first = windows.cumsum(0) - windows
@@ -143,51 +148,89 @@ class ConvolutionLayer(nn.Module):
 class _Convolution(torch.autograd.Function):
     """One convolution over all sequences, which stand one after another with zeros between them.
 
-    The kernel is cut into J parts of one stride each. Seen as rows of one stride, the sequences
-    times a part are one matrix product, and no window is copied.
+    The kernel is cut into parts of one stride each, the last one shorter. Seen as rows of one
+    stride, the sequences times a part are one matrix product, and no window is copied. Parts of
+    few columns are joined: their windows overlap, and are copied for the product.
 
     V windows on all sequences and the zeros between them, S stride.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, steps: Tensor, parts: Tensor, place: Tensor, seen: Tensor, windows: int
+        ctx: Any,
+        steps: Tensor,
+        kernel: Tensor,
+        place: Tensor,
+        seen: Tensor,
+        windows: int,
+        stride: int,
     ) -> Tensor:
         """Convolve.
 
         Args:
             ctx: what `backward` takes.
             steps: packed, (N, F).
-            parts: of the kernel, (J, S * F, W).
+            kernel: (K * F, W).
             place: where each step stands, (N,).
             seen: which window is which packed output, (M,).
             windows: V.
+            stride: S.
 
         Returns:
             (M, W).
         """
-        ctx.channels, width = steps.shape[1], parts.shape[1]
-        laid = steps.new_zeros(windows + len(parts) - 1, width)
-        laid.view(-1, ctx.channels).index_copy_(0, place, steps)
-        convolved = laid[:windows] @ parts[0]
-        for number, part in enumerate(parts[1:], 1):
-            convolved.addmm_(laid[number : number + windows], part)
-        ctx.save_for_backward(laid, parts, place, seen)
-        return convolved.index_select(0, seen)
+        channels = steps.shape[1]
+        ctx.channels, ctx.windows, ctx.width = channels, windows, stride * channels
+        rows = windows - 1 + math.ceil(len(kernel) / ctx.width)
+        laid = steps.new_zeros(rows * stride, channels).index_copy_(0, place, steps)
+        first, *others = _parts(len(kernel), _joined(ctx.width))
+        convolved = (_columns(laid, ctx, first) @ kernel[first]).to(_summed(steps.dtype))
+        for part in others:
+            _add_product(convolved, _columns(laid, ctx, part), kernel[part])
+        ctx.save_for_backward(laid, kernel, place, seen)
+        return convolved.index_select(0, seen).to(steps.dtype)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None, None]:
-        """Return the gradients of steps, where they are wanted, and parts."""
-        laid, parts, place, seen = ctx.saved_tensors
-        windows = len(laid) - len(parts) + 1
-        outer = gradient.new_zeros(windows, gradient.shape[1]).index_copy_(0, seen, gradient)
-        inner = torch.zeros_like(laid) if ctx.needs_input_grad[0] else None
-        of_parts = torch.empty_like(parts)
-        for number, part in enumerate(parts):
-            here = slice(number, number + windows)
-            torch.mm(laid[here].t(), outer, out=of_parts[number])
-            if inner is not None:
-                inner[here].addmm_(outer, part.t())
-        of_steps = None if inner is None else inner.view(-1, ctx.channels).index_select(0, place)
-        return of_steps, of_parts, None, None, None
+    def backward(
+        ctx: Any, gradient: Tensor
+    ) -> tuple[Tensor | None, Tensor, None, None, None, None]:
+        """Return the gradients of steps, where they are wanted, and kernel."""
+        laid, kernel, place, seen = ctx.saved_tensors
+        outer = gradient.new_zeros(ctx.windows, gradient.shape[1]).index_copy_(0, seen, gradient)
+        of_kernel = torch.empty_like(kernel)
+        for part in _parts(len(kernel), _joined(ctx.width)):
+            torch.mm(_columns(laid, ctx, part).t(), outer, out=of_kernel[part])
+        if not ctx.needs_input_grad[0]:
+            return None, of_kernel, None, None, None, None
+        inner = torch.zeros_like(laid, dtype=_summed(laid.dtype))
+        for part in _parts(len(kernel), ctx.width):
+            _add_product(_columns(inner, ctx, part), outer, kernel[part].t())
+        return inner.index_select(0, place).to(laid.dtype), of_kernel, None, None, None, None
+
+
+def _parts(size: int, width: int) -> list[slice]:
+    """Cut a kernel of so many rows into parts of this width, the last one shorter."""
+    return [slice(start, min(start + width, size)) for start in range(0, size, width)]
+
+
+def _joined(width: int) -> int:
+    """Return the width of a part of whole strides: very narrow products cost more than a copy."""
+    return width * (32 // width) if width < 8 else width
+
+
+def _columns(laid: Tensor, ctx: Any, part: slice) -> Tensor:
+    """View what a part of the kernel sees in each window, (V, width of the part)."""
+    return laid.as_strided((ctx.windows, part.stop - part.start), (ctx.width, 1), part.start)
+
+
+def _summed(dtype: torch.dtype) -> torch.dtype:
+    """Return the type to sum products in: a lower one would round the sum after each."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    if total.dtype == left.dtype:
+        total.addmm_(left, right)
+    else:
+        total.add_(left @ right)

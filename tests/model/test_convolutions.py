@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -119,3 +121,52 @@ def test_the_output_is_packed() -> None:
     packed = make([(3, 3, 2)])(pack_sequence(sequences()))
     assert isinstance(packed, PackedSequence)
     assert packed.batch_sizes.tolist() == [8, 5, 3, 3, 3] + [1] * 7
+
+
+@pytest.mark.parametrize("layer", [(4, 3, 5), (4, 1, 7), (3, 51, 1), (3, 51, 4), (4, 9, 2)])
+def test_any_stride_and_kernel_are_torchs_own_with_gradients(layer: tuple[int, int, int]) -> None:
+    model = make([layer], training=True).double()
+    rows = [row.double().requires_grad_() for row in sequences()]
+    wanted = [*rows, *model.parameters()]
+    total = model(pack_sequence(rows)).data
+    expected = torch.cat(one_by_one(model, rows))
+    torch.testing.assert_close(total.square().sum(), expected.square().sum())
+    found = torch.autograd.grad(total.square().sum(), wanted)
+    for gradient, other in zip(
+        found, torch.autograd.grad(expected.square().sum(), wanted), strict=True
+    ):
+        torch.testing.assert_close(gradient, other)
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_a_mate_that_is_not_finite_changes_no_other_answer(
+    layers: list[tuple[int, int, int]],
+) -> None:
+    model = make(layers)
+    rows = sequences()
+    expected = unpack_sequence(model(pack_sequence(rows)))
+    for spoilt in range(len(rows)):
+        given = [row.clone() for row in rows]
+        given[spoilt].fill_(torch.inf)
+        found = unpack_sequence(model(pack_sequence(given)))
+        for index in set(range(len(rows))) - {spoilt}:
+            assert torch.equal(found[index], expected[index])
+
+
+def test_autocast_rounds_no_running_sum() -> None:
+    layer = ConvolutionLayer(64, 64, kernel=25, stride=1).eval()
+    layer.initialize(torch.Generator().manual_seed(0))
+    layer.weight.data = layer.weight.data.bfloat16().float()
+    exact = copy.deepcopy(layer).double()
+    rows = [row.bfloat16().float() for row in sequences(channels=64, lengths=[90, 60])]
+    lower = [row.clone().requires_grad_() for row in rows]
+    upper = [row.double().requires_grad_() for row in rows]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer(pack_sequence(lower)).data
+    expected = exact(pack_sequence(upper)).data
+    both = (found > 0) & (expected > 0)
+    outer = torch.randn(both.shape, generator=torch.Generator().manual_seed(0)).bfloat16() * both
+    of_lower = torch.cat(torch.autograd.grad(found, lower, outer.to(found.dtype)))
+    of_upper = torch.cat(torch.autograd.grad(expected, upper, outer.double()))
+    for rounded, true in (found, expected), (of_lower, of_upper):
+        assert torch.linalg.norm(rounded - true) < 2**-8 * torch.linalg.norm(true)
