@@ -21,7 +21,10 @@ FEWEST = 20
 """Rows of train from which on their manner tells something."""
 SHOWN = 3
 COMPARED = 2**23
-"""Rows of train that are compared with one another at a time, in about 40 bytes each."""
+"""Rows of train that are compared with one another at a time, in about 40 bytes each.
+
+More than `row_numbers.COMPARED`: the number of parts has no bound here, and each reads all keys.
+"""
 ROUNDING = 0.01
 """How far a whole number may be off once it was scaled and scaled back."""
 

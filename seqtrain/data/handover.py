@@ -19,6 +19,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.growing import blocks, temporary_file
 from seqtrain.data.prepared import Arrays, PreparedData, entry_of, from_entry
 from seqtrain.data.store import SequenceStore
+from seqtrain.files.regular import open_regular
 
 ALIGNMENT = 64
 """Bytes at a multiple of which each array begins."""
@@ -33,8 +34,9 @@ def offered(data: PreparedData) -> Iterator[Any]:
     """
     with ExitStack() as held:
         offer = None
-        with suppress(OSError):
-            offer = _written(data, held.enter_context(temporary_file()))
+        with suppress(OSError), ExitStack() as made:  # a file that can't be filled is closed here
+            offer = _written(data, made.enter_context(temporary_file()))
+            held.enter_context(made.pop_all())
         yield offer
 
 
@@ -47,7 +49,7 @@ def take(offer: Any, config: Config) -> PreparedData | None:
     """
     if offer is None:
         return None
-    with suppress(OSError), open(offer["place"], "rb") as file:
+    with suppress(OSError), os.fdopen(open_regular(offer["place"], follow=True), "rb") as file:
         if _identity(file) != offer["identity"]:  # processes are numbered otherwise there
             return None
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

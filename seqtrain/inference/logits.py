@@ -74,8 +74,8 @@ def classify(
         spellings=batch.spellings,
         noise=noise,
     )
-    if carried is not None:
-        carried.keep(batch.groups, states)
+    if carried is not None and start is not None:  # autocast may have lowered the states
+        carried.keep(batch.groups, states.to(start.dtype))
     return parts
 
 
@@ -112,17 +112,21 @@ def predict_logits(
     groups = carried_groups(model, store)
     carried = None if groups is None else carried or CarriedStates()
     plan = plan_in_order_of_length(store.lengths, batching, groups)
-    pays = len(store.values) >= TOKENS_A_ROW * model.input_size
-    vocabulary = model.project_vocabulary() if pays else None
-    put_together = partial(collate, sort=batching.sort)
     if groups is None:
         plan = plan[group.rank :: group.size]
     elif not group.is_first:
         plan = []  # a batch begins where earlier ones ended
+    pays = bool(plan) and len(store.values) >= TOKENS_A_ROW * model.input_size
+    vocabulary = model.project_vocabulary() if pays else None
+    put_together = partial(collate, sort=batching.sort)
     logits = logits_of_batches(
         model, store, plan, device, vocabulary, put_together, carried, before_batch, answer
     )
-    return logits if group.size == 1 else _gathered(logits, device, group)
+    if group.size == 1:
+        return logits
+    if groups is not None:
+        group.tell(None, patiently=True)  # while the first computes alone
+    return _gathered(logits, device, group)
 
 
 def finite_logits(

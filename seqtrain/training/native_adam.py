@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ctypes import c_float
 
 from torch import Tensor
 
@@ -35,7 +36,7 @@ class NativeAdam:
             max_norm: None: gradients stay as they are.
 
         Returns:
-            The norm before scaling.
+            The norm before scaling, rounded to float32.
         """
         weights = self._state.decay
         self._gradients = self._find(weights)
@@ -48,7 +49,7 @@ class NativeAdam:
             norm = native.gradient_norm(self._gradients)
             assert norm is not None, "coalesced rows ascend"
         self._scale = 1.0 if max_norm is None else min(1.0, max_norm / (norm + 1e-6))
-        return norm
+        return c_float(norm).value  # infinite where float32 can't hold it, as gradients are
 
     def step(self, *, lr: float) -> None:
         """Update the weights by the gradients that `clip` saw, scaled as it found.

@@ -107,14 +107,44 @@ class SharedTrials:
         )
 
 
-def check_storage(place: str) -> None:
-    """Refuse what can't be opened as a storage, before any data is read.
+def check_storage(place: str | None) -> None:
+    """Refuse what can't be a storage, before any data is read; write nothing.
+
+    Args:
+        place: as `SharedTrials` takes it; None: none.
 
     Raises:
         ConfigError: as said.
     """
+    if place is None:
+        return
     with _refused(place):
-        _opened(import_optuna(), place).get_all_studies()
+        if "://" in place:
+            _check_database(place)
+        else:
+            _check_writable(Path(place))
+            _check_journal(Path(place))
+
+
+def _check_database(url: str) -> None:
+    """Refuse a database that doesn't answer, or SQLite's file where there can be none."""
+    from sqlalchemy import NullPool, create_engine, inspect, make_url  # what Optuna opens it by
+
+    parts = make_url(url)
+    if parts.get_backend_name() == "sqlite" and parts.database not in (None, "", ":memory:"):
+        file = Path(str(parts.database))
+        _check_writable(file)
+        if not file.exists():
+            return
+    inspect(create_engine(url, poolclass=NullPool)).get_table_names()
+
+
+def _check_writable(file: Path) -> None:
+    """Refuse a file that can't be made or changed, together with one beside it, its lock."""
+    if not (file.parent.is_dir() and os.access(file.parent, os.W_OK | os.X_OK)):
+        raise ValueError(f"{file.parent} is no folder that may be written to")
+    if file.exists() and not os.access(file, os.W_OK):
+        raise ValueError("it may not be written to")
 
 
 @contextmanager
@@ -143,17 +173,21 @@ def name_of(directory: Path) -> str:
 
 
 def _journal(optuna: Any, file: Path) -> Any:
-    """Return the storage in a file, which needs no database and works on shared disks.
+    """Return the storage in a file, which needs no database and works on shared disks."""
+    _check_journal(file)
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
+
+
+def _check_journal(file: Path) -> None:
+    """Refuse another file, to which Optuna would append all the same.
 
     Raises:
-        ValueError: another file, to which Optuna would append all the same.
-        OSError: as said.
+        ValueError, OSError: as said.
     """
     if file.exists():
         with os.fdopen(open_regular(file, follow=True), "rb") as existing:
             if existing.read(len(JOURNAL)) not in (b"", JOURNAL):
                 raise ValueError("it is another file, not a storage of Optuna's")
-    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
 
 
 def _first_line(error: Exception) -> str:

@@ -93,8 +93,7 @@ def tune(
     space = space_of(config)
     begun = _begun(run_dir, name, config, resume=resume, force=force)
     check_files(config, beside)
-    if storage is not None:
-        check_storage(storage)
+    check_storage(storage)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
     shared = None if storage is None else SharedTrials(storage, config, digests, space, warn)
     with ExitStack() as held:

@@ -142,6 +142,11 @@ def test_a_storage_is_refused_before_data_is_read(beside: Path, cli: Cli, tmp_pa
     refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
     assert (refused.code, (tmp_path / "c").exists()) == (2, False)
     assert "--storage: c.yaml can't be used: it is another file" in refused.err
+    for storage in ("new.log", "sqlite:///new.db"):
+        refused = cli(*command, storage, "--run-dir", str(tmp_path / "c"))
+        assert refused.code == 2
+        assert "empty.tsv" in refused.err
+        assert not list(beside.glob("new.*"))
 
 
 @pytest.mark.slow

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,3 +60,23 @@ def test_an_offer_that_is_over_or_of_another_file_is_none(config: Config) -> Non
         assert take({**offer, "identity": [0, *offer["identity"][1:]]}, config) is None
     assert take(offer, config) is None
     assert take(None, config) is None
+
+
+@pytest.mark.parametrize("room", [0, 1000, 6000])
+def test_where_there_is_no_room_nothing_is_offered_or_left_open(config: Config, room: int) -> None:
+    data = prepare(config, cache_folder=None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = os.listdir("/proc/self/fd")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        with offered(data) as offer:
+            assert offer is None
+            assert os.listdir("/proc/self/fd") == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(config: Config, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with offered(prepare(config, cache_folder=None)) as offer:
+        assert take({**offer, "place": str(tmp_path / "pipe")}, config) is None

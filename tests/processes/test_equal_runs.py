@@ -62,6 +62,18 @@ def test_weights_are_equal_to_rounding(project: Path, options: tuple[str, ...]) 
         shutil.rmtree(project / "several")
 
 
+def test_states_of_lower_precision_are_carried_to_idle_processes(project: Path) -> None:
+    write_chats(project)
+    lowered = ("model.rnn=lstm", "model.engine=torch", "training.precision=bfloat16")
+    options = [*IN_ORDER, *CARRIED, "--set", "batching.batch_size=1"]
+    options += ["--set", "training.max_epochs=1"]
+    for setting in lowered:
+        options += ["--set", setting]
+    fit(project, "one", *options)
+    fit_together(project, "several", 2, *options)
+    assert fingerprint(project / "several") == fingerprint(project / "one")
+
+
 @pytest.mark.parametrize("more", [(), CARRIED], ids=["alone", "carried"])
 def test_parts_added_in_order_give_equal_bits(project: Path, more: tuple[str, ...]) -> None:
     write_chats(project)

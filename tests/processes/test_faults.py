@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -72,6 +73,33 @@ def test_a_rank_that_stands_still_is_named(project: Path) -> None:
     with launched(project, 2, *FIT, prepare=stop, variables=patience) as ranks:
         assert ranks[0].end() == 3
         assert re.search(r"lost: rank 1 on \S+; .* go on with --resume", ranks[0].err)
+
+
+def let_scoring_take_long() -> None:
+    """Let this process score for longer than others wait for an update."""
+    from seqtrain.inference import logits
+
+    compute = logits.logits_of_batches
+
+    def slowly(*arguments: object) -> object:
+        time.sleep(9)
+        return compute(*arguments)  # type: ignore[arg-type]
+
+    logits.logits_of_batches = slowly  # type: ignore[assignment]
+
+
+@pytest.mark.slow
+def test_others_wait_while_the_first_scores_carried_states_alone(project: Path) -> None:
+    heading, *lines = (project / "train.tsv").read_text().splitlines()
+    told = [f"{heading}\tchat", *(f"{line}\tc{row % 5}" for row, line in enumerate(lines))]
+    (project / "train.tsv").write_text("\n".join(told))
+    (project / "said.tsv").write_text("\n".join(told[:20]))
+    keys = ("data.group=chat", "data.validation=said.tsv", "data.test=null")
+    options = ("model.initial_state=carried", "training.max_epochs=1", *keys)
+    more = [word for key in options for word in ("--set", key)]
+    patience, slow = {"SEQTRAIN_TIMEOUT": "6"}, {0: let_scoring_take_long}
+    with launched(project, 2, *FIT, *more, prepare=slow, variables=patience) as ranks:
+        assert [rank.end() for rank in ranks] == [0, 0], [rank.err for rank in ranks]
 
 
 def let_weights_drift() -> None:

@@ -71,7 +71,17 @@ def test_a_storage_that_fails_is_told_and_no_more(tmp_path: Path) -> None:
     assert all(f"--storage: {place}" in line for line in said)
 
 
-@pytest.mark.parametrize("place", ["missing/trials.log", ".", "text.txt", "nosuch://host/base"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "missing/trials.log",
+        ".",
+        "text.txt",
+        "nosuch://host/base",
+        "sqlite:///missing/a",
+        "sqlite:///text.txt",
+    ],
+)
 def test_a_storage_that_is_none_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
