@@ -96,28 +96,24 @@ class ConvolutionLayer(nn.Module):
         if torch.is_autocast_enabled(steps.device.type):
             lower = torch.get_autocast_dtype(steps.device.type)
             steps, weight = steps.to(lower), weight.to(lower)
-        half = self._half_kernel(packed.batch_sizes)
         middle = self.kernel // 2
+        half = min(middle, len(packed.batch_sizes) - 1)  # beyond the longest row are only zeros
         weight = weight[:, :, middle - half : middle + half + 1]
         kernel = weight.permute(2, 1, 0).reshape(-1, len(weight))
-        layout, batch_sizes = self._lay_out(packed.batch_sizes, steps.device)
+        layout, batch_sizes = self._lay_out(packed.batch_sizes, half, steps.device)
         convolve: Callable[..., Tensor] = _Convolution.apply
         convolved = self._normalized(convolve(steps, kernel, *layout, self.stride))
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
 
-    def _half_kernel(self, sizes: Tensor) -> int:
-        """Return how far a window sees to either side: beyond the longest row are only zeros."""
-        return min(self.kernel // 2, len(sizes) - 1)
-
     def _lay_out(
-        self, sizes: Tensor, device: torch.device
+        self, sizes: Tensor, half: int, device: torch.device
     ) -> tuple[tuple[Tensor, Tensor, int], Tensor]:
         """Return `_Convolution`'s place, seen and windows, and the batch sizes of the output.
 
         A sequence begins with the half kernel of zeros that its first window sees, and its windows
         stand on a multiple of the stride; the next one's zeros keep it apart.
         """
-        lengths, half = lengths_of(sizes), self._half_kernel(sizes)
+        lengths = lengths_of(sizes)
         batch_sizes = len(lengths) - self.lengths(lengths).bincount()[:-1].cumsum(0)
         windows = (lengths + half + self.stride - 1) // self.stride
         first = windows.cumsum(0) - windows
