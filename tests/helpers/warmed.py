@@ -16,7 +16,7 @@ import seqtrain
 from seqtrain.cli.main import program
 from tests.helpers.forked import fork_children
 
-LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo")
+LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo", "torch.distributed.run")
 PACKAGE = Path(seqtrain.__file__).parent
 LEFT_OUT = ("__main__.py", "sklearn.py", "model/engines/native/build.py")
 

@@ -22,7 +22,7 @@ from tests.helpers.together import fit_together, launched, take_place
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
     fit_together(project, "whole", 2)
     whole, draw, done = fingerprint(project / "whole"), random.Random(kills), 0
