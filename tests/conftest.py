@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
+from tests.helpers.forked import fork_children
 
 MEMORY, ROOM = "/dev/shm", 2**32
 """A file system in memory, and the least bytes that must be free there to take it."""
@@ -72,7 +73,10 @@ def own_signals() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down."""
+    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down.
+
+    The program's own processes are forked; tests/processes/test_child.py begins one anew.
+    """
     if find_spec("torch"):
         import torch
 
@@ -80,4 +84,5 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")
+        fork_children(patch)
         yield

@@ -44,7 +44,7 @@ OPTIONS = {
     }
     for name, command in {"": typer.main.get_command(app), **COMMANDS}.items()
 }
-FEW = 200
+FEW = 60
 SMALLEST = {"data": {"train": "a.tsv", "sequence": "text", "label": "label"}}
 SECTION_KEYS = re.compile(r"(?:data|batching|model|training|pretraining)\.[a-z][a-z_]+\b(?!\.)")
 REGENERATE = (

@@ -115,11 +115,13 @@ def stop_after(update: int) -> Any:
     return listener
 
 
-COMBINED = [part for part in PARTS if part not in ("subwords", "convolutions", "series")]
-"""What is in none of the others."""
+ALONE = ("ngrams", "subwords", "convolutions", "series", "vectors, dense", "frozen vectors, refit")
+"""What others hold too."""
 
 
-@pytest.mark.parametrize("part", COMBINED)
+@pytest.mark.parametrize(
+    "part", [pytest.param(x, marks=[pytest.mark.slow] * (x in ALONE)) for x in PARTS]
+)
 def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
     part: str, folder: Path, cli: Cli
 ) -> None:

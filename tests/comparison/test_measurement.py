@@ -35,6 +35,7 @@ def workers(task: Task) -> Iterator[dict[str, Worker]]:
         yield pool.start(OTHERS + LEARNERS, task)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system doesn't list threads")
 def test_what_forks_workers_has_no_threads_of_openmp() -> None:
     """Without AVX, oneDNN starts some for products that take none elsewhere."""

@@ -103,7 +103,7 @@ def use_all(folder: Path, step: int) -> list[tuple[str, str, str, int, bool, boo
     return results
 
 
-@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.slow)])
 def test_nothing_outside_a_run_is_touched(
     project: Path, figure: Callable[[str], None], step: int
 ) -> None:

@@ -43,7 +43,7 @@ def predictions(run: Path) -> list[object]:
     return [load(run).predict(["rise the lift", "fall", "the n1 unknown"])]
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(300, marks=pytest.mark.slow)])
 def test_killed_runs_end_with_equal_bits(
     project: Path, figure: Callable[[str], None], kills: int
 ) -> None:
@@ -54,7 +54,9 @@ def test_killed_runs_end_with_equal_bits(
     duration = time.monotonic() - began
     assert fingerprint(project / "again") == whole
     draw, done, runs, within_epoch = random.Random(kills), dict.fromkeys(PHASES, 0), 0, 0
-    while sum(done.values()) < kills:
+    while runs < kills and (
+        sum(done.values()) < kills or not (within_epoch and all(done.values()))
+    ):
         shutil.rmtree(project / "r", ignore_errors=True)
         for _ in range(KILLS_A_RUN):
             phase = draw.choice(list(PHASES))

@@ -18,8 +18,8 @@ from tests.helpers.program import fingerprint, fit, fit_arguments, rows, signals
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ONLY_EPOCHS = ("--set", "training.checkpoint_every=null")
-STEPS = 8
-"""Of an epoch of the project, where a fifth is held out."""
+EPOCHS, STEPS = 2, 8
+"""Of the project, and of an epoch, where a fifth is held out."""
 LONG = ("--set", "data.validation=long.tsv", "--set", "data.test=long.tsv")
 """Scoring in several batches."""
 
@@ -43,9 +43,9 @@ def events(run: Path) -> list[str]:
     return [json.loads(line)["event"] for line in lines]
 
 
-@pytest.mark.parametrize("signals", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("signals", [1, pytest.param(50, marks=pytest.mark.slow)])
 def test_sigterm_loses_no_step(project: Path, figure: Callable[[str], None], signals: int) -> None:
-    options = ("--set", "training.max_epochs=40", "--set", "training.checkpoint_every=null")
+    options = ("--set", "training.max_epochs=12", "--set", "training.checkpoint_every=null")
     fit(project, "whole", *options)
     whole, run, done, slowest = fingerprint(project / "whole"), "r", 0, 0.0
     turn = 0
@@ -77,7 +77,7 @@ def test_sigterm_loses_no_step(project: Path, figure: Callable[[str], None], sig
     figure(f"SIGTERM: {done} times, 143 within {slowest:.1f} s, 0 steps lost")
 
 
-@pytest.mark.parametrize("signals", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("signals", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_signal_while_scoring_is_answered_before_the_next_batch(
     project: Path, figure: Callable[[str], None], signals: int
 ) -> None:
@@ -85,8 +85,8 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
     fit(project, "whole", *LONG)
     whole, run, draw = fingerprint(project / "whole"), project / "r", random.Random(signals)
     for turn in range(signals):
-        number, scoring = STOPPING[turn % 3], 1 + turn % 5
-        call = scoring + scoring // 5  # four epochs, calibration, test
+        number, scoring = STOPPING[turn % 3], 1 + turn % (EPOCHS + 1)
+        call = scoring + scoring // (EPOCHS + 1)  # epochs, calibration, test
         prepare = signals_within("predict_logits", call, (draw.randint(1, 150), number))
         arguments = fit_arguments(project, "r", *LONG)
         with started(project, *arguments, prepare=prepare) as running:
@@ -130,7 +130,7 @@ def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str]
     figure(f"SIGTERM in a long validation pass: {stopped} times, 143 within {slowest:.1f} s")
 
 
-@pytest.mark.parametrize("stops", [2, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stops", [1, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", ["carry_parts", "save_last"])
 def test_second_sigint_stops_at_once(
     project: Path, figure: Callable[[str], None], function: str, stops: int
@@ -141,7 +141,7 @@ def test_second_sigint_stops_at_once(
     for _ in range(stops):
         first = draw.randint(1, 20)
         second = first + draw.randint(1, 20 if function == "carry_parts" else 200)
-        call = draw.randint(2, 4 * (STEPS + 1) if function == "carry_parts" else 5)
+        call = draw.randint(2, EPOCHS * (STEPS + 1) if function == "carry_parts" else EPOCHS + 1)
         prepare = signals_within(function, call, (first, signal.SIGINT), (second, signal.SIGINT))
         arguments = fit_arguments(project, "r", *ONLY_EPOCHS)
         with started(project, *arguments, prepare=prepare) as running:

@@ -27,7 +27,7 @@ model:
   {embedding_dim: 4, hidden_size: 4, rnn: lstm, num_layers: 2, bidirectional: true, dropout: 0.2,
    embedding_dropout: 0.1, initial_state: random, pooling: attention}
 pretraining: {objective: autoencoder, max_epochs: 1}
-training: {max_epochs: 2, patience: null, optimizer: sgd, class_weights: balanced}
+training: {max_epochs: 1, patience: null, optimizer: sgd, class_weights: balanced}
 """,
 }
 
@@ -42,7 +42,7 @@ def answers(folder: Path, run: str, prepare: Callable[[], None] | None = None) -
     return said
 
 
-@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("config", [pytest.param("plain", marks=pytest.mark.slow), "all"])
 def test_torch_defaults_change_neither_runs_nor_answers(config: str, project: Path) -> None:
     if CONFIGS[config]:
         (project / "c.yaml").write_text(CONFIGS[config])

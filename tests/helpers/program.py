@@ -34,7 +34,7 @@ data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label:
 batching: {batch_size: 4}
 model: {embedding_dim: 4, hidden_size: 4, dropout: 0.2}
 training:
-  {max_epochs: 4, patience: null, lr: 0.02, schedule: cosine, warmup: 0.1,
+  {max_epochs: 2, patience: null, lr: 0.02, schedule: cosine, warmup: 0.1,
    checkpoint_every: {steps: 3}}
 """
 WORDS = {"down": ["fall", "sink", "drop", "slip"], "up": ["rise", "climb", "grow", "lift"]}

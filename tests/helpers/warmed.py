@@ -10,10 +10,13 @@ import gc
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import seqtrain
 from seqtrain.cli.main import program
+from tests.helpers.forked import fork_children
 
-LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo")
+LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo", "torch.distributed.run")
 PACKAGE = Path(seqtrain.__file__).parent
 LEFT_OUT = ("__main__.py", "sklearn.py", "model/engines/native/build.py")
 
@@ -26,5 +29,6 @@ for path in sorted(PACKAGE.rglob("*.py")):
 for command in program().commands.values():
     for parameter in command.params:
         getattr(parameter, "get_runtime_param", list)()  # else each process makes it anew
+fork_children(pytest.MonkeyPatch())
 gc.collect()
 gc.freeze()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
@@ -13,7 +15,7 @@ from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
 from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.fused.matmul import long_product, outer_product, product
 from seqtrain.model.engines.interface import DistinctInputs
-from tests.helpers.examples import examples
+from tests.helpers.examples import examples, some
 
 run_fused = FusedEngine("").run
 every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
@@ -174,9 +176,9 @@ def test_vectors_of_another_type_than_the_weights_are_read_without_gradients_too
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("distinct", [False, True])
-@pytest.mark.parametrize("dtype", LIMITS)
-@every_cell
+@pytest.mark.parametrize(
+    ("distinct", "dtype", "cell"), some(itertools.product((False, True), LIMITS, sorted(CELLS)), 5)
+)
 def test_large_batches_are_torchs(cell: str, dtype: torch.dtype, distinct: bool) -> None:
     """Enough tokens, distinct tokens and units for several blocks and for oneDNN's products."""
     case = Case(

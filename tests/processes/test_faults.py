@@ -22,7 +22,7 @@ from tests.helpers.together import fit_together, launched, take_place
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
     fit_together(project, "whole", 2)
     whole, draw, done = fingerprint(project / "whole"), random.Random(kills), 0
@@ -52,7 +52,7 @@ def test_sigterm_to_one_or_all_loses_no_update(project: Path, signals: int) -> N
     fit_together(project, "whole", 2, *options)
     whole = fingerprint(project / "whole")
     for turn in range(signals):
-        update = draw.randint(1, 20)
+        update = draw.randint(1, 14)
         stop = signals_within("_gradient_of_parts", update, (draw.randint(1, 99), signal.SIGTERM))
         asked = dict.fromkeys([0, 1] if turn % 2 else [turn // 2 % 2], stop)
         first, _ = fit_together(project, "several", 2, *options, prepare=asked, code=143)

@@ -22,9 +22,11 @@ CHROMIUM = next(
 )
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")
+WIDTHS = (360, 800, 1200)
 EVIL = '"><script>document.title = "taken"</script><img src=x onerror="document.title=1"> & é 東京'
-FRAME = """\
-<!doctype html><iframe id="page" src="page.html" style="width:{width}px;height:2000px"></iframe>
+FRAME = '<iframe src="{name}" style="width:{width}px;height:2000px"></iframe>'
+FRAMES = """\
+<!doctype html>{frames}
 <pre id="found"></pre><script>
 const name = e => e.tagName + "." + e.getAttribute("class") + " " + e.textContent.slice(0, 30);
 const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
@@ -48,16 +50,20 @@ function outside(page, width) {{
     && (e.getBoundingClientRect().right > width + 1 || e.getBoundingClientRect().left < -1))
     .map(name);
 }}
-document.getElementById("page").onload = event => {{
-  const page = event.target.contentDocument, root = page.documentElement;
-  document.getElementById("found").textContent = JSON.stringify({{
+function looked(frame) {{
+  const page = frame.contentDocument, root = page.documentElement;
+  return {{
     title: page.title, scripts: page.scripts.length, images: page.images.length,
     overflow: root.scrollWidth - root.clientWidth, height: root.scrollHeight,
     colliding: colliding(page), outside: outside(page, root.clientWidth),
     charts: [...page.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().width),
     background: page.defaultView.getComputedStyle(page.body).backgroundColor
       + page.defaultView.getComputedStyle(root).backgroundColor,
-  }});
+  }};
+}}
+window.onload = () => {{
+  const found = [...document.querySelectorAll("iframe")].map(looked);
+  document.getElementById("found").textContent = JSON.stringify(found);
 }};
 </script>
 """
@@ -119,39 +125,39 @@ def chromium(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-def looked_at(folder: Path, page: str, width: int, *options: str) -> dict[str, Any]:
-    """Open a page in a frame of this width; return what the browser makes of it."""
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    (folder / "frame.html").write_text(FRAME.format(width=width))
+def looked_at(folder: Path, pages: list[tuple[str, int]], *options: str) -> list[dict[str, Any]]:
+    """Open each page in a frame of its width; return what the browser makes of them."""
+    frames = ""
+    for number, (page, width) in enumerate(pages):
+        (folder / f"{number}.html").write_text(page, encoding="utf-8")
+        frames += FRAME.format(name=f"{number}.html", width=width)
+    (folder / "frame.html").write_text(FRAMES.format(frames=frames))
     frame = (folder / "frame.html").as_uri()
     dom = chromium(folder, "--allow-file-access-from-files", "--dump-dom", *options, frame)
     told = re.search('<pre id="found">(.*?)</pre>', dom, re.DOTALL)
     assert told is not None, dom
-    values: dict[str, Any] = json.loads(unescape(told[1]))
+    values: list[dict[str, Any]] = json.loads(unescape(told[1]))
     return values
 
 
-@pytest.mark.parametrize("width", [360, 800, 1200])
-@pytest.mark.parametrize("classes", [2, 150])
-def test_nothing_sticks_out_and_nothing_is_injected(
-    classes: int, width: int, tmp_path: Path
-) -> None:
-    found = looked_at(tmp_path, render([facts(classes)], title=EVIL), width)
-    assert found["title"] == EVIL
-    assert (found["scripts"], found["images"]) == (1, 0)
-    assert found["overflow"] <= 0
-    assert (found["colliding"], found["outside"]) == ([], [])
-    assert len(found["charts"]) == 7
-    assert all(100 < chart <= width for chart in found["charts"])
-    assert found["height"] > 2000
+def test_nothing_sticks_out_and_nothing_is_injected(tmp_path: Path) -> None:
+    pages = [(render([facts(n)], title=EVIL), width) for n in (2, 150) for width in WIDTHS]
+    for (_, width), found in zip(pages, looked_at(tmp_path, pages), strict=True):
+        assert found["title"] == EVIL
+        assert (found["scripts"], found["images"]) == (1, 0)
+        assert found["overflow"] <= 0
+        assert (found["colliding"], found["outside"]) == ([], [])
+        assert len(found["charts"]) == 7
+        assert all(100 < chart <= width for chart in found["charts"])
+        assert found["height"] > 2000
 
 
-@pytest.mark.parametrize(("classes", "width"), [(2, 360), (2, 800), (150, 1200)])
-def test_two_runs_stand_side_by_side(classes: int, width: int, tmp_path: Path) -> None:
-    run = facts(classes)
-    found = looked_at(tmp_path, render([run, replace(run, name="b" * 80)], title="both"), width)
-    assert found["overflow"] <= 0
-    assert (found["colliding"], found["outside"]) == ([], [])
+def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
+    runs = [[facts(n), replace(facts(n), name="b" * 80)] for n in (2, 2, 150)]
+    pages = [(render(run, title="both"), width) for run, width in zip(runs, WIDTHS, strict=True)]
+    for found in looked_at(tmp_path, pages):
+        assert found["overflow"] <= 0
+        assert (found["colliding"], found["outside"]) == ([], [])
 
 
 def test_a_screenshot_shows_more_than_a_blank_page(tmp_path: Path) -> None:
@@ -168,6 +174,6 @@ def test_a_screenshot_shows_more_than_a_blank_page(tmp_path: Path) -> None:
 
 def test_dark_mode_is_dark(tmp_path: Path) -> None:
     page = render([facts(2)], title="t")
-    light = looked_at(tmp_path, page, 800)
-    dark = looked_at(tmp_path, page, 800, "--force-dark-mode")
+    (light,) = looked_at(tmp_path, [(page, 800)])
+    (dark,) = looked_at(tmp_path, [(page, 800)], "--force-dark-mode")
     assert light["background"] != dark["background"]

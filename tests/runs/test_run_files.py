@@ -126,7 +126,7 @@ def test_reader_sees_the_old_or_the_new_while_a_writer_is_at_work(tmp_path: Path
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(100):
+        for _ in range(40):
             assert read_folder(target, content) in versions
     finally:
         stop.set()

@@ -186,7 +186,7 @@ def test_sparse_updates_learn_what_dense_ones_do(
         monkeypatch.setattr(embedding_rows, "native_serves", lambda weight: False)
     weights = []
     for is_sparse in (True, False):
-        keys = {"optimizer": optimizer, "sparse_embedding": is_sparse, "max_epochs": 6}
+        keys = {"optimizer": optimizer, "sparse_embedding": is_sparse, "max_epochs": 3}
         trainer = make_trainer(
             train=make_store(40, longest=3), training=keys, batching={"batch_size": 2}
         )

@@ -1,0 +1,24 @@
+"""A process begun anew, as it is outside of these tests, which fork theirs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from seqtrain.processes import child
+from seqtrain.processes.child import start_child
+
+
+def test_it_is_a_session_of_its_own_and_ends_with_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child, "subprocess", subprocess)
+    process, connection = start_child("seqtrain.workflows.training_process")
+    assert isinstance(process, subprocess.Popen)
+    assert os.getsid(process.pid) == process.pid
+    process.send_signal(signal.SIGINT)
+    connection.close()
+    assert process.wait() == 0
