@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import torch
 
 from seqtrain.config.schema import ModelConfig
@@ -28,17 +25,3 @@ def test_convolutions_draw_nothing_before_they_are_asked_to() -> None:
     with undrawn():
         Convolutions(2, [(3, 5, 2)])
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_shapes_of_convolutions_load_no_compiler() -> None:
-    """It takes seconds; a draw on the device "meta" would load it."""
-    program = """
-import sys
-from seqtrain.model.building import shapes_alone
-from seqtrain.model.convolutions import Convolutions
-before = set(sys.modules)
-with shapes_alone():
-    Convolutions(2, [(3, 5, 2)])
-sys.exit("torch._inductor" in set(sys.modules) - before)
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
