@@ -68,7 +68,8 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
 
     def written(*, held_out: bool) -> str:
         files = _files(parts, further, facts, held_out=held_out)
-        found = [*files, *_columns(facts), *choices(facts)]
+        part = held_out and "validation" not in parts
+        found = [*files, *_columns(facts), *choices(facts, held_out=part)]
         return "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
 
     text = written(held_out=True)

@@ -15,12 +15,16 @@ UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
+MOST_OF_SERIES = 240
+"""The same at most of series, of which few rows still need some hundred updates."""
 MANY_CLASSES = 20
 """Classes above which single words tell much, as those of intents."""
 LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
+REFIT_ROWS = 250
+"""Rows of which a fifth is too much to leave unlearned."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,18 @@ class Choice:
     why: str
 
 
-def choices(facts: Facts) -> list[Choice]:
-    """Return what suits this data, section by section."""
-    return [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
+def choices(facts: Facts, *, held_out: bool) -> list[Choice]:
+    """Return what suits this data, section by section.
+
+    Args:
+        facts: of train.
+        held_out: whether validation is a part of train.
+    """
+    found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
+    if held_out and facts.rows < REFIT_ROWS:
+        why = "few rows: learned anew in the end, with those held out"
+        found.append(Choice("training.refit", True, why))
+    return found
 
 
 def family(facts: Facts) -> str:
@@ -132,6 +145,7 @@ def _training(facts: Facts) -> Iterator[Choice]:
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
     updates *= 2 if kind == "characters" else 1
     fewest, most = EPOCHS
+    most = MOST_OF_SERIES if kind in ("series", "channels") else most
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
     few = kind == "words" and not _has_many_classes(facts)
