@@ -5,6 +5,7 @@ Torch is imported where it is there: some tests need none, and run without.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -50,6 +51,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """The slow suite also has each test that draws examples."""
     if _is_slow(item.config) and is_hypothesis_test(getattr(item, "obj", None)):
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Whatever is loaded by now stays: the collection of garbage leaves it out."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_slow(config: pytest.Config) -> bool:

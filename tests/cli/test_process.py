@@ -20,7 +20,7 @@ import pytest
 
 from seqtrain.cli.main import ended_by_signals
 from seqtrain.model.engines.native import why_not
-from seqtrain.signals import ended_by_second_interrupt
+from seqtrain.signals import StopSignals, ended_by_second_interrupt
 from tests.helpers.program import conversing, signals_within, started
 from tests.helpers.tiny import CONFIG, Cli, metrics
 
@@ -155,35 +155,28 @@ def test_signal_while_training_saves_and_resume_is_exact(
     assert metrics("whole") == metrics("cut")
 
 
-NATIVE = """
-import torch
-from seqtrain.signals import ended_by_second_interrupt
-from seqtrain.signals import StopSignals
-matrix = torch.zeros(2000, 2000)
-with ended_by_second_interrupt(), StopSignals():
-    print("ready", flush=True)
-    try:
-        torch.linalg.matrix_power(matrix, 2**62)  # a minute in one call
-    finally:
-        print("over", flush=True)
-"""
+def compute_for_a_minute() -> None:
+    """Do so in one call of native code."""
+    import torch
+
+    matrix = torch.zeros(2000, 2000)
+    with ended_by_second_interrupt(), StopSignals():
+        Path("ready").touch()
+        try:
+            torch.linalg.matrix_power(matrix, 2**62)
+        finally:
+            print("over", flush=True)
 
 
-def test_second_sigint_ends_a_long_native_call() -> None:
+def test_second_sigint_ends_a_long_native_call(tmp_path: Path) -> None:
     """Python could answer it only once the call is over, as the output would say."""
-    program = subprocess.Popen(
-        [sys.executable, "-c", NATIVE], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    with program:
-        assert program.stdout
-        assert program.stderr
-        assert program.stdout.readline() == b"ready\n"
-        while program.poll() is None:  # two that come together are one to the system
-            program.send_signal(signal.SIGINT)
+    with started(tmp_path, "--version", prepare=compute_for_a_minute) as program:
+        program.wait_for(tmp_path / "ready")
+        while program.process.is_alive():  # two that come together are one to the system
+            program.send(signal.SIGINT)
             time.sleep(0.05)
-        assert program.stdout.read() == b""
-        assert program.stderr.read() == b"seqtrain: interrupted\n"
-    assert program.returncode == 130
+        assert program.end() == 130
+        assert (program.out, program.err) == ("", "seqtrain: interrupted\n")
 
 
 def test_wakeup_of_signals_is_given_back() -> None:

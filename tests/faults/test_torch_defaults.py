@@ -12,10 +12,7 @@ import torch
 from tests.helpers.program import fingerprint, fit, fit_arguments, started
 
 DEFAULTS: dict[str, Callable[[], None]] = {
-    **{
-        str(dtype).removeprefix("torch."): partial(torch.set_default_dtype, dtype)
-        for dtype in (torch.bfloat16, torch.float64)
-    },
+    "bfloat16": partial(torch.set_default_dtype, torch.bfloat16),
     "meta": partial(torch.set_default_device, "meta"),
 }
 CONFIGS = {

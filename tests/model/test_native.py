@@ -128,7 +128,9 @@ def test_any_number_of_threads(threads: int, cell: str) -> None:
 
 
 @needs_library
-@every_cell
+@pytest.mark.parametrize(
+    "cell", ["lstm", *(pytest.param(slow, marks=pytest.mark.slow) for slow in ("gru", "rnn"))]
+)
 def test_a_hundred_thousand_steps(cell: str) -> None:
     case = Case([100_000], 3, 4, cell=cell, need_outputs=False)
     _, last = case.native()

@@ -109,11 +109,19 @@ def test_a_run_goes_on_with_another_number_of_processes(
 @pytest.mark.parametrize(
     "options",
     [
-        ("--set", "pretraining.objective=language_model", "--set", "pretraining.max_epochs=1"),
+        (
+            "--set",
+            "pretraining.objective=language_model",
+            "--set",
+            "pretraining.max_epochs=1",
+            "--set",
+            "model.vectors=w.vec",
+            "--set",
+            "model.freeze=1",
+        ),
         ("--set", "training.refit=true", "--set", "model.ngrams=[1, 2]"),
-        ("--set", "model.vectors=w.vec", "--set", "model.freeze=1"),
     ],
-    ids=["pretraining", "refit", "frozen vectors"],
+    ids=["pretraining, frozen vectors", "refit"],
 )
 def test_every_phase_is_shared(project: Path, options: tuple[str, ...]) -> None:
     write_vectors(project / "w.vec")
