@@ -21,8 +21,8 @@ LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
-REFIT_ROWS = 250
-"""Rows of which a fifth is too much to leave unlearned."""
+ALL_ROWS = 100
+"""Rows of series of which a fifth tells no best epoch, and is missed in learning."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,22 @@ class Choice:
     why: str
 
 
-def choices(facts: Facts, *, held_out: bool) -> list[Choice]:
+def choices(facts: Facts, *, validated: bool) -> list[Choice]:
     """Return what suits this data, section by section.
 
     Args:
         facts: of train.
-        held_out: whether validation is a part of train.
+        validated: whether rows that aren't learned choose the best epoch.
     """
     found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
-    if held_out and facts.rows < REFIT_ROWS:
-        why = "few rows: learned anew in the end, with those held out"
-        found.append(Choice("training.refit", True, why))
+    if not validated:
+        found.append(Choice("training.monitor", "loss", "of train: the last epochs' is the best"))
     return found
+
+
+def can_hold_out(facts: Facts) -> bool:
+    """Say whether a part of train is better spent on choosing the best epoch than learned."""
+    return facts.rows > ALL_ROWS or facts.reading.kind != "features"
 
 
 def family(facts: Facts) -> str:
