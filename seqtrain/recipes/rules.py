@@ -15,8 +15,6 @@ UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
-MOST_OF_SERIES = 240
-"""The same at most of series, of which few rows still need some hundred updates."""
 MANY_CLASSES = 20
 """Classes above which single words tell much, as those of intents."""
 LONG = 40
@@ -145,7 +143,6 @@ def _training(facts: Facts) -> Iterator[Choice]:
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
     updates *= 2 if kind == "characters" else 1
     fewest, most = EPOCHS
-    most = MOST_OF_SERIES if kind in ("series", "channels") else most
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
     few = kind == "words" and not _has_many_classes(facts)
