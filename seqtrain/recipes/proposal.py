@@ -68,7 +68,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
 
     def written(*, held_out: bool) -> str:
         files = _files(parts, further, facts, held_out=held_out)
-        part = held_out and "validation" not in parts
+        part = _share(facts) if held_out and "validation" not in parts else 0.0
         found = [*files, *_columns(facts), *choices(facts, held_out=part)]
         return "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
 
@@ -134,7 +134,7 @@ def _files(
         why = f"{further['validation'].rows:,} rows choose the best epoch"
         yield Choice("data.validation", parts["validation"], why)
     elif held_out:
-        share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
+        share = _share(facts)
         why = f"held out of train: {round(share * facts.rows):,} rows choose the best epoch"
         yield Choice("data.validation", share, why)
     else:
@@ -142,6 +142,11 @@ def _files(
     if "test" in parts:
         why = f"{further['test'].rows:,} rows, scored once at the end"
         yield Choice("data.test", parts["test"], why)
+
+
+def _share(facts: Facts) -> float:
+    """Return the fraction of train to hold out."""
+    return 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
 
 
 def _columns(facts: Facts) -> Iterator[Choice]:

@@ -23,8 +23,10 @@ LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
-REFIT_ROWS = 250
-"""Rows of which a fifth is too much to leave unlearned."""
+REFIT_ROWS = 200
+"""Rows per class below which those held out are too many to leave unlearned."""
+REFIT_FRACTION = 0.1
+"""Fraction held out from which that is so."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,16 @@ class Choice:
     why: str
 
 
-def choices(facts: Facts, *, held_out: bool) -> list[Choice]:
+def choices(facts: Facts, *, held_out: float) -> list[Choice]:
     """Return what suits this data, section by section.
 
     Args:
         facts: of train.
-        held_out: whether validation is a part of train.
+        held_out: the fraction of train that validation is; 0 where it isn't part of train.
     """
     found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
-    if held_out and facts.rows < REFIT_ROWS:
-        why = "few rows: learned anew in the end, with those held out"
+    if held_out >= REFIT_FRACTION and facts.rows < REFIT_ROWS * len(facts.classes):
+        why = "few rows per class: learned anew in the end, with those held out"
         found.append(Choice("training.refit", True, why))
     return found
 

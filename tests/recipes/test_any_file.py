@@ -200,6 +200,6 @@ def test_few_rows_are_all_learned_from_where_init_holds_some_out(tmp_path: Path)
             np.savez(path, values=values, offsets=offsets, labels=labels)
         return parse_config(propose(paths, Wishes())).training
 
-    assert proposed(249).refit
-    assert not proposed(250).refit
+    assert proposed(399).refit
+    assert not proposed(400).refit
     assert not proposed(40, "validation").refit
