@@ -15,18 +15,16 @@ UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
-MOST_OF_SERIES = 240
-"""The same at most of series, of which few rows still need some hundred updates."""
 MANY_CLASSES = 20
 """Classes above which single words tell much, as those of intents."""
 LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
-REFIT_ROWS = 200
-"""Rows per class below which those held out are too many to leave unlearned."""
-REFIT_FRACTION = 0.1
-"""Fraction held out from which that is so."""
+REFIT_ROWS, REFIT_FRACTION = 200, 0.1
+"""Rows per class below which texts held out are missed in learning, and the fraction from which."""
+ALL_ROWS = 100
+"""Rows of series of which a fifth tells no best epoch, and is missed in learning."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +42,26 @@ class Choice:
     why: str
 
 
-def choices(facts: Facts, *, held_out: float) -> list[Choice]:
+def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section.
 
     Args:
         facts: of train.
-        held_out: the fraction of train that validation is; 0 where it isn't part of train.
+        validation: `data.validation` of the config: a file, a fraction of train, or None.
     """
     found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
-    if held_out >= REFIT_FRACTION and facts.rows < REFIT_ROWS * len(facts.classes):
-        why = "few rows per class: learned anew in the end, with those held out"
+    few = family(facts) == "words" and facts.rows < REFIT_ROWS * len(facts.classes)
+    if validation is None:
+        found.append(Choice("training.monitor", "loss", "of train: the last epochs' is the best"))
+    elif few and isinstance(validation, float) and validation >= REFIT_FRACTION:
+        why = "few rows per class: learned anew with those held out"
         found.append(Choice("training.refit", True, why))
     return found
+
+
+def can_hold_out(facts: Facts) -> bool:
+    """Say whether a part of train is better spent on choosing the best epoch than learned."""
+    return facts.rows > ALL_ROWS or facts.reading.kind != "features"
 
 
 def family(facts: Facts) -> str:
@@ -147,7 +153,6 @@ def _training(facts: Facts) -> Iterator[Choice]:
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
     updates *= 2 if kind == "characters" else 1
     fewest, most = EPOCHS
-    most = MOST_OF_SERIES if kind in ("series", "channels") else most
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
     few = kind == "words" and not _has_many_classes(facts)

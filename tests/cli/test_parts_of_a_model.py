@@ -40,7 +40,8 @@ PARTS: dict[str, dict[str, Any]] = {
             "ngrams": [1, 3],
             "subwords": [2, 4],
             "convolutions": [[6, 5, 2]],
-            "pooling": ["max", "last"],
+            "pooling": ["max", "last", "mean", "attention"],
+            "bidirectional": True,
         }
     },
     "lstm, dense": {
@@ -52,7 +53,12 @@ PARTS: dict[str, dict[str, Any]] = {
         "batching": {"sort": "module"},
     },
     "bfloat16": {
-        "model": {"ngrams": [1, 2], "subwords": [3, 5], "convolutions": [[6, 3, 1]]},
+        "model": {
+            "ngrams": [1, 2],
+            "subwords": [3, 5],
+            "convolutions": [[6, 3, 1]],
+            "max_ngrams": 3,
+        },
         "training": {"precision": "bfloat16"},
     },
     "refit": {"model": {"subwords": [3, 5], "ngrams": [1, 2]}, "training": {"refit": True}},
@@ -115,7 +121,10 @@ def stop_after(update: int) -> Any:
     return listener
 
 
-ALONE = ("ngrams", "subwords", "convolutions", "series", "vectors, dense", "frozen vectors, refit")
+ALONE = (
+    *("ngrams", "few ngrams", "subwords", "convolutions", "joined", "series"),
+    *("vectors, dense", "frozen vectors, refit"),
+)
 """What others hold too."""
 
 

@@ -13,6 +13,7 @@ from tests.helpers.program import fingerprint, fit, fit_arguments, started
 
 DEFAULTS: dict[str, Callable[[], None]] = {
     "bfloat16": partial(torch.set_default_dtype, torch.bfloat16),
+    "float64": partial(torch.set_default_dtype, torch.float64),
     "meta": partial(torch.set_default_device, "meta"),
 }
 CONFIGS = {
@@ -39,13 +40,22 @@ def answers(folder: Path, run: str, prepare: Callable[[], None] | None = None) -
     return said
 
 
-@pytest.mark.parametrize("config", [pytest.param("plain", marks=pytest.mark.slow), "all"])
-def test_torch_defaults_change_neither_runs_nor_answers(config: str, project: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        ("all", ("bfloat16", "meta")),
+        *(pytest.param(name, tuple(DEFAULTS), marks=pytest.mark.slow) for name in CONFIGS),
+    ],
+)
+def test_torch_defaults_change_neither_runs_nor_answers(
+    config: str, names: tuple[str, ...], project: Path
+) -> None:
     if CONFIGS[config]:
         (project / "c.yaml").write_text(CONFIGS[config])
     fit(project, "usual")
     expected = answers(project, "usual")
-    for name, prepare in DEFAULTS.items():
+    for name in names:
+        prepare = DEFAULTS[name]
         with started(project, *fit_arguments(project, name), prepare=prepare) as running:
             assert running.end() == 0, running.err
         assert answers(project, name, prepare) == expected, name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.building import shapes_alone, undrawn
@@ -30,14 +30,14 @@ def test_convolutions_draw_nothing_before_they_are_asked_to() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-class Calls(TorchDispatchMode):
+class Calls(TorchFunctionMode):
     """Notes the names of what torch does inside."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: list[str] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.names.append(func.__name__)
         return func(*args, **(kwargs or {}))
 
