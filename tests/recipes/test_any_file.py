@@ -210,7 +210,8 @@ def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path:
     def proposed(rows: int, *others: str) -> bool:
         paths = [tmp_path / f"{name}.csv" for name in ("train", *others)]
         for number, path in enumerate(paths):
-            lines = [f"{'ab'[i % 2]},how do I get to platform {i} of {number}" for i in range(rows)]
+            ways = [("go", "come")[i % 2] for i in range(rows)]
+            lines = [f"{way},{way} to platform {i} {number}" for i, way in enumerate(ways)]
             path.write_text("\n".join(["label,text", *lines]))
         return parse_config(propose([str(path) for path in paths], Wishes())).training.refit
 
