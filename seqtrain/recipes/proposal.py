@@ -16,7 +16,7 @@ from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
-from seqtrain.recipes.rules import Choice, choices
+from seqtrain.recipes.rules import Choice, can_hold_out, choices
 from seqtrain.recipes.tables import Wishes
 from seqtrain.text import display_name, quote, shorten
 
@@ -67,12 +67,12 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     )
 
     def written(*, held_out: bool) -> str:
-        files = _files(parts, further, facts, held_out=held_out)
-        part = held_out and "validation" not in parts
-        found = [*files, *_columns(facts), *choices(facts, held_out=part)]
+        files = list(_files(parts, further, facts, held_out=held_out))
+        validation = next(file.value for file in files if file.key == "data.validation")
+        found = [*files, *_columns(facts), *choices(facts, validation)]
         return "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
 
-    text = written(held_out=True)
+    text = written(held_out=can_hold_out(facts))
     config = parse_config(text, "the proposed config")
     if facts.rows < TRIED_ROWS:
         try:
@@ -138,7 +138,7 @@ def _files(
         why = f"held out of train: {round(share * facts.rows):,} rows choose the best epoch"
         yield Choice("data.validation", share, why)
     else:
-        yield Choice("data.validation", None, "too few rows to hold any out")
+        yield Choice("data.validation", None, "too few rows to hold any out; try fit --folds 5")
     if "test" in parts:
         why = f"{further['test'].rows:,} rows, scored once at the end"
         yield Choice("data.test", parts["test"], why)

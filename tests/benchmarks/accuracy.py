@@ -72,7 +72,7 @@ def main() -> None:
         name = given.name or Path(load_config(config, given.set).data.train).parent.name
     cells = [
         name,
-        shown([end["best_value"] for end in ends]),
+        shown([end["best_value"] for end in ends]) if ends[0]["monitor"] != "loss" else "",
         shown([end["test"]["accuracy"] for end in ends]) if "test" in ends[0] else "",
         f"{mean(end['processor'] for end in ends):.0f} s",
         f"{mean(end['seconds'] for end in ends):.0f} s",

@@ -191,15 +191,29 @@ def test_rows_without_a_sequence_and_rows_too_few_are_allowed_for(tmp_path: Path
     assert "missing: mask" in propose([str(tmp_path / "a.npz")], Wishes())
 
 
-def test_few_rows_are_all_learned_from_where_init_holds_some_out(tmp_path: Path) -> None:
-    def proposed(rows: int, *others: str) -> Any:
+def test_of_few_series_none_is_held_out(tmp_path: Path) -> None:
+    def proposed(rows: int, *others: str) -> tuple[Any, str]:
         offsets, labels = np.arange(0, 8 * rows + 1, 8), np.arange(rows) % 2
         paths = [str(tmp_path / f"{name}.npz") for name in ("train", *others)]
         for seed, path in enumerate(paths):
             values = np.random.default_rng(seed).normal(size=(8 * rows, 1))
             np.savez(path, values=values, offsets=offsets, labels=labels)
-        return parse_config(propose(paths, Wishes())).training
+        config = parse_config(propose(paths, Wishes()))
+        return config.data.validation, config.training.monitor
 
-    assert proposed(249).refit
-    assert not proposed(250).refit
-    assert not proposed(40, "validation").refit
+    assert proposed(100) == (None, "loss")
+    assert proposed(101) == (0.2, "accuracy")
+    assert proposed(40, "validation") == (str(tmp_path / "validation.npz"), "accuracy")
+
+
+def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path: Path) -> None:
+    def proposed(rows: int, *others: str) -> bool:
+        paths = [tmp_path / f"{name}.csv" for name in ("train", *others)]
+        for number, path in enumerate(paths):
+            lines = [f"{'ab'[i % 2]},how do I get to platform {i} of {number}" for i in range(rows)]
+            path.write_text("\n".join(["label,text", *lines]))
+        return parse_config(propose([str(path) for path in paths], Wishes())).training.refit
+
+    assert proposed(399)
+    assert not proposed(400)
+    assert not proposed(100, "validation")
