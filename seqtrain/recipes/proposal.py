@@ -67,9 +67,9 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     )
 
     def written(*, held_out: bool) -> str:
-        files = _files(parts, further, facts, held_out=held_out)
-        validated = held_out or "validation" in parts
-        found = [*files, *_columns(facts), *choices(facts, validated=validated)]
+        files = list(_files(parts, further, facts, held_out=held_out))
+        validation = next(file.value for file in files if file.key == "data.validation")
+        found = [*files, *_columns(facts), *choices(facts, validation)]
         return "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
 
     text = written(held_out=can_hold_out(facts))

@@ -21,6 +21,8 @@ LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
+REFIT_ROWS, REFIT_FRACTION = 200, 0.1
+"""Rows per class below which texts held out are missed in learning, and the fraction from which."""
 ALL_ROWS = 100
 """Rows of series of which a fifth tells no best epoch, and is missed in learning."""
 
@@ -40,16 +42,20 @@ class Choice:
     why: str
 
 
-def choices(facts: Facts, *, validated: bool) -> list[Choice]:
+def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section.
 
     Args:
         facts: of train.
-        validated: whether rows that aren't learned choose the best epoch.
+        validation: `data.validation` of the config: a file, a fraction of train, or None.
     """
     found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
-    if not validated:
+    few = family(facts) == "words" and facts.rows < REFIT_ROWS * len(facts.classes)
+    if validation is None:
         found.append(Choice("training.monitor", "loss", "of train: the last epochs' is the best"))
+    elif few and isinstance(validation, float) and validation >= REFIT_FRACTION:
+        why = "few rows per class: learned anew with those held out"
+        found.append(Choice("training.refit", True, why))
     return found
 
 

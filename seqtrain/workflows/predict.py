@@ -21,8 +21,6 @@ from seqtrain.workflows.events import RunLike
 from seqtrain.workflows.loading import load
 
 STDIN = "-"
-INPUT_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "txt", "lines")
-"""How standard input, or a file of any name, may be read."""
 WITH_COLUMNS = ("csv", "tsv", "jsonl")
 """Formats whose columns can be copied to the answers."""
 READ_AHEAD = 1024
@@ -55,7 +53,7 @@ def predict(
         classifier: a loaded one, in place of run and device.
         report: counts up the rows, and those cut, empty or unanswered.
         ranks: how many labels, the most probable ones, have their probability told; None: all.
-        input_format: one of INPUT_FORMATS; None: by the name of the source.
+        input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
         keep: columns whose cells come with the answers, as `Prediction.example.kept`.
         empty: what happens to empty sequences: error, unk (an unknown token is read) or blank (no
             answer, in its place); None: as in training, and blank where that refused them.

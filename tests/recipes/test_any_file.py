@@ -204,3 +204,17 @@ def test_of_few_series_none_is_held_out(tmp_path: Path) -> None:
     assert proposed(100) == (None, "loss")
     assert proposed(101) == (0.2, "accuracy")
     assert proposed(40, "validation") == (str(tmp_path / "validation.npz"), "accuracy")
+
+
+def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path: Path) -> None:
+    def proposed(rows: int, *others: str) -> bool:
+        paths = [tmp_path / f"{name}.csv" for name in ("train", *others)]
+        for number, path in enumerate(paths):
+            ways = [("go", "come")[i % 2] for i in range(rows)]
+            lines = [f"{way},{way} to platform {i} {number}" for i, way in enumerate(ways)]
+            path.write_text("\n".join(["label,text", *lines]))
+        return parse_config(propose([str(path) for path in paths], Wishes())).training.refit
+
+    assert proposed(399)
+    assert not proposed(400)
+    assert not proposed(100, "validation")
