@@ -22,7 +22,9 @@ LONG = 40
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
-"""Rows per class below which texts held out are missed in learning, and the fraction from which."""
+"""Rows per class below which those held out are missed in learning, and the fraction from which."""
+REFIT_SERIES = 250
+"""Rows of series from which those held out are enough to tell the epochs of a refit."""
 ALL_ROWS = 100
 """Rows of series of which a fifth tells no best epoch, and is missed in learning."""
 
@@ -50,13 +52,17 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
         validation: `data.validation` of the config: a file, a fraction of train, or None.
     """
     found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
-    few = family(facts) == "words" and facts.rows < REFIT_ROWS * len(facts.classes)
     if validation is None:
         found.append(Choice("training.monitor", "loss", "of train: the last epochs' is the best"))
-    elif few and isinstance(validation, float) and validation >= REFIT_FRACTION:
+    elif isinstance(validation, float) and validation >= REFIT_FRACTION and _gains_by_refit(facts):
         why = "few rows per class: learned anew with those held out"
         found.append(Choice("training.refit", True, why))
     return found
+
+
+def _gains_by_refit(facts: Facts) -> bool:
+    measured = facts.reading.kind == "features" and facts.rows >= REFIT_SERIES
+    return (measured or family(facts) == "words") and facts.rows < REFIT_ROWS * len(facts.classes)
 
 
 def can_hold_out(facts: Facts) -> bool:
