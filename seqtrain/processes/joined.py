@@ -34,6 +34,8 @@ TIMEOUT = "SEQTRAIN_TIMEOUT"
 DEFAULT_TIMEOUT = 1800
 GRACE = 1.0
 """Seconds in which all who learn of a lost process say that they themselves are not."""
+LEAVING = 10.0
+"""Seconds in which others may read what was told last, before the first ends their store."""
 POLL = 0.005
 """Seconds between two looks for what others say."""
 
@@ -126,6 +128,15 @@ class JoinedGroup(Group):
         shown.problems, shown.exit_code, shown.told = tuple(lines), code, not self.is_first
         raise shown
 
+    def leave(self) -> None:
+        """Say that this process reads no more; the first, which may hold the store, leaves last."""
+        last = time.monotonic() + LEAVING
+        others = [f"left/{rank}" for rank in range(1, self.size)]
+        with suppress(RuntimeError):
+            self._store.set(f"left/{self.rank}", "")
+            while self.is_first and not self._store.check(others) and time.monotonic() < last:
+                time.sleep(POLL)
+
     def names(self, ranks: Iterable[int]) -> str:
         """Say which processes these are, and where."""
         hosts = {rank: self._store.get(f"host/{rank}").decode() for rank in ranks}
@@ -204,6 +215,7 @@ def joined(place: Place, device: torch.device) -> Iterator[Group]:
         yield group
     finally:
         if dist.is_initialized():
+            group.leave()
             dist.destroy_process_group()
 
 

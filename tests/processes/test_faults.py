@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from torch.distributed.distributed_c10d import PrefixStore
 
 from seqtrain.errors import DataError
 from seqtrain.processes.place import cores
@@ -166,9 +167,14 @@ def test_what_another_rank_warns_of_names_it(project: Path) -> None:
     assert not ranks[1].err
 
 
-def test_what_was_given_wrong_is_told_once(project: Path) -> None:
+def look_late() -> None:
+    check = PrefixStore.check
+    PrefixStore.check = lambda store, keys: time.sleep(2) or check(store, keys)  # type: ignore[method-assign,func-returns-value]
+
+
+def test_what_was_given_wrong_is_told_once_also_to_a_late_reader(project: Path) -> None:
     (project / "test.tsv").unlink()
-    with launched(project, 2, *FIT) as ranks:
+    with launched(project, 2, *FIT, prepare={1: look_late}) as ranks:
         assert [rank.end() for rank in ranks] == [2, 2]
     assert "data.test: no file 'test.tsv'" in ranks[0].err
     assert "rank" not in ranks[0].err
