@@ -61,8 +61,9 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
 
 
 def _gains_by_refit(facts: Facts) -> bool:
-    measured = facts.reading.kind == "features" and facts.rows >= REFIT_SERIES
-    return (measured or family(facts) == "words") and facts.rows < REFIT_ROWS * len(facts.classes)
+    kind, rows = family(facts), facts.rows
+    measured = kind == "words" or (kind == "series" and rows >= REFIT_SERIES)
+    return measured and rows < REFIT_ROWS * len(facts.classes)
 
 
 def can_hold_out(facts: Facts) -> bool:
