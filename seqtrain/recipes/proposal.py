@@ -16,7 +16,7 @@ from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
-from seqtrain.recipes.rules import Choice, can_hold_out, choices
+from seqtrain.recipes.rules import Choice, should_hold_out, choices
 from seqtrain.recipes.tables import Wishes
 from seqtrain.text import display_name, quote, shorten
 
@@ -72,7 +72,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         found = [*files, *_columns(facts), *choices(facts, validation)]
         return "\n".join([*_head(parts, facts), *_lines(found), *_notes(facts)]) + "\n"
 
-    text = written(held_out=can_hold_out(facts))
+    text = written(held_out=should_hold_out(facts))
     config = parse_config(text, "the proposed config")
     if facts.rows < TRIED_ROWS:
         try:
@@ -138,7 +138,7 @@ def _files(
         why = f"held out of train: {round(share * facts.rows):,} rows choose the best epoch"
         yield Choice("data.validation", share, why)
     else:
-        yield Choice("data.validation", None, "too few rows to hold any out; try fit --folds 5")
+        yield Choice("data.validation", None, "few rows: all are learned, none says how well")
     if "test" in parts:
         why = f"{further['test'].rows:,} rows, scored once at the end"
         yield Choice("data.test", parts["test"], why)
@@ -198,7 +198,8 @@ def _notes(facts: Facts) -> Iterator[str]:
             f"# Column {quote(str(facts.group))} looks like a session: where rows of a session "
             "continue one another,"
         )
-        yield "# give a validation file, set data.group to it and model.initial_state: carried."
+        yield "# give a validation file, set data.group to it and model.initial_state: carried;"
+        yield "# training.refit doesn't go with that."
     rare = [name for name, count in facts.classes.items() if count < 5]
     if rare:
         yield f"# {len(rare)} classes have fewer than 5 rows, such as {shorten(rare[0], 80)}."

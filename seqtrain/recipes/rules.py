@@ -22,10 +22,10 @@ LONG = 40
 FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
-"""Rows per class below which those held out are missed in learning, and the fraction from which."""
-REFIT_SERIES = 250
+"""A refit gains with fewer rows per class than this, where at least this fraction is held out."""
+REFIT_SERIES_FROM = 250
 """Rows of series from which those held out are enough to tell the epochs of a refit."""
-ALL_ROWS = 100
+LEARN_ALL_AT_MOST = 100
 """Rows of series of which a fifth tells no best epoch, and is missed in learning."""
 
 
@@ -52,9 +52,7 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
         validation: `data.validation` of the config: a file, a fraction of train, or None.
     """
     found = [*_data(facts), *_batching(facts), *_model(facts), *_training(facts)]
-    if validation is None:
-        found.append(Choice("training.monitor", "loss", "of train: the last epochs' is the best"))
-    elif isinstance(validation, float) and validation >= REFIT_FRACTION and _gains_by_refit(facts):
+    if isinstance(validation, float) and validation >= REFIT_FRACTION and _gains_by_refit(facts):
         why = "few rows per class: learned anew with those held out"
         found.append(Choice("training.refit", True, why))
     return found
@@ -62,13 +60,13 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
 
 def _gains_by_refit(facts: Facts) -> bool:
     kind, rows = family(facts), facts.rows
-    measured = kind == "words" or (kind == "series" and rows >= REFIT_SERIES)
+    measured = kind == "words" or (kind == "series" and rows >= REFIT_SERIES_FROM)
     return measured and rows < REFIT_ROWS * len(facts.classes)
 
 
-def can_hold_out(facts: Facts) -> bool:
+def should_hold_out(facts: Facts) -> bool:
     """Say whether a part of train is better spent on choosing the best epoch than learned."""
-    return facts.rows > ALL_ROWS or facts.reading.kind != "features"
+    return facts.rows > LEARN_ALL_AT_MOST or facts.reading.kind != "features"
 
 
 def family(facts: Facts) -> str:

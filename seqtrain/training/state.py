@@ -37,7 +37,7 @@ class Progress:
         best_epoch: the epoch that had it, from 1.
         epochs_without_better: since then, or since the loss last fell where that counts.
         plateaus: epochs without a better value in the whole run.
-        best_loss: of validation in the best epoch, in nats.
+        best_loss: of validation, or of train where there is none, in the best epoch, in nats.
         lowest_loss: the same so far.
         loss_fell: whether it is that of the last epoch.
     """
@@ -81,8 +81,9 @@ class Progress:
 
         Args:
             value: greater is better.
-            loss: of validation, in nats, where there is one; of epochs with equal values the one
-                with the lowest loss is the best, though no better for patience and plateaus.
+            loss: of validation, or of train where there is none, in nats; of epochs with equal
+                values the one with the lowest loss is the best, though no better for patience and
+                plateaus.
         """
         better = self.best_value is None or value > self.best_value
         if better:

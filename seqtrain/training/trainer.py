@@ -283,7 +283,9 @@ class Trainer:
                 f"{validation_loss}; lower {objective.key}.lr; what was saved stays valid"
             )
         value = objective.monitored(loss, accuracy, scores)
-        validation_loss, value = objective.group.tell([validation_loss, value])[0]
+        deciding = loss if validation_loss is None else validation_loss
+        told = objective.group.tell([validation_loss, value, deciding])
+        validation_loss, value, deciding = told[0]
         event = EpochEvent(
             pretraining=objective.pretraining,
             refit=objective.refit,
@@ -297,7 +299,7 @@ class Trainer:
             seconds=progress.seconds,
             time_steps=progress.time_steps,
             padding_fraction=padding_fraction(plan, objective.store.lengths),
-            is_best=value is not None and progress.note_value(value, validation_loss),
+            is_best=value is not None and progress.note_value(value, deciding),
         )
         progress.note_loss(validation_loss, counts=self.budget.progress == "value or loss")
         progress.begin_epoch(progress.epoch + 1)

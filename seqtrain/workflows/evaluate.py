@@ -219,8 +219,7 @@ def read_split(
     """Return a split of the run's config: its source, its sequences, and warnings."""
     config, named = _config_and_source(path, split)
     source = named_text(named)
-    refit = split == "validation" and config.training.refit
-    learned = ["the model was trained on these rows too (training.refit)"] if refit else []
+    learned = [f"the model was trained on {rows}" for rows in learned_rows(config, split)]
     held_out = held_out_fractions(config.data)
     if not (split in held_out or (held_out and split == "train")):
         store, warnings = _read(classifier, _files(classifier, f"data.{split}", named), source)
@@ -235,6 +234,14 @@ def read_split(
         )
     check_held_out(config, prepared, RunDirectory(path).environment(), path)
     return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
+
+
+def learned_rows(config: Config, split: str | None) -> list[str]:
+    """Say that a model learned from a split's rows, so that its scores there promise too much."""
+    if split == "train":
+        return ["these rows"]
+    refitted = split == "validation" and config.training.refit
+    return ["these rows too (training.refit)"] if refitted else []
 
 
 def _config_and_source(path: Path, split: str) -> tuple[Config, str | list[str]]:

@@ -227,7 +227,7 @@ class Recorder:
             stopped_early=trainer.out_of_patience,
             refit=progress.refit,
             test=scores,
-            advice=_advice(trainer),
+            advice=_advice(trainer) if "validation" in self.state.data.splits else None,
         )
         self.listener(run)
         return run

@@ -17,6 +17,7 @@ from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import counted, listed, shorten
 from seqtrain.workflows.answers import answer_split
+from seqtrain.workflows.evaluate import learned_rows
 from seqtrain.workflows.events import RunLike, path_of
 
 TEXT = 400
@@ -51,13 +52,14 @@ def run_facts(
     config, environment = directory.config(), directory.environment()
     epochs = read_metrics(directory, "epoch")
     found = answer_split(directory.path, split=split, data=data, steps=steps, device=device)
+    learned = "".join(f", trained on {rows}" for rows in learned_rows(config, found.split))
     return RunFacts(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
         environment=environment,
         epochs=[epoch for epoch in epochs if number_at(epoch, "epoch") is not None],
         card=_card(directory, config, environment, epochs, list(found.scores.labels), found.data),
-        split=found.split or Path(found.data).name,
+        split=(found.split or Path(found.data).name) + learned,
         scores=asdict(found.scores),
         prefixes=found.by_share or [],
         answers=[replace(row, text=shorten(row.text, TEXT)) for row in found.rows],

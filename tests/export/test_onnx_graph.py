@@ -45,7 +45,7 @@ def expected(network: SequenceClassifier, inputs: torch.Tensor) -> npt.NDArray[A
     return result
 
 
-@pytest.mark.parametrize("settings", some(SHAPES, 5), ids=lambda s: "-".join(map(str, s.values())))
+@pytest.mark.parametrize("settings", some(SHAPES, 7), ids=lambda s: "-".join(map(str, s.values())))
 @pytest.mark.parametrize("kind", ["tokens", "features"])
 def test_answers_are_the_networks(kind: str, settings: dict[str, Any]) -> None:
     network = make_model(kind, engine="torch", **settings).network

@@ -22,7 +22,7 @@ from tests.helpers.program import FORKS
 
 LONG_AGO = 1_000_000_000
 ROWS = 200
-FEW = 10
+FEW, PATIENCE = 10, 60
 """Loads of whole entries that a race needs at least, of each loader."""
 KEYS = [f"{number:064}" for number in range(cache.KEPT_ENTRIES + 4)]
 Change = Callable[[Path], None]
@@ -126,7 +126,7 @@ def save_for_ever(folder: Path) -> None:
 def load_for(folder: Path, seconds: float, told: Connection) -> None:
     counts = {"whole": 0, "missed": 0, "wrong": 0}
     end = time.monotonic() + seconds
-    while time.monotonic() < end or counts["whole"] <= FEW:
+    while time.monotonic() < end or (counts["whole"] <= FEW and time.monotonic() < end + PATIENCE):
         for number, key in ((0, KEYS[0]), *enumerate(KEYS)):
             found = cache.load(folder, key)
             right = found is not None and found[1] == number and is_numbered(found[0], number)

@@ -93,6 +93,7 @@ def use_locked(disk: Path) -> dict[str, tuple[int, str, bool]]:
         (folder / locked).chmod(0o000)
         os.chdir(folder)
         sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+        code = 0
         try:
             run(list(arguments))
         except SystemExit as ended:

@@ -21,7 +21,6 @@ import pytest
 
 from seqtrain.processes import child
 
-FORKS = multiprocessing.get_context("fork")
 DESCRIPTORS = 65536
 
 
@@ -30,7 +29,7 @@ class Forked:
 
     def __init__(self, command: list[str], *, pass_fds: list[int], **options: Any) -> None:
         arguments = (command[3], *pass_fds, command[5:])
-        self._process = FORKS.Process(target=serve, args=arguments)
+        self._process = multiprocessing.get_context("fork").Process(target=serve, args=arguments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads that do nothing
             self._process.start()
@@ -64,5 +63,7 @@ def serve(module: str, descriptor: int, path: list[str]) -> None:
 
 
 def fork_children(patch: pytest.MonkeyPatch) -> None:
-    """Let `start_child` fork, until the patch is undone."""
+    """Let `start_child` fork, until the patch is undone, where processes can."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return
     patch.setattr(child, "subprocess", SimpleNamespace(Popen=Forked, DEVNULL=DEVNULL))

@@ -48,7 +48,7 @@ def logits_and_gradients(model: SequenceClassifier, batch: Batch) -> dict[str, T
     return {"logits": logits.detach(), **gradients}
 
 
-@pytest.mark.parametrize("keys", some(GRID, 4), ids=lambda keys: "-".join(map(str, keys.values())))
+@pytest.mark.parametrize("keys", some(GRID, 7), ids=lambda keys: "-".join(map(str, keys.values())))
 def test_every_unroll_gives_equal_logits_and_gradients(
     keys: dict[str, Any], make_model: MakeModel, make_batch: MakeBatch
 ) -> None:

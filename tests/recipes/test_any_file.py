@@ -194,20 +194,20 @@ def test_rows_without_a_sequence_and_rows_too_few_are_allowed_for(tmp_path: Path
 def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end(
     tmp_path: Path,
 ) -> None:
-    def proposed(rows: int, *others: str) -> tuple[Any, str, bool]:
+    def proposed(rows: int, *others: str) -> tuple[Any, bool]:
         offsets, labels = np.arange(0, 8 * rows + 1, 8), np.arange(rows) % 2
         paths = [str(tmp_path / f"{name}.npz") for name in ("train", *others)]
         for seed, path in enumerate(paths):
             values = np.random.default_rng(seed).normal(size=(8 * rows, 1))
             np.savez(path, values=values, offsets=offsets, labels=labels)
         config = parse_config(propose(paths, Wishes()))
-        return config.data.validation, config.training.monitor, config.training.refit
+        return config.data.validation, config.training.refit
 
-    assert proposed(100) == (None, "loss", False)
-    assert proposed(101) == (0.2, "accuracy", False)
-    assert proposed(250) == (0.2, "accuracy", True)
-    assert proposed(400) == (0.2, "accuracy", False)
-    assert proposed(40, "validation") == (str(tmp_path / "validation.npz"), "accuracy", False)
+    assert proposed(100) == (None, False)
+    assert proposed(101) == (0.2, False)
+    assert proposed(250) == (0.2, True)
+    assert proposed(400) == (0.2, False)
+    assert proposed(40, "validation") == (str(tmp_path / "validation.npz"), False)
 
 
 def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class FitScreen:
 
     Attributes:
         training: whether training has begun.
+        splits: that the data has.
     """
 
     def __init__(self, *, quiet: bool, hints: bool = True) -> None:
@@ -69,6 +70,7 @@ class FitScreen:
         self.header_shown = False
         self.began = Began()
         self.training = False
+        self.splits: set[str] = set()
 
     def __enter__(self) -> FitScreen:
         return self
@@ -118,6 +120,7 @@ class FitScreen:
             self._show_end(event)
 
     def _show_data(self, event: DataEvent) -> None:
+        self.splits = set(event.data.splits)
         print_columns(self.console, data_table(event.data.preprocessing, event.summaries))
         note(padding_line(event.padding))
         if event.data.vectors is not None:
@@ -172,7 +175,10 @@ class FitScreen:
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
         if run.refit:
-            self.console.print(f"trained anew on train and validation: {run.epochs} epochs")
+            self.console.print(
+                f"best epoch {run.best_epoch}; trained anew on train and validation for as many: "
+                "the scores of validation above are those of the model before"
+            )
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
         if run.advice:
@@ -181,7 +187,8 @@ class FitScreen:
             print_scores(self.console, run.test, "test", most=MOST_CLASSES)
         if not self.hints:
             return
-        note_next(run.path, "predict FILE", "eval", "errors")
+        scored = ("eval", "errors") if self.splits - {"train"} else ("eval --data FILE",)
+        note_next(run.path, "predict FILE", *scored)
 
 
 def note_next(path: Path, *commands: str) -> None:
