@@ -16,7 +16,7 @@ from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
 from seqtrain.recipes.inspection import Facts, Further, inspect, look_through
-from seqtrain.recipes.rules import Choice, should_hold_out, choices
+from seqtrain.recipes.rules import Choice, choices, should_hold_out
 from seqtrain.recipes.tables import Wishes
 from seqtrain.text import display_name, quote, shorten
 
