@@ -138,7 +138,7 @@ def _files(
         why = f"held out of train: {round(share * facts.rows):,} rows choose the best epoch"
         yield Choice("data.validation", share, why)
     else:
-        yield Choice("data.validation", None, "few rows: all are learned, none says how well")
+        yield Choice("data.validation", None, "few rows: all of them are learned")
     if "test" in parts:
         why = f"{further['test'].rows:,} rows, scored once at the end"
         yield Choice("data.test", parts["test"], why)

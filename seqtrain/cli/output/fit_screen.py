@@ -176,8 +176,8 @@ class FitScreen:
         why = ", stopped early" if run.stopped_early else ""
         if run.refit:
             self.console.print(
-                f"best epoch {run.best_epoch}; trained anew on train and validation for as many: "
-                "the scores of validation above are those of the model before"
+                f"best epoch {run.best_epoch}; then a new model was trained on train and validation "
+                "for as many; the validation scores above are of the first one"
             )
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
@@ -187,7 +187,7 @@ class FitScreen:
             print_scores(self.console, run.test, "test", most=MOST_CLASSES)
         if not self.hints:
             return
-        scored = ("eval", "errors") if self.splits - {"train"} else ("eval --data FILE",)
+        scored = ("eval", "errors") if self.splits - {"train"} else ()
         note_next(run.path, "predict FILE", *scored)
 
 
