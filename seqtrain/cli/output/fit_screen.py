@@ -176,8 +176,8 @@ class FitScreen:
         why = ", stopped early" if run.stopped_early else ""
         if run.refit:
             self.console.print(
-                f"best epoch {run.best_epoch}; then a new model was trained on train and validation "
-                "for as many; the validation scores above are of the first one"
+                f"best epoch {run.best_epoch}; then a new model was trained on train and "
+                "validation for as many; the validation scores above are of the first one"
             )
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
