@@ -101,9 +101,8 @@ def warnings(
     lines = []
     if "validation" not in data.splits:
         lines.append(
-            "no validation split: the epoch that fits train best is kept, and nothing says how "
-            "good answers to other rows are; data.validation: 0.1 holds out a part of train, "
-            "fit --folds 5 tries five parts in turn"
+            "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
+            "holds out a part of train to choose by, fit --folds 5 five parts in turn"
         )
     for name, report in data.reports.items():
         lines += report.notices(name)

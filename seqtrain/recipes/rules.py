@@ -24,9 +24,9 @@ FEW_ROWS = 1000
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
 REFIT_SERIES_FROM = 250
-"""Rows of series from which those held out are enough to tell the epochs of a refit."""
+"""Series from which a held-out fifth is enough to choose how many epochs a refit has."""
 LEARN_ALL_AT_MOST = 100
-"""Rows of series of which a fifth tells no best epoch, and is missed in learning."""
+"""Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
 
 
 @dataclass(frozen=True)

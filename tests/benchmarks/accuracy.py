@@ -69,10 +69,12 @@ def main() -> None:
             trained(config, [*given.set, f"seed={seed}"], Path(folder) / f"run{seed}")
             for seed in seeds
         ]
-        name = given.name or Path(load_config(config, given.set).data.train).parent.name
+        used = load_config(config, given.set)
+        name = given.name or Path(used.data.train).parent.name
+    validated = used.data.validation is not None and used.training.monitor != "loss"
     cells = [
         name,
-        shown([end["best_value"] for end in ends]) if ends[0]["monitor"] != "loss" else "",
+        shown([end["best_value"] for end in ends]) if validated else "",
         shown([end["test"]["accuracy"] for end in ends]) if "test" in ends[0] else "",
         f"{mean(end['processor'] for end in ends):.0f} s",
         f"{mean(end['seconds'] for end in ends):.0f} s",

@@ -177,7 +177,7 @@ class FitScreen:
         if run.refit:
             self.console.print(
                 f"best epoch {run.best_epoch}; then a new model was trained on train and "
-                "validation for as many; the validation scores above are of the first one"
+                "validation for as many epochs; the validation scores above are of the first one"
             )
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
