@@ -157,8 +157,8 @@ class ModelConfig(Section):
     embedding_dim: Width | None = None
     """Size of the vector a token (or a feature vector) is mapped to; null: that of vectors, or
     128."""
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.1
-    """Standard deviation of initial token vectors: about 0.1 for words, 1 for small alphabets."""
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.3
+    """Standard deviation of initial token vectors: 0.1 to 0.3 for words, 1 for small alphabets."""
     vectors: Path | None = None
     """text, tokens: file of word vectors to begin with, .vec, GloVe's or word2vec's text, also .gz
     or .zst; null: none."""
@@ -195,9 +195,9 @@ class ModelConfig(Section):
     """How the encoder runs over unequal lengths; the results are equal; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
     """What computes the recurrence: native (C++), fused (torch code), torch; auto: the fastest."""
-    dropout: Fraction = 0.3
+    dropout: Fraction = 0.5
     """Fraction of units dropped before the head and between layers."""
-    embedding_dropout: Fraction = 0.3
+    embedding_dropout: Fraction = 0.5
     """Fraction of embedded units dropped; of a token the same wherever it stands in the batch."""
 
     @model_validator(mode="after")
