@@ -355,7 +355,7 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(begun: Path, 
         ("metrics_length", 1.5),
         ("progress/pretraining", True),
         ("progress/pretraining", 1),
-        ("format_version", 2),
+        ("format_version", 3),
     ],
 )
 def test_forged_state_is_refused(begun: Path, cli: Cli, path: str, value: object) -> None:
