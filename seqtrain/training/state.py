@@ -95,18 +95,18 @@ class Progress:
             Breiman et al. 1984, Classification and Regression Trees, section 3.4.3 (the rule of one
             standard error).
         """
-        better = self.best_value is None or value > self.best_value
+        best = self.best_value
+        better = best is None or value > best
         if better:
             self.epochs_without_better = 0
         else:
             self.epochs_without_better += 1
             self.plateaus += 1
-        lower = value == self.best_value and loss is not None and loss < self.best_loss
+        lower = value == best and loss is not None and loss < self.best_loss
         if better or lower:
             self.best_value, self.best_epoch = value, self.epoch + 1
             self.best_loss = MOST_SUMMED if loss is None else loss
-        as_good = error is not None and value >= self.best_value - error
-        if better or lower or as_good:
+        if better or lower or (best is not None and error is not None and value >= best - error):
             self.refit_epochs = self.epoch + 1
         return better or lower
 
