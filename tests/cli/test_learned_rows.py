@@ -36,4 +36,6 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     assert too in " ".join(cli("eval", "r", "--split", "validation").err.split())
     assert "trained on these rows" in cli("eval", "r", "--split", "train").err
     assert cli("report", "r", "--split", "validation", "--output", "r.html").code == 0
-    assert f"validation, {too}" in Path("r.html").read_text()
+    page = Path("r.html").read_text()
+    assert f"validation, {too}" in page
+    assert "then anew on train and validation (training.refit)" in page
