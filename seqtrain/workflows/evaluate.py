@@ -55,6 +55,8 @@ class Evaluation(Summarized):
             several runs that answer together: of each run.
         split: which of the run's config; None where a file was given.
         ensemble: whether several runs answer together.
+        trained_on_rows: whether the model was trained on the scored rows, so that the scores
+            promise too much; None where a file was given.
     """
 
     run: Path
@@ -65,6 +67,7 @@ class Evaluation(Summarized):
     parts: dict[str, Scores] = field(default_factory=dict)
     split: str | None = None
     ensemble: bool = False
+    trained_on_rows: bool | None = None
 
     def summary(self) -> dict[str, str]:
         """Return what was scored, and the main figures."""
@@ -107,7 +110,10 @@ def evaluate(
     scores, parts = classifier.score(store), classifier.score_parts(store)
     source, split = loaded.source, loaded.split
     told = loaded.warnings + one_class_doubts(scores, split or display_name(source))
-    return Evaluation(classifier.path, source, scores, told, by_share, parts, split)
+    learned = loaded.trained_on_rows
+    return Evaluation(
+        classifier.path, source, scores, told, by_share, parts, split, trained_on_rows=learned
+    )
 
 
 def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
@@ -135,7 +141,8 @@ def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
     parts = {part.classifier.path.name: scored(own) for part, own in zip(each, found, strict=True)}
     together = scored(torch.stack(found).mean(dim=0))
     told = first.warnings + one_class_doubts(together, first.split or display_name(first.source))
-    return Evaluation(path, first.source, together, told, None, parts, first.split, True)
+    learned = first.trained_on_rows
+    return Evaluation(path, first.source, together, told, None, parts, first.split, True, learned)
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,7 @@ class Labelled:
         files: that were read, each with how.
         digested: as they were then.
         store: its sequences, or those of the split.
-        warnings: as in `Evaluation`.
+        warnings, trained_on_rows: as in `Evaluation`.
         split: which of the run's config; None where a file was given.
     """
 
@@ -159,6 +166,7 @@ class Labelled:
     store: SequenceStore
     warnings: list[str]
     split: str | None
+    trained_on_rows: bool | None
 
 
 def load_labelled(
@@ -187,7 +195,8 @@ def load_labelled(
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
     held = named if data is None else None
-    return Labelled(classifier, source, files, digested, store, warnings, held)
+    learned = None if data is not None else learned_rows(RunDirectory(path).config(), named) != ""
+    return Labelled(classifier, source, files, digested, store, warnings, held, learned)
 
 
 def default_split(*runs: RunLike) -> str:
@@ -219,7 +228,8 @@ def read_split(
     """Return a split of the run's config: its source, its sequences, and warnings."""
     config, named = _config_and_source(path, split)
     source = named_text(named)
-    learned = [f"the model was trained on {rows}" for rows in learned_rows(config, split)]
+    rows = learned_rows(config, split)
+    learned = [f"the model was trained on {rows}"] if rows else []
     held_out = held_out_fractions(config.data)
     if not (split in held_out or (held_out and split == "train")):
         store, warnings = _read(classifier, _files(classifier, f"data.{split}", named), source)
@@ -236,12 +246,11 @@ def read_split(
     return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
 
 
-def learned_rows(config: Config, split: str | None) -> list[str]:
-    """Say that a model learned from a split's rows, so that its scores there promise too much."""
-    if split == "train":
-        return ["these rows"]
-    refitted = split == "validation" and config.training.refit
-    return ["these rows too (training.refit)"] if refitted else []
+def learned_rows(config: Config, split: str | None) -> str:
+    """Name a split's rows where a model learned from them, so that its scores promise too much."""
+    if split == "validation" and config.training.refit:
+        return "these rows too (training.refit)"
+    return "these rows" if split == "train" else ""
 
 
 def _config_and_source(path: Path, split: str) -> tuple[Config, str | list[str]]:

@@ -53,14 +53,14 @@ def run_facts(
     config, environment = directory.config(), directory.environment()
     epochs = read_metrics(directory, "epoch")
     found = answer_split(directory.path, split=split, data=data, steps=steps, device=device)
-    learned = "".join(f", trained on {rows}" for rows in learned_rows(config, found.split))
+    learned = learned_rows(config, found.split)
     return RunFacts(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
         environment=environment,
         epochs=[epoch for epoch in epochs if number_at(epoch, "epoch") is not None],
         card=_card(directory, config, environment, epochs, list(found.scores.labels), found.data),
-        split=(found.split or Path(found.data).name) + learned,
+        split=(found.split or Path(found.data).name) + (learned and f", trained on {learned}"),
         scores=asdict(found.scores),
         prefixes=found.by_share or [],
         answers=[replace(row, text=shorten(row.text, TEXT)) for row in found.rows],
