@@ -117,32 +117,46 @@ def evaluate(
 
 
 def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
-    """Score the mean of several classifiers' probabilities, and each of them."""
+    """Score each of several classifiers, and the mean of their probabilities; or, where no two
+    hold out the same row, the answer to each row of the one that held it out.
+    """
     check_alike([part.classifier for part in each], path)
     first, labels = each[0], each[0].classifier.labels
-    for other in each[1:]:
-        if other.source != first.source or not np.array_equal(other.store.lines, first.store.lines):
-            raise ConfigError(
-                f"--split: the runs in {path} hold out different rows; "
-                "score test, or a labelled file with --data"
-            )
-    found = []
-    for part in each:
-        classifier = part.classifier
-        logits = finite_logits(classifier.network, part.store, classifier.device)
-        places = [classifier.labels.index(label) for label in labels]
-        found.append(logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST))
-    true = torch.tensor(first.store.labels, device="cpu")
-    lengths = torch.tensor(first.store.lengths, device="cpu")
+    lines = [part.store.lines for part in each]
+    rows, shared = np.concatenate(lines), all(np.array_equal(own, lines[0]) for own in lines)
+    if {part.source for part in each} != {first.source} or (
+        not shared and len(np.unique(rows)) < len(rows)
+    ):
+        raise ConfigError(
+            f"--split: the runs in {path} hold out different rows; "
+            "score test, or a labelled file with --data"
+        )
+    found = [_answered(part, labels) for part in each]
 
-    def scored(probabilities: Tensor) -> Scores:
+    def scored(probabilities: Tensor, true: Tensor, lengths: Tensor) -> Scores:
         return score(probabilities.log(), true, lengths, labels)
 
-    parts = {part.classifier.path.name: scored(own) for part, own in zip(each, found, strict=True)}
-    together = scored(torch.stack(found).mean(dim=0))
-    told = first.warnings + one_class_doubts(together, first.split or display_name(first.source))
+    parts = {part.classifier.path.name: scored(*own) for part, own in zip(each, found, strict=True)}
+    told = list(dict.fromkeys(line for part in each for line in part.warnings))
+    if shared:
+        together = scored(torch.stack([own[0] for own in found]).mean(dim=0), *found[0][1:])
+    else:
+        together = scored(*map(torch.cat, zip(*found, strict=True)))
+        told.append("each row is answered by the run that held it out, not by all together")
+    told += one_class_doubts(together, first.split or display_name(first.source))
     learned = first.trained_on_rows
-    return Evaluation(path, first.source, together, told, None, parts, first.split, True, learned)
+    split = first.split
+    return Evaluation(path, first.source, together, told, None, parts, split, shared, learned)
+
+
+def _answered(part: Labelled, labels: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return probabilities (B, C) and class indices (B,) in the order of labels, and lengths."""
+    classifier, store = part.classifier, part.store
+    logits = finite_logits(classifier.network, store, classifier.device)
+    places = [classifier.labels.index(label) for label in labels]
+    index = np.array([*(labels.index(label) for label in classifier.labels), -1])  # of -1: -1
+    true, lengths = (torch.tensor(x, device="cpu") for x in (index[store.labels], store.lengths))
+    return logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST), true, lengths
 
 
 @dataclass(frozen=True)
