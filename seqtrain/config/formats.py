@@ -68,6 +68,13 @@ def resolve_format(path: str, format: str) -> str | None:
     return known
 
 
+def holds(format: str, kind: str) -> bool:
+    """Whether files of a format can hold sequences of a kind: text, tokens or features."""
+    if kind == "features":
+        return format in FEATURE_FORMATS
+    return format != "ts" and (kind, format) != ("text", "npz")
+
+
 def names_of(named: object) -> list[str]:
     """Return the paths and patterns that data.train, validation or test gives: none of a number."""
     if isinstance(named, str):

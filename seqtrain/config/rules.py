@@ -10,6 +10,7 @@ from seqtrain.config.formats import (
     FEATURE_FORMATS,
     FIXED_COLUMNS,
     advice,
+    holds,
     names_of,
     resolve_format,
 )
@@ -80,15 +81,18 @@ def _no_format(path: str) -> str:
 
 def _kind_faults(kind: str, format: str, key: str) -> Iterator[tuple[str, str]]:
     """Check that a format can hold the kind of sequence."""
-    if kind == "features" and format not in FEATURE_FORMATS:
+    if holds(format, kind):
+        return
+    if kind == "features":
         yield (
             "kind",
             f"found features, but data.{key} is {format}; expected {one_of(FEATURE_FORMATS)}",
         )
-    if kind != "features" and format == "ts":
+    else:
+        what = "features" if format == "ts" else "features or tokens"
         yield (
             "kind",
-            f"found {kind}, but data.{key} is ts, which holds features; write kind: features",
+            f"found {kind}, but data.{key} is {format}, which holds {what}; write kind: {what}",
         )
 
 

@@ -243,7 +243,11 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
         if len(store) == 0:
             value = getattr(data, name)
             if isinstance(value, dict):
-                raise DataError(f"data.{name}: part {value['fold']} holds no row; take fewer parts")
+                raise DataError(
+                    f"data.{name}: too few rows for {value['of']} parts: every class keeps a row "
+                    "in train, and equal sequences stay together; take fewer parts, or give more "
+                    "rows"
+                )
             hint = (
                 f"{value:g} holds out no row: every class keeps a row in train, and equal "
                 "sequences stay together; give more rows, or see whether data.label is right"

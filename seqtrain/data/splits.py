@@ -69,6 +69,9 @@ def stratified_fold(
 ) -> tuple[Ints, Ints]:
     """Hold out one of several parts, which share out the rows of every class evenly.
 
+    Rows that are alike stay on one side. A class whose rows are all alike, or is of one row, stays
+    in train, so that every part's model knows every class. Fewer rows than parts: none is held out.
+
     Args:
         labels: class of each row, (B,).
         fold: which part, from 1.
@@ -80,11 +83,16 @@ def stratified_fold(
         Rows of train and rows held out, each ascending.
     """
     first, is_first = _sets(len(labels), alike)
+    for label in {*chain.from_iterable(np.unique(x).tolist() for x in blocks(labels))}:
+        own = first[labels == label]
+        if own.min() == own.max():
+            is_first[own[0]] = False
     order = places(is_first)
     np.random.default_rng(seed).shuffle(order)
     by_label = order[np.argsort(labels[order], kind="stable")]
     held_out = np.zeros(len(labels), dtype=bool)
-    held_out[by_label[fold - 1 :: folds]] = True
+    if len(order) >= folds:
+        held_out[by_label[fold - 1 :: folds]] = True
     held_out = held_out[first]
     return places(~held_out), places(held_out)
 

@@ -39,6 +39,7 @@ class Scores(Summarized):
     Attributes:
         loss: mean cross-entropy in nats, over examples whose label train has.
         accuracy, macro_f1, weighted_f1: fractions in [0, 1]; a label that train lacks is wrong.
+        macro_precision, macro_recall: means over the same classes as macro_f1.
         num_examples: examples scored.
         num_unknown_labels: examples among them whose label train lacks.
         labels: label of each class index.
@@ -59,6 +60,8 @@ class Scores(Summarized):
     accuracy: float
     macro_f1: float
     weighted_f1: float
+    macro_precision: float
+    macro_recall: float
     num_examples: int
     num_unknown_labels: int
     labels: list[str]
@@ -135,8 +138,8 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
         logits: (B, C). labels, lengths: (B,).
 
     Reference:
-        F1 of a class that is neither true nor predicted anywhere is left out of the mean, as
-        scikit-learn's `f1_score` does; labels that train lacks are one more class, of F1 0.
+        A class that is neither true nor predicted anywhere is left out of the macro averages, as
+        scikit-learn does without `labels`; those that train lacks are one more class, of F1 0.
         Calibration error: Guo et al. 2017, section 2.
     """
     known = labels >= 0
@@ -148,8 +151,8 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     answers = torch.bincount(predicted, minlength=classes).double()
     precision, recall = _ratio(hits, answers), _ratio(hits, support)
     f1 = _ratio(2 * hits, support + answers)
-    seen = (support + answers) > 0
     unknown = int((~known).sum())
+    seen = int((support + answers > 0).sum()) + (unknown > 0)
     rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
     both = torch.stack([labels, predicted])[:, known]
     pairs, counts = torch.unique(both, dim=1, return_counts=True)
@@ -158,8 +161,10 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     return Scores(
         loss=loss,
         accuracy=float(correct.double().mean()),
-        macro_f1=float(f1.sum() / (int(seen.sum()) + (unknown > 0))),
+        macro_f1=float(f1.sum() / seen),
         weighted_f1=float((f1 * support).sum() / len(labels)),
+        macro_precision=float(precision.sum() / seen),
+        macro_recall=float(recall.sum() / seen),
         num_examples=len(labels),
         num_unknown_labels=unknown,
         labels=list(names),

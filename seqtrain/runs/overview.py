@@ -41,8 +41,10 @@ class RunSummary:
         started: when its config was written, in seconds since 1970.
         finished: whether it came to its end.
         epochs, best_epoch: passes over train made, and the best of them.
-        seconds: that these took.
-        validation: accuracy, macro_f1, weighted_f1 and loss at the best epoch, where known.
+        seconds: that these took, and those of training.refit.
+        refit: whether the model was then trained anew on train and validation (training.refit).
+        validation: accuracy, macro_f1, weighted_f1 and loss at the best epoch, where known; of the
+            model before a refit.
         test: loss, accuracy and macro_f1 of the test split, where known.
         config: value of each key, by its dotted name.
     """
@@ -53,6 +55,7 @@ class RunSummary:
     epochs: int
     best_epoch: int | None
     seconds: float
+    refit: bool
     validation: dict[str, float]
     test: dict[str, float]
     config: dict[str, Any]
@@ -126,20 +129,25 @@ def summarize_run(run: RunDirectory) -> RunSummary:
         RunError: the machine failed to read it.
     """
     config = run.config()
-    epochs, ends = read_metrics(run, "epoch"), read_metrics(run, "end")
+    lines = read_metrics(run)
+    epochs, refits, ends = (
+        [line for line in lines if line["event"] == event] for event in ("epoch", "refit", "end")
+    )
     best: dict[str, Any] = next(
         (epoch for epoch in reversed(epochs) if epoch.get("best") is True), {}
     )
     best_epoch = number_at(best, "epoch")
+    end = ends[-1] if ends else {}
     return RunSummary(
         path=run.path,
         started=os.lstat(run.path / CONFIG).st_mtime,
         finished=bool(ends),
         epochs=len(epochs),
         best_epoch=None if best_epoch is None else int(best_epoch),
-        seconds=sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs),
+        seconds=sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs + refits),
+        refit=end.get("refit") is True,
         validation=_scores(best, "validation"),
-        test=_scores(ends[-1] if ends else {}, "test"),
+        test=_scores(end, "test"),
         config=_flat(config.model_dump()),
     )
 

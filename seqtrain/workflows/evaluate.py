@@ -55,6 +55,8 @@ class Evaluation(Summarized):
             several runs that answer together: of each run.
         split: which of the run's config; None where a file was given.
         ensemble: whether several runs answer together.
+        trained_on_rows: whether the model was trained on the scored rows, so that the scores
+            promise too much; None where a file was given.
     """
 
     run: Path
@@ -65,6 +67,7 @@ class Evaluation(Summarized):
     parts: dict[str, Scores] = field(default_factory=dict)
     split: str | None = None
     ensemble: bool = False
+    trained_on_rows: bool | None = None
 
     def summary(self) -> dict[str, str]:
         """Return what was scored, and the main figures."""
@@ -107,35 +110,53 @@ def evaluate(
     scores, parts = classifier.score(store), classifier.score_parts(store)
     source, split = loaded.source, loaded.split
     told = loaded.warnings + one_class_doubts(scores, split or display_name(source))
-    return Evaluation(classifier.path, source, scores, told, by_share, parts, split)
+    learned = loaded.trained_on_rows
+    return Evaluation(
+        classifier.path, source, scores, told, by_share, parts, split, trained_on_rows=learned
+    )
 
 
 def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
-    """Score the mean of several classifiers' probabilities, and each of them."""
+    """Score each of several classifiers, and the mean of their probabilities; or, where no two
+    hold out the same row, the answer to each row of the one that held it out.
+    """
     check_alike([part.classifier for part in each], path)
     first, labels = each[0], each[0].classifier.labels
-    for other in each[1:]:
-        if other.source != first.source or not np.array_equal(other.store.lines, first.store.lines):
-            raise ConfigError(
-                f"--split: the runs in {path} hold out different rows; "
-                "score test, or a labelled file with --data"
-            )
-    found = []
-    for part in each:
-        classifier = part.classifier
-        logits = finite_logits(classifier.network, part.store, classifier.device)
-        places = [classifier.labels.index(label) for label in labels]
-        found.append(logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST))
-    true = torch.tensor(first.store.labels, device="cpu")
-    lengths = torch.tensor(first.store.lengths, device="cpu")
+    lines = [part.store.lines for part in each]
+    rows, shared = np.concatenate(lines), all(np.array_equal(own, lines[0]) for own in lines)
+    if {part.source for part in each} != {first.source} or (
+        not shared and len(np.unique(rows)) < len(rows)
+    ):
+        raise ConfigError(
+            f"--split: the runs in {path} hold out different rows; "
+            "score test, or a labelled file with --data"
+        )
+    found = [_answered(part, labels) for part in each]
 
-    def scored(probabilities: Tensor) -> Scores:
+    def scored(probabilities: Tensor, true: Tensor, lengths: Tensor) -> Scores:
         return score(probabilities.log(), true, lengths, labels)
 
-    parts = {part.classifier.path.name: scored(own) for part, own in zip(each, found, strict=True)}
-    together = scored(torch.stack(found).mean(dim=0))
-    told = first.warnings + one_class_doubts(together, first.split or display_name(first.source))
-    return Evaluation(path, first.source, together, told, None, parts, first.split, True)
+    parts = {part.classifier.path.name: scored(*own) for part, own in zip(each, found, strict=True)}
+    told = list(dict.fromkeys(line for part in each for line in part.warnings))
+    if shared:
+        together = scored(torch.stack([own[0] for own in found]).mean(dim=0), *found[0][1:])
+    else:
+        together = scored(*map(torch.cat, zip(*found, strict=True)))
+        told.append("each row is answered by the run that held it out, not by all together")
+    told += one_class_doubts(together, first.split or display_name(first.source))
+    learned = first.trained_on_rows
+    split = first.split
+    return Evaluation(path, first.source, together, told, None, parts, split, shared, learned)
+
+
+def _answered(part: Labelled, labels: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return probabilities (B, C) and class indices (B,) in the order of labels, and lengths."""
+    classifier, store = part.classifier, part.store
+    logits = finite_logits(classifier.network, store, classifier.device)
+    places = [classifier.labels.index(label) for label in labels]
+    index = np.array([*(labels.index(label) for label in classifier.labels), -1])  # of -1: -1
+    true, lengths = (torch.tensor(x, device="cpu") for x in (index[store.labels], store.lengths))
+    return logits.double().softmax(dim=1)[:, places].clamp(min=SMALLEST), true, lengths
 
 
 @dataclass(frozen=True)
@@ -148,7 +169,7 @@ class Labelled:
         files: that were read, each with how.
         digested: as they were then.
         store: its sequences, or those of the split.
-        warnings: as in `Evaluation`.
+        warnings, trained_on_rows: as in `Evaluation`.
         split: which of the run's config; None where a file was given.
     """
 
@@ -159,6 +180,7 @@ class Labelled:
     store: SequenceStore
     warnings: list[str]
     split: str | None
+    trained_on_rows: bool | None
 
 
 def load_labelled(
@@ -187,7 +209,8 @@ def load_labelled(
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
     held = named if data is None else None
-    return Labelled(classifier, source, files, digested, store, warnings, held)
+    learned = None if data is not None else learned_rows(RunDirectory(path).config(), named) != ""
+    return Labelled(classifier, source, files, digested, store, warnings, held, learned)
 
 
 def default_split(*runs: RunLike) -> str:
@@ -219,7 +242,8 @@ def read_split(
     """Return a split of the run's config: its source, its sequences, and warnings."""
     config, named = _config_and_source(path, split)
     source = named_text(named)
-    learned = [f"the model was trained on {rows}" for rows in learned_rows(config, split)]
+    rows = learned_rows(config, split)
+    learned = [f"the model was trained on {rows}"] if rows else []
     held_out = held_out_fractions(config.data)
     if not (split in held_out or (held_out and split == "train")):
         store, warnings = _read(classifier, _files(classifier, f"data.{split}", named), source)
@@ -236,12 +260,11 @@ def read_split(
     return source, prepared.splits[split], learned + prepared.reports[split].notices(split)
 
 
-def learned_rows(config: Config, split: str | None) -> list[str]:
-    """Say that a model learned from a split's rows, so that its scores there promise too much."""
-    if split == "train":
-        return ["these rows"]
-    refitted = split == "validation" and config.training.refit
-    return ["these rows too (training.refit)"] if refitted else []
+def learned_rows(config: Config, split: str | None) -> str:
+    """Name a split's rows where a model learned from them, so that its scores promise too much."""
+    if split == "validation" and config.training.refit:
+        return "these rows too (training.refit)"
+    return "these rows" if split == "train" else ""
 
 
 def _config_and_source(path: Path, split: str) -> tuple[Config, str | list[str]]:

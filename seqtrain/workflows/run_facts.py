@@ -14,6 +14,7 @@ from seqtrain.files.strict_json import number_at
 from seqtrain.report import RunFacts
 from seqtrain.runs.finding import find
 from seqtrain.runs.metrics import read_metrics
+from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import counted, listed, shorten
 from seqtrain.workflows.answers import answer_split
@@ -52,14 +53,14 @@ def run_facts(
     config, environment = directory.config(), directory.environment()
     epochs = read_metrics(directory, "epoch")
     found = answer_split(directory.path, split=split, data=data, steps=steps, device=device)
-    learned = "".join(f", trained on {rows}" for rows in learned_rows(config, found.split))
+    learned = learned_rows(config, found.split)
     return RunFacts(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
         environment=environment,
         epochs=[epoch for epoch in epochs if number_at(epoch, "epoch") is not None],
         card=_card(directory, config, environment, epochs, list(found.scores.labels), found.data),
-        split=(found.split or Path(found.data).name) + learned,
+        split=(found.split or Path(found.data).name) + (learned and f", trained on {learned}"),
         scores=asdict(found.scores),
         prefixes=found.by_share or [],
         answers=[replace(row, text=shorten(row.text, TEXT)) for row in found.rows],
@@ -76,8 +77,9 @@ def _card(
 ) -> dict[str, str]:
     """Name what was trained on what, how, and with what."""
     model, data = config.model, config.data
-    best = next((number_at(e, "epoch") for e in reversed(epochs) if e.get("best") is True), None)
-    seconds = sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs)
+    summary = summarize_run(run)
+    best = "-" if summary.best_epoch is None else summary.best_epoch
+    anew = ", then anew on train and validation (training.refit)" if summary.refit else ""
     tokens = number_at(epochs[0], "tokens") if epochs else None
     direction = "in both directions" if model.bidirectional else "in one direction"
     card = {
@@ -90,8 +92,8 @@ def _card(
             f"{model.rnn}, {counted(model.num_layers, 'layer')} of {model.hidden_size}, "
             f"{direction}, pooling {model.pooling}"
         ),
-        "epochs": f"best {'-' if best is None else f'{best:.0f}'} of {len(epochs)}",
-        "time": f"{seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
+        "epochs": f"best {best} of {summary.epochs}{anew}",
+        "time": f"{summary.seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
         "versions": ", ".join(
             f"{name} {environment[name]}"
             for name in ("seqtrain", "torch", "python")

@@ -75,6 +75,14 @@ def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:
     assert sum(line.startswith(" class") for line in every.splitlines()) == 1 + 150 + 3
 
 
+def test_a_class_without_examples_and_answers_counts_in_no_mean() -> None:
+    labels = torch.tensor([0, 1, 0, 1])
+    logits = torch.nn.functional.one_hot(labels, 3).double() * 9
+    scores = score(logits, labels, torch.full((4,), 7), ["a", "b", "never"])
+    (row,) = [line for line in shown(scores, 80, most=None).splitlines() if "mean" in line]
+    assert row.split()[-4:] == ["100.00%", "100.00%", "100.00%", "4"]
+
+
 def test_nothing_is_said_of_mistakes_where_there_are_none() -> None:
     text = shown(scored([f"class{number}" for number in range(30)], wrong=0), 80, most=20)
     assert "mistakes" not in text

@@ -35,5 +35,14 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     too = "trained on these rows too (training.refit)"
     assert too in " ".join(cli("eval", "r", "--split", "validation").err.split())
     assert "trained on these rows" in cli("eval", "r", "--split", "train").err
+    asked = {"--split": ("train", "validation", "test"), "--data": ("test.tsv",)}
+    said = [
+        json.loads(cli("eval", "r", option, value, "--json").out)["trained_on_rows"]
+        for option, values in asked.items()
+        for value in values
+    ]
+    assert said == [True, True, False, None]
     assert cli("report", "r", "--split", "validation", "--output", "r.html").code == 0
-    assert f"validation, {too}" in Path("r.html").read_text()
+    page = Path("r.html").read_text()
+    assert f"validation, {too}" in page
+    assert "then anew on train and validation (training.refit)" in page

@@ -49,6 +49,26 @@ def test_split_and_data_exclude_each_other(trained: Path, cli: Cli) -> None:
     assert "give one of them" in ended.err
 
 
+def test_a_file_of_another_kind_is_named_with_what_the_model_reads(
+    trained: Path, trained_features: Path, cli: Cli
+) -> None:
+    """At predict and eval there is no config to change, so no key of it is named."""
+    text, features = trained / "run", trained_features / "run"
+    series, table = trained_features / "train.npz", trained / "test.tsv"
+    cases = [
+        (text, series, "found format npz; the model reads text; expected csv, tsv, jsonl"),
+        (features, table, "found format tsv; the model reads features without named columns; "),
+    ]
+    for run, other, said in cases:
+        for command in (("predict", other, run), ("eval", run, "--data", other)):
+            ended = cli(*command)
+            assert (ended.code, ended.out) == (2, "")
+            assert said in ended.err
+            assert "data." not in ended.err
+    ended = cli("predict", "-", features, stdin="hello\n")
+    assert "stdin:1: expected a JSON list of vectors or numbers, found 'hello'" in ended.err
+
+
 def test_symbols_on_standard_input_may_be_json(trained_tokens: Path, cli: Cli) -> None:
     split, listed = (
         cli("predict", "-", "--run", trained_tokens / "run", stdin=line)

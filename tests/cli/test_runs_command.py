@@ -72,6 +72,19 @@ def test_the_table(place: Path, cli: Cli) -> None:
     assert [line[0] for line in lines[2:]] == ["c", "b", "a"]
 
 
+def test_scores_from_before_a_refit_are_marked(place: Path, cli: Cli) -> None:
+    with (place / "runs/b/metrics.jsonl").open("a") as lines:
+        lines.write(json.dumps({"event": "refit", "epoch": 1, "seconds": 30.0}) + "\n")
+        lines.write(json.dumps({"event": "end", "refit": True}) + "\n")
+    ended = cli("runs")
+    lines = {line.split()[0]: " ".join(line.split()) for line in ended.out.splitlines() if line}
+    assert lines["b"] == "b 0.01 2 of 3 0.2500* 75.00%* - 3 min 0 s"
+    assert "0.3750 62.50% 37.50%" in lines["c"]
+    assert "*: of the model before training.refit" in ended.err
+    found = json.loads(cli("runs", "--json").out)["runs"]
+    assert [run["refit"] for run in found] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("key", "order"),
     [

@@ -158,7 +158,14 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
         assert json.loads(shown.out)["num_examples"] == 10
     assert sorted(held_out) == list(range(2, 42))
     assert json.loads(cli("eval", "many", "--json").out)["num_examples"] == 20
-    refused = cli("eval", "many", "--split", "validation")
+    pooled = cli("eval", "many", "--split", "validation", "--json")
+    scores = json.loads(pooled.out)
+    assert "answered by the run that held it out" in pooled.err
+    assert scores["num_examples"] == 40
+    means = [part["accuracy"] for part in scores["parts"].values()]
+    assert scores["accuracy"] == pytest.approx(np.mean(means))  # 10 rows each
+    assert min(means) < max(means)
+    refused = cli("eval", "many", "--split", "train")
     assert (refused.code, "hold out different rows" in refused.err) == (2, True)
 
 
@@ -246,13 +253,56 @@ def test_parts_are_even_and_equal_rows_stay_together(
 ) -> None:
     labels, alike = (np.array(column) for column in zip(*rows, strict=True))
     parts = [stratified_fold(labels, i + 1, folds, 0)[1] for i in range(folds)]
-    assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
+    several = [row for row, label in enumerate(labels) if (labels == label).sum() > 1]
+    expected = several if len(several) >= folds else []
+    assert sorted(np.concatenate(parts).tolist()) == expected
     for label in set(labels.tolist()):
         counts = [int((labels[part] == label).sum()) for part in parts]
         assert max(counts) - min(counts) <= 1
     for i in range(folds):
         train, held_out = stratified_fold(labels, i + 1, folds, 0, alike)
         assert not set(alike[train]) & set(alike[held_out])
+        assert sorted([*train, *held_out]) == list(range(len(labels)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60),
+    st.integers(2, 4),
+)
+def test_every_part_learns_every_class(rows: list[tuple[int, int]], folds: int) -> None:
+    """Else a fold would end the command, or its model couldn't answer with the others."""
+    rows = list({alike: label for label, alike in rows}.items())
+    alike, labels = (np.array(column) for column in zip(*rows, strict=True))
+    for i in range(folds):
+        train, _ = stratified_fold(labels, i + 1, folds, 0, alike)
+        assert set(labels[train]) == set(labels)
+
+
+def test_too_few_rows_for_the_folds_end_it_before_the_first(project: Path, cli: Cli) -> None:
+    lines = ["text\tlabel", "up we go\tup", "so high\tup", "down\tdown"]
+    Path("train.tsv").write_text("\n".join(lines) + "\n")
+    before = listing(project)
+    ended = cli("fit", "c.yaml", "--folds", "3", "--run-dir", "many")
+    assert ended.code == 2
+    assert "data.validation: too few rows for 3 parts" in ended.err
+    assert listing(project) == before
+
+
+def test_a_class_of_one_row_is_learned_in_every_fold(project: Path, cli: Cli) -> None:
+    lines = ["text\tlabel", *(f"up {i}\tup" for i in range(6)), "down\tdown"]
+    Path("train.tsv").write_text("\n".join(lines) + "\n")
+    settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
+    ended = cli("fit", "c.yaml", "--folds", "3", "--run-dir", "many", *settings)
+    assert ended.code == 0, ended.err
+    assert ended.err.count("next:") == 1
+    assert "next: seqtrain predict FILE many, seqtrain eval many\n" in ended.err
+    assert json.loads(cli("eval", "many", "--json").out)["num_examples"] == 6
+
+
+def test_runs_that_score_no_rows_in_common_name_no_eval(project: Path, cli: Cli) -> None:
+    settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
+    ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings)
+    assert "next: seqtrain predict FILE many\n" in ended.err
 
 
 def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:

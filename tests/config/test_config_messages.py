@@ -372,7 +372,7 @@ def test_keys_that_do_not_go_together_say_why(keys: str, problem: str) -> None:
             "expected a number below 0.5",
         ),
         (
-            "group: g, test: b.npz",
+            "group: g, kind: tokens, test: b.npz",
             "{initial_state: carried}",
             "data.group: found 'g', but data.test is npz, which has no such column; expected null",
         ),

@@ -48,6 +48,10 @@ def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> 
     }
     assert scores.accuracy == pytest.approx(metrics.accuracy_score(true, predicted))
     assert scores.macro_f1 == pytest.approx(f1["macro"])
+    macro = (scores.macro_precision, scores.macro_recall, scores.macro_f1, None)
+    assert macro == pytest.approx(
+        metrics.precision_recall_fscore_support(true, predicted, average="macro", zero_division=0)
+    )
     assert scores.weighted_f1 == pytest.approx(f1["weighted"])
     assert (scores.num_examples, scores.num_unknown_labels) == (len(rows), int((~known).sum()))
     per_class = metrics.precision_recall_fscore_support(

@@ -54,7 +54,7 @@ def evaluate(
             f"{mean:.2%} on average"
         )
     if as_json:
-        values = asdict(result.scores)
+        values = asdict(result.scores) | {"trained_on_rows": result.trained_on_rows}
         if result.by_share is not None:
             values["by_share"] = result.by_share
         if result.parts:

@@ -41,7 +41,7 @@ def fit_several(
         def listener(name: str) -> Listener:
             if not quiet:
                 note(f"{name}:")
-            screen = screens.enter_context(FitScreen(quiet=quiet))
+            screen = screens.enter_context(FitScreen(quiet=quiet, hints=False))
             return EventLog(screen) if log else screen
 
         done = several.fit_several(
@@ -60,5 +60,8 @@ def fit_several(
         )
     if not quiet:
         show_figures(done.figures)
-        note(f"next: seqtrain predict FILE {done.path}, seqtrain eval {done.path}")
+        named = config.data.test or config.data.validation
+        alike = folds is not None or isinstance(named, str | list)  # rows that all runs score
+        scored = f", seqtrain eval {done.path}" if alike else ""
+        note(f"next: seqtrain predict FILE {done.path}{scored}")
     print_path(done.path)

@@ -97,19 +97,16 @@ def _classes(scores: Scores, most: int | None) -> list[Column]:
     labels = [scores.labels[i] for i in order]
     count = len(scores.labels)
 
-    def column(heading: str, name: str, rank: int) -> Column:
-        mean = sum(scores.per_class[label][name] for label in scores.labels) / count
-        cells = [f"{scores.per_class[label][name]:.2%}" for label in labels]
-        return Column(
-            heading, [*cells, f"{scores.macro_f1 if name == 'f1' else mean:.2%}"], rank=rank
-        )
+    def column(heading: str, name: str, mean: float, rank: int) -> Column:
+        values = [*(scores.per_class[label][name] for label in labels), mean]
+        return Column(heading, [f"{value:.2%}" for value in values], rank=rank)
 
     support = [scores.per_class[label]["support"] for label in labels]
     return [
         Column(heading, [*labels, f"all {count:,}, mean"], "words"),
-        column("precision", "precision", 2),
-        column("recall", "recall", 1),
-        column("F1", "f1", 0),
+        column("precision", "precision", scores.macro_precision, 2),
+        column("recall", "recall", scores.macro_recall, 1),
+        column("F1", "f1", scores.macro_f1, 0),
         Column("examples", [f"{n:,}" for n in [*support, scores.num_examples]]),
     ]
 

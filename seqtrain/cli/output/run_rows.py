@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from seqtrain.cli.output.columns import Column, print_columns
-from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.console import note, stdout_console
 from seqtrain.runs.overview import RunSummary
 
 UNKNOWN = "-"
+REFIT = "*: of the model before training.refit trained it anew, on the rows of validation too"
 
 
 def runs_json(runs: Sequence[RunSummary], keys: Sequence[str]) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def _time(seconds: float) -> str | None:
 def show_runs(runs: Sequence[RunSummary], keys: Sequence[str]) -> None:
     """Print a line for each run; the columns of keys are left out first on a narrow terminal."""
     test = [run.test.get("accuracy") for run in runs]
+    marked = any(run.refit for run in runs)
     columns = [
         Column("run", [run.name for run in runs], "name"),
         *(
@@ -41,13 +43,15 @@ def show_runs(runs: Sequence[RunSummary], keys: Sequence[str]) -> None:
             for rank, key in enumerate(keys, start=4)
         ),
         Column("best epoch", [_epochs(run) for run in runs], rank=2),
-        Column("val. loss", [_figure(run.validation.get("loss"), ".4f") for run in runs], rank=3),
-        Column("val. acc.", [_figure(run.validation.get("accuracy"), ".2%") for run in runs]),
+        Column("val. loss", [_validated(run, "loss", ".4f", marked) for run in runs], rank=3),
+        Column("val. acc.", [_validated(run, "accuracy", ".2%", marked) for run in runs]),
         Column("test acc.", [_figure(value, ".2%") for value in test]),
         Column("time", [_duration(run.seconds) for run in runs], rank=1),
     ]
     console = stdout_console()
     print_columns(console, columns, edge=console.is_terminal, also="seqtrain runs --json")
+    if marked:
+        note(REFIT)
 
 
 def _short(key: str, keys: Sequence[str]) -> str:
@@ -59,6 +63,11 @@ def _short(key: str, keys: Sequence[str]) -> str:
 def _epochs(run: RunSummary) -> str:
     best = UNKNOWN if run.best_epoch is None else f"{run.best_epoch}"
     return f"{best} of {run.epochs}" + ("" if run.finished else ", unfinished")
+
+
+def _validated(run: RunSummary, score: str, form: str, marked: bool) -> str:
+    """Return a score of validation, with a mark where the model was then refit."""
+    return _figure(run.validation.get(score), form) + ("*" if run.refit else " " * marked)
 
 
 def _figure(value: float | None, form: str) -> str:

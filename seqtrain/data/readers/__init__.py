@@ -86,6 +86,7 @@ def _read(
     path: str, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
     """Open the input and hand it to the reader of its format."""
+    options.check_format(problems.name)
     if options.format == "files":
         yield from read_files(path, options, problems)
         return

@@ -43,8 +43,6 @@ def read_npz(
         labelled: whether `labels` must be there.
     """
     name = problems.name
-    if options.kind == "text":
-        raise DataError("data.kind: text, but format npz holds numbers (features or tokens)")
     arrays = _load(stream, name)
     values = _values(arrays, options.kind, name)
     offsets = _offsets(arrays, len(values), name)

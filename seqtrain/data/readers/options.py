@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from seqtrain.config.formats import resolve_format
+from seqtrain.config.formats import ENDINGS, FIXED_COLUMNS, holds, resolve_format
 from seqtrain.errors import DataError
-from seqtrain.text import nearest, quote
+from seqtrain.text import nearest, one_of, quote
 
 Column: TypeAlias = int | str
 
@@ -53,14 +53,30 @@ class ReadOptions:
             return self
         return replace(self, format=resolve_format(path, "auto") or self.format)
 
-    def sequence_columns(self) -> list[Column]:
-        """Return the columns of the sequence as a list.
+    def check_format(self, name: str) -> None:
+        """Refuse a file, by its name, whose format holds another kind or wants columns named.
 
         Raises:
-            DataError: where none is given, or several for features, which can't be joined.
+            DataError: as said.
+        """
+        formats = [x for x in ENDINGS.values() if self.sequence is not None or x in FIXED_COLUMNS]
+        is_held = self.kind == "features" or holds(self.format, self.kind)  # as JSON in any format
+        if self.format in ENDINGS.values() and not (is_held and self.format in formats):
+            columns = " without named columns" if self.sequence is None else ""
+            expected = one_of([x for x in dict.fromkeys(formats) if holds(x, self.kind)])
+            raise DataError(
+                f"{name}: found format {self.format}; the model reads {self.kind}{columns}; "
+                f"expected {expected}"
+            )
+
+    def sequence_columns(self) -> list[Column]:
+        """Return the columns of the sequence as a list; none where a format fixes its place.
+
+        Raises:
+            DataError: several are given for features, which can't be joined.
         """
         if self.sequence is None:
-            raise DataError(f"data.sequence: missing; format {self.format} needs a column")
+            return []
         if not isinstance(self.sequence, list):
             return [self.sequence]
         if self.kind == "features" and len(self.sequence) > 1:

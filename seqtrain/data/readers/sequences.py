@@ -35,6 +35,8 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
     if kind == "tokens":
         is_json = text.startswith('["') or INTEGERS.fullmatch(text)
         return sequence_from_json(parse_json(text), kind) if is_json else text.split()
+    if text.strip()[:1] not in ("[", ""):
+        raise BadRow(f"expected a JSON list of vectors or numbers, found {quote(text, 40)}")
     return features_from_json(parse_json(text) if text.strip() else [])
 
 

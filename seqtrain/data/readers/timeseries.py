@@ -20,7 +20,6 @@ from seqtrain.data.readers.rows import (
     without_blank_rows,
 )
 from seqtrain.data.readers.sequences import features_from_columns
-from seqtrain.errors import DataError
 from seqtrain.text import quote
 
 Lines = Iterator[tuple[int, str]]
@@ -46,8 +45,6 @@ def read_ts(
         problems: where rows are complained about.
         labelled: whether the file must have labels (`@classLabel true`).
     """
-    if options.kind != "features":
-        raise DataError(f"data.kind: {options.kind}, but format ts holds features")
     lines = ((line, text) for line, text in read_lines(stream, problems) if text[:1] != "#")
     header = _read_header(lines, problems, labelled)
 

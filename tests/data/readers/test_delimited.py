@@ -113,7 +113,9 @@ def test_features_stand_in_a_cell_as_json(read: Read, refuse: Refuse) -> None:
     options: dict[str, Any] = {**TSV, "kind": "features"}
     (row,) = read(content[:-6], "a", **options)
     assert row.sequence.shape == (2, 2)
-    assert refuse(content, "a", **options) == ("a:3: not JSON at column 1: Expecting value",)
+    assert refuse(content, "a", **options) == (
+        "a:3: expected a JSON list of vectors or numbers, found 'one'",
+    )
     options["sequence"] = ["text", "label"]
     assert "several columns of features" in refuse(content, "a", **options)[0]
 
@@ -151,7 +153,7 @@ def test_missing_and_repeated_columns(refuse: Refuse) -> None:
         "data.header: false, but column 'text' is named; give its index from 0",
     )
     assert refuse("a,b\n", "a", format="csv", label=0) == (
-        "data.sequence: missing; format csv needs a column",
+        "a: found format csv; the model reads text without named columns; expected fasttext or txt",
     )
     assert refuse("a,b\n", "a", format="csv", sequence=0) == (
         "data.label: missing; format csv needs a column",

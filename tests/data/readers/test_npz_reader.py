@@ -122,7 +122,7 @@ def test_pickles_text_and_other_files_are_refused(
     (message,) = refuse(b"values", "a", **OPTIONS)
     assert message == "a: not a sound npz file of plain arrays (File is not a zip file)"
     assert refuse(packed, "a", format="npz") == (
-        "data.kind: text, but format npz holds numbers (features or tokens)",
+        "a: found format npz; the model reads text without named columns; expected fasttext or txt",
     )
     monkeypatch.setattr(npz, "BOMB_FREE_BYTES", 1000)
     monkeypatch.setattr(npz, "BOMB_RATIO", 100)

@@ -95,5 +95,5 @@ def test_prediction_reads_files_without_labels(read: Read) -> None:
 
 def test_other_kinds_are_refused(refuse: Refuse) -> None:
     assert refuse(HEADER, "a", format="ts", kind="text") == (
-        "data.kind: text, but format ts holds features",
+        "a: found format ts; the model reads text without named columns; expected fasttext or txt",
     )
