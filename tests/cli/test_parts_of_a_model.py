@@ -39,14 +39,20 @@ PARTS: dict[str, dict[str, Any]] = {
         "model": {
             "ngrams": [1, 3],
             "subwords": [2, 4],
-            "convolutions": [[6, 5, 2]],
+            "convolutions": [[6, 5, 2], [4, 3, 1]],
             "pooling": ["max", "last", "mean", "attention"],
             "bidirectional": True,
         }
     },
     "lstm, dense": {
-        "model": {"ngrams": [1, 2], "subwords": [3, 5], "rnn": "lstm"},
-        "training": {"sparse_embedding": False, "optimizer": "sgd"},
+        "model": {
+            "ngrams": [1, 2],
+            "subwords": [3, 5],
+            "rnn": "lstm",
+            "vectors": "w.vec",
+            "freeze": 1,
+        },
+        "training": {"weight_decay": 0.1, "sparse_embedding": False, "optimizer": "sgd"},
     },
     "padded in the module": {
         "model": {"ngrams": [1, 2], "subwords": [3, 5]},
@@ -61,7 +67,10 @@ PARTS: dict[str, dict[str, Any]] = {
         },
         "training": {"precision": "bfloat16"},
     },
-    "refit": {"model": {"subwords": [3, 5], "ngrams": [1, 2]}, "training": {"refit": True}},
+    "refit": {
+        "model": {"subwords": [3, 5], "ngrams": [1, 2], "vectors": "w.vec", "freeze": True},
+        "training": {"weight_decay": 0.1, "refit": True},
+    },
     "vectors": {
         "model": {"vectors": "w.vec", "vectors_keep": 3, "freeze": 1, "subwords": [3, 5]},
         "training": {"weight_decay": 0.1, "precision": "bfloat16"},
@@ -122,10 +131,10 @@ def stop_after(update: int) -> Any:
 
 
 ALONE = (
-    *("ngrams", "few ngrams", "subwords", "convolutions", "joined", "series"),
+    *("ngrams", "few ngrams", "subwords", "convolutions", "joined"),
     *("vectors, dense", "frozen vectors, refit"),
 )
-"""What others hold too."""
+"""What others hold too: alone it is tried with -m slow."""
 
 
 @pytest.mark.parametrize(
