@@ -67,10 +67,7 @@ PARTS: dict[str, dict[str, Any]] = {
         },
         "training": {"precision": "bfloat16"},
     },
-    "refit": {
-        "model": {"subwords": [3, 5], "ngrams": [1, 2], "vectors": "w.vec", "freeze": True},
-        "training": {"weight_decay": 0.1, "refit": True},
-    },
+    "refit": {"model": {"subwords": [3, 5], "ngrams": [1, 2]}, "training": {"refit": True}},
     "vectors": {
         "model": {"vectors": "w.vec", "vectors_keep": 3, "freeze": 1, "subwords": [3, 5]},
         "training": {"weight_decay": 0.1, "precision": "bfloat16"},
@@ -130,10 +127,7 @@ def stop_after(update: int) -> Any:
     return listener
 
 
-ALONE = (
-    *("ngrams", "few ngrams", "subwords", "convolutions", "joined"),
-    *("vectors, dense", "frozen vectors, refit"),
-)
+ALONE = ("ngrams", "few ngrams", "subwords", "convolutions", "joined", "vectors, dense")
 """What others hold too: alone it is tried with -m slow."""
 
 
