@@ -20,6 +20,7 @@ class UpdateEvent:
         loss: mean over the batch's examples (in pretraining over predicted tokens), in nats.
         lr: learning rate of this update.
         time_steps: of the batch's sequences, padding left out.
+        refit: whether it belongs to the training anew on train and validation together.
     """
 
     pretraining: bool
@@ -30,6 +31,7 @@ class UpdateEvent:
     loss: float
     lr: float
     time_steps: int
+    refit: bool = False
 
 
 @dataclass(frozen=True)

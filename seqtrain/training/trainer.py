@@ -264,6 +264,7 @@ class Trainer:
                 loss=loss,
                 lr=lr,
                 time_steps=int(batch.lengths.sum()),
+                refit=objective.refit,
             )
             began = time.perf_counter()
 

@@ -31,7 +31,11 @@ def test_without_validation_the_lowest_loss_decides_among_equal_epochs(
 def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     ended = cli("fit", "c.yaml", "--run-dir", "r", *SETTINGS, *REFIT)
     assert ended.code == 0, ended.err
-    assert "scores above are of the first one" in " ".join(ended.err.split())
+    before, _, after = ended.err.partition("refit 1: ")
+    said = " ".join(before.split())
+    assert said.endswith("(training.refit); the validation scores above are of the first one")
+    assert after.count("refit 2: ") == 1
+    assert "kept is the model trained anew" in after
     too = "trained on these rows too (training.refit)"
     assert too in " ".join(cli("eval", "r", "--split", "validation").err.split())
     assert "trained on these rows" in cli("eval", "r", "--split", "train").err

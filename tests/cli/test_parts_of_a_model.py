@@ -40,14 +40,20 @@ PARTS: dict[str, dict[str, Any]] = {
         "model": {
             "ngrams": [1, 3],
             "subwords": [2, 4],
-            "convolutions": [[6, 5, 2]],
+            "convolutions": [[6, 5, 2], [4, 3, 1]],
             "pooling": ["max", "last", "mean", "attention"],
             "bidirectional": True,
         }
     },
     "lstm, dense": {
-        "model": {"ngrams": [1, 2], "subwords": [3, 5], "rnn": "lstm"},
-        "training": {"sparse_embedding": False, "optimizer": "sgd"},
+        "model": {
+            "ngrams": [1, 2],
+            "subwords": [3, 5],
+            "rnn": "lstm",
+            "vectors": "w.vec",
+            "freeze": 1,
+        },
+        "training": {"weight_decay": 0.1, "sparse_embedding": False, "optimizer": "sgd"},
     },
     "padded in the module": {
         "model": {"ngrams": [1, 2], "subwords": [3, 5]},
@@ -122,11 +128,8 @@ def stop_after(update: int) -> Any:
     return listener
 
 
-ALONE = (
-    *("ngrams", "few ngrams", "subwords", "convolutions", "joined", "series"),
-    *("vectors, dense", "frozen vectors, refit"),
-)
-"""What others hold too."""
+ALONE = ("ngrams", "few ngrams", "subwords", "convolutions", "joined", "vectors, dense")
+"""What others hold too: alone it is tried with -m slow."""
 
 
 @pytest.mark.parametrize(

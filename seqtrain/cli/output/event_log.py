@@ -73,8 +73,8 @@ class EventLog:
     def _add(
         self, event: UpdateEvent | EpochEvent, figures: dict[str, float], group: str = "train"
     ) -> None:
-        """Add figures at the update's number; those of pretraining under a name of their own."""
-        group = "pretraining" if event.pretraining else group
+        """Add figures at the update's number; other trainings' have names of their own."""
+        group = "pretraining" if event.pretraining else "refit" if event.refit else group
         for name, value in figures.items():
             self._writer.add_scalar(f"{group}/{name}", value, event.update)
         self._writer.flush()

@@ -28,6 +28,10 @@ from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
+REFIT = (
+    "now a new model is trained on train and validation together (training.refit); the validation "
+    "scores above are of the first one"
+)
 LOSS_SMOOTHING = 0.98
 MOST_CLASSES = 20
 """Classes that are all shown at the end; of more the worst, for training not to scroll away."""
@@ -58,6 +62,7 @@ class FitScreen:
 
     Attributes:
         training: whether training has begun.
+        refitting: whether training.refit has begun.
         splits: that the data has.
     """
 
@@ -69,7 +74,7 @@ class FitScreen:
         self.tokens = 0
         self.header_shown = False
         self.began = Began()
-        self.training = False
+        self.training = self.refitting = False
         self.splits: set[str] = set()
 
     def __enter__(self) -> FitScreen:
@@ -103,7 +108,9 @@ class FitScreen:
             )
             if event.origin:
                 note(event.origin)
-            note(f"at most {counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}")
+            anew = ", then a new model (training.refit)" if event.config.training.refit else ""
+            most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
+            note(f"at most {most}{anew}")
             if event.nothing_left:
                 note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
             note(f"run directory: {event.run}")
@@ -145,8 +152,11 @@ class FitScreen:
         self.console.print(epoch_row(event, shown))
 
     def _advance(self, event: UpdateEvent) -> None:
+        if event.refit and not self.refitting:
+            self.refitting = True
+            note(REFIT)
         if self.bar is None:
-            phase = "pretraining" if event.pretraining else "epoch"
+            phase = "pretraining" if event.pretraining else "refit" if event.refit else "epoch"
             self.loss, self.tokens = event.loss, 0
             self.bar = tqdm(
                 total=event.num_batches,
@@ -161,7 +171,7 @@ class FitScreen:
         self.loss = LOSS_SMOOTHING * self.loss + (1 - LOSS_SMOOTHING) * event.loss
         self.tokens += event.time_steps
         seconds = self.bar.format_dict["elapsed"] or 1e-9
-        left = "" if event.pretraining else self.began.left(event.update)
+        left = "" if event.pretraining or event.refit else self.began.left(event.update)
         self.bar.set_postfix_str(
             f"loss {self.loss:.4f}, {self.tokens / seconds:,.0f} tokens/s{left}", refresh=False
         )
@@ -175,10 +185,7 @@ class FitScreen:
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
         if run.refit:
-            self.console.print(
-                f"best epoch {run.best_epoch}; then a new model was trained on train and "
-                "validation for as many epochs; the validation scores above are of the first one"
-            )
+            self.console.print(f"best epoch {run.best_epoch}; kept is the model trained anew")
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
         if run.advice:
