@@ -303,6 +303,8 @@ def test_runs_that_score_no_rows_in_common_name_no_eval(project: Path, cli: Cli)
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings)
     assert "next: seqtrain predict FILE many\n" in ended.err
+    settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
+    assert "next: seqtrain predict FILE folds\n" in cli("fit", "c.yaml", *settings).err
 
 
 def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:
