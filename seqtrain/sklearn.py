@@ -77,7 +77,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         bidirectional: bool = False,
         pooling: str | list[str] = "last",
         ngrams: list[int] | None = None,
-        dropout: float = 0.3,
+        dropout: float = 0.5,
         lr: float = 0.004,
         max_epochs: int | str = "auto",
         batch_size: int = 64,

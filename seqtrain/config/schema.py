@@ -157,8 +157,8 @@ class ModelConfig(Section):
     embedding_dim: Width | None = None
     """Size of the vector a token (or a feature vector) is mapped to; null: that of vectors, or
     128."""
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.1
-    """Standard deviation of initial token vectors: about 0.1 for words, 1 for small alphabets."""
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.3
+    """Standard deviation of initial token vectors: 0.1 to 0.3 for words, 1 for small alphabets."""
     vectors: Path | None = None
     """text, tokens: file of word vectors to begin with, .vec, GloVe's or word2vec's text, also .gz
     or .zst; null: none."""
@@ -195,9 +195,9 @@ class ModelConfig(Section):
     """How the encoder runs over unequal lengths; the results are equal; packed is the fastest."""
     engine: Literal["auto", "native", "fused", "torch"] = "auto"
     """What computes the recurrence: native (C++), fused (torch code), torch; auto: the fastest."""
-    dropout: Fraction = 0.3
+    dropout: Fraction = 0.5
     """Fraction of units dropped before the head and between layers."""
-    embedding_dropout: Fraction = 0.3
+    embedding_dropout: Fraction = 0.5
     """Fraction of embedded units dropped; of a token the same wherever it stands in the batch."""
 
     @model_validator(mode="after")
@@ -259,7 +259,8 @@ class TrainingConfig(Section):
     """features, in training: shift each series by a normal number a channel, in deviations; slice
     off at most this share; null: neither."""
     refit: bool = False
-    """Train anew on train and validation together, for as many epochs as were best."""
+    """Train anew on train and validation together, as long as it did good: up to the last epoch
+    within one standard error of the best."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: in the end, divide the logits by the number that suits validation best; none."""
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -5,6 +5,7 @@ B examples, C classes. Definitions follow scikit-learn; the tests compare with i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,13 @@ class Scores(Summarized):
         """Return a metric in the sense that greater is better."""
         value: float = getattr(self, name)
         return -value if name == "loss" else value
+
+    def standard_error(self, name: str) -> float | None:
+        """Return that of a metric that is a share of the examples, about; None of the loss."""
+        if name == "loss":
+            return None
+        share: float = getattr(self, name)
+        return math.sqrt(share * (1 - share) / self.num_examples)
 
     def only_answer(self) -> str | None:
         """Return the class that all examples are answered with, some of them rightly; or None."""

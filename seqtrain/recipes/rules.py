@@ -104,8 +104,8 @@ def _model(facts: Facts) -> Iterator[Choice]:
     if kind == "words":
         yield Choice("model.ngrams", [1, 2], "words and pairs of words, classified beside the GRU")
         yield Choice("model.subwords", [3, 5], "rare words are also read by their parts")
-        if _has_many_classes(facts):
-            yield Choice("model.embedding_std", 0.3, "of the initial word vectors")
+        if not _has_many_classes(facts):
+            yield Choice("model.embedding_std", 0.1, "of the initial word vectors")
     elif kind == "symbols":
         yield Choice("model.ngrams", [1, 2], "symbols and pairs of symbols, beside the GRU")
     elif kind == "characters":
@@ -143,9 +143,10 @@ def _has_many_classes(facts: Facts) -> bool:
 def _dropout(facts: Facts, kind: str) -> Iterator[Choice]:
     if kind == "words":
         share = 0.3 if _has_many_classes(facts) else 0.6
-        yield Choice("model.dropout", 0.5, "before the head")
         yield Choice("model.embedding_dropout", share, "of the word vectors")
-    elif kind in ("series", "channels"):
+        return
+    yield Choice("model.dropout", 0.3, "before the head")
+    if kind in ("series", "channels"):
         yield Choice("model.embedding_dropout", 0.0, "measurements aren't dropped")
     else:
         yield Choice("model.embedding_dropout", 0.1, "of the vectors of few different tokens")

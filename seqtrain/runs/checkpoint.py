@@ -22,7 +22,7 @@ from seqtrain.runs.model_folder import (
     read_tensors,
 )
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 3
 """Tensors of a weight's size that an optimizer keeps for it, within an epoch."""

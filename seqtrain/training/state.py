@@ -35,6 +35,7 @@ class Progress:
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
         best_epoch: the epoch that had it, from 1.
+        refit_epochs: that a refit repeats: up to the last one that is about as good.
         epochs_without_better: since then, or since the loss last fell where that counts.
         plateaus: epochs without a better value in the whole run.
         best_loss: of validation, or of train where there is none, in the best epoch, in nats.
@@ -54,6 +55,7 @@ class Progress:
     seconds: float = 0.0
     best_value: float | None = None
     best_epoch: int = 0
+    refit_epochs: int = 0
     epochs_without_better: int = 0
     plateaus: int = 0
     best_loss: float = MOST_SUMMED
@@ -76,7 +78,9 @@ class Progress:
         self.examples += examples
         self.time_steps += time_steps
 
-    def note_value(self, value: float, loss: float | None = None) -> bool:
+    def note_value(
+        self, value: float, loss: float | None = None, error: float | None = None
+    ) -> bool:
         """Compare an epoch's monitored value; say whether it is the best.
 
         Args:
@@ -84,17 +88,26 @@ class Progress:
             loss: of validation, or of train where there is none, in nats; of epochs with equal
                 values the one with the lowest loss is the best, though no better for patience and
                 plateaus.
+            error: the value's standard error: an epoch no further below the best one is about as
+                good, so that the few rows of validation end no refit too early. None: none is.
+
+        Reference:
+            Breiman et al. 1984, Classification and Regression Trees, section 3.4.3 (the rule of one
+            standard error).
         """
-        better = self.best_value is None or value > self.best_value
+        best = self.best_value
+        better = best is None or value > best
         if better:
             self.epochs_without_better = 0
         else:
             self.epochs_without_better += 1
             self.plateaus += 1
-        lower = value == self.best_value and loss is not None and loss < self.best_loss
+        lower = value == best and loss is not None and loss < self.best_loss
         if better or lower:
             self.best_value, self.best_epoch = value, self.epoch + 1
             self.best_loss = MOST_SUMMED if loss is None else loss
+        if better or lower or (best is not None and error is not None and value >= best - error):
+            self.refit_epochs = self.epoch + 1
         return better or lower
 
     def note_loss(self, loss: float | None, *, counts: bool) -> None:
@@ -147,8 +160,11 @@ def checked_progress(values: dict[str, Any]) -> Progress:
         and all(bool(value) == bool(progress.batches_done) for value in sums)
         and progress.correct <= progress.examples
         and (progress.pretraining or progress.examples <= progress.time_steps)
-        and (progress.refit or progress.best_epoch <= progress.epoch)
-        and not (progress.refit and (progress.pretraining or progress.epoch > progress.best_epoch))
+        and progress.best_epoch <= progress.refit_epochs
+        and (progress.refit or progress.refit_epochs <= progress.epoch)
+        and not (
+            progress.refit and (progress.pretraining or progress.epoch > progress.refit_epochs)
+        )
         and (progress.best_value is None) == (progress.best_epoch == 0)
     ):
         raise ValueError("progress: the counters contradict each other")

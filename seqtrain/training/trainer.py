@@ -285,8 +285,9 @@ class Trainer:
             )
         value = objective.monitored(loss, accuracy, scores)
         deciding = loss if validation_loss is None else validation_loss
-        told = objective.group.tell([validation_loss, value, deciding])
-        validation_loss, value, deciding = told[0]
+        error = None if scores is None else scores.standard_error(objective.settings.monitor)
+        told = objective.group.tell([validation_loss, value, deciding, error])
+        validation_loss, value, deciding, error = told[0]
         event = EpochEvent(
             pretraining=objective.pretraining,
             refit=objective.refit,
@@ -300,7 +301,7 @@ class Trainer:
             seconds=progress.seconds,
             time_steps=progress.time_steps,
             padding_fraction=padding_fraction(plan, objective.store.lengths),
-            is_best=value is not None and progress.note_value(value, deciding),
+            is_best=value is not None and progress.note_value(value, deciding, error),
         )
         progress.note_loss(validation_loss, counts=self.budget.progress == "value or loss")
         progress.begin_epoch(progress.epoch + 1)

@@ -101,8 +101,9 @@ def _check_best(progress: Progress, run: RunDirectory) -> None:
 
 
 def is_best(progress: Progress) -> bool:
-    """Whether it stands at the end of the best epoch, so that its model is the best."""
-    return progress.batches_done == 0 and 0 < progress.epoch == progress.best_epoch
+    """Whether it stands at the end of the best epoch, or of the refit: its model is the best."""
+    best = progress.refit_epochs if progress.refit else progress.best_epoch
+    return progress.batches_done == 0 and 0 < progress.epoch == best
 
 
 def stays(path: Path) -> str:

@@ -69,13 +69,14 @@ class RunState:
         return self.pretrainer or self.trainer
 
     def begin_refit(self) -> None:
-        """Begin anew on train and validation together, for as many epochs as were best."""
+        """Begin anew on train and validation together, for as many epochs as did good."""
         before = self.trainer.progress
         network = _initialized(self.config, self.data)
         self.model = Model(network.to(self.device), self.data.preprocessing)
-        self.trainer = _refitter(self, before.best_epoch)
+        self.trainer = _refitter(self, before.refit_epochs)
         progress = self.trainer.progress
-        progress.best_epoch, progress.best_value = before.best_epoch, before.best_value
+        for name in ("best_epoch", "best_value", "refit_epochs"):
+            setattr(progress, name, getattr(before, name))
 
     def follow_first(self) -> None:
         """Take over where the first process stands: weights, optimizer, counters.
@@ -99,7 +100,7 @@ class RunState:
             if not values["pretraining"]:
                 self.pretrainer = None
             if values["refit"]:
-                self.trainer = _refitter(self, values["best_epoch"])
+                self.trainer = _refitter(self, values["refit_epochs"])
         group.send_from_first([*self.model.network.state_dict().values(), *tensors.values()])
         if not group.is_first:
             self.learner.restore(tensors, values)
@@ -173,7 +174,7 @@ def resume(
     pretraining = checkpoint.pretraining and data.unlabelled is not None
     state = _state(config, data, device, checkpoint.model, group, pretraining=pretraining)
     if config.training.refit and checkpoint.progress.get("refit") is True:
-        state.trainer = _refitter(state, int(checkpoint.progress.get("best_epoch") or 0))
+        state.trainer = _refitter(state, int(checkpoint.progress.get("refit_epochs") or 0))
     try:
         state.learner.restore(checkpoint.tensors, checkpoint.progress)
     except ValueError as error:

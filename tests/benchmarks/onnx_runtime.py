@@ -5,8 +5,9 @@
                             [--set KEY=VALUE]... [--seconds 20] [--threads 2]
 
 CONFIG's model with fresh weights, as `seqtrain export` writes it, on train in the batches that
-`predict` makes. Batches are made beforehand, padded for ONNX Runtime and packed for seqtrain; both
-then take turns of half a second, in which the forward pass alone is timed.
+`predict` makes. Batches are made beforehand, padded for ONNX Runtime and packed for seqtrain; and,
+as `predict` does for many batches, the words' projection into the encoder. Both then take turns of
+half a second, in which the forward pass alone is timed.
 """
 
 from __future__ import annotations
@@ -67,9 +68,12 @@ def main() -> None:
     )
     runs: dict[str, Callable[[int], Floats]] = {
         "ONNX Runtime": lambda i: session.run(None, fed[i])[0],
-        model.engine.name: lambda i: model(batches[i].packed).softmax(1).numpy(),
+        model.engine.name: lambda i: (
+            model(batches[i].packed, vocabulary=vocabulary).softmax(1).numpy()
+        ),
     }
     with torch.inference_mode():
+        vocabulary = model.project_vocabulary()
         measure(runs, batches, given.seconds)
 
 

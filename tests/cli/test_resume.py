@@ -145,12 +145,12 @@ def test_run_that_cannot_end_is_refused_before_data_are_read(
     project: Path, cli: Cli, harm: Callable[[], None]
 ) -> None:
     """The best epoch is the first; the last checkpoint stands after the second."""
-    epochs = ("--set", "training.max_epochs=2", "--set", "training.lr=1e-9")
+    epochs = ("--set", "training.max_epochs=2", "--set", "training.lr=1e-30")
     cli("fit", "c.yaml", "--run-dir", "r", *epochs)
     harm()
     write_table(project / "train.tsv", [("broken", "")])
     before = listing(project)
-    longer = ("--set", "training.max_epochs=4", "--set", "training.lr=1e-9")
+    longer = ("--set", "training.max_epochs=4", "--set", "training.lr=1e-30")
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *longer)
     assert ended.code == 2
     assert "train.tsv" not in ended.err
@@ -183,7 +183,7 @@ def test_run_with_nothing_left_says_why_and_keeps_its_config(
     project: Path, cli: Cli, options: tuple[str, ...], why: str
 ) -> None:
     """So low a learning rate brings no better epoch than the first."""
-    slow = ("--set", "training.lr=1e-9")
+    slow = ("--set", "training.lr=1e-30")
     cli("fit", "c.yaml", "--run-dir", "r", *slow)
     before = Path("r/config.yaml").read_bytes()
     sets = [word for option in options for word in ("--set", option)]
@@ -355,7 +355,7 @@ def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(begun: Path, 
         ("metrics_length", 1.5),
         ("progress/pretraining", True),
         ("progress/pretraining", 1),
-        ("format_version", 2),
+        ("format_version", 3),
     ],
 )
 def test_forged_state_is_refused(begun: Path, cli: Cli, path: str, value: object) -> None:
