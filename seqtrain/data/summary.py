@@ -21,7 +21,7 @@ from seqtrain.data.prepared import PreparedData
 from seqtrain.data.splits import count_repeats, fingerprints
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK
-from seqtrain.text import listed, quote
+from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
@@ -133,7 +133,7 @@ def _vocabulary_warnings(data: PreparedData) -> list[str]:
 
 
 def _label_warnings(data: PreparedData) -> list[str]:
-    """Look-alike labels, and classes of one row."""
+    """Look-alike labels, classes of one row, and more classes than rows to choose epochs by."""
     warnings = []
     names = data.preprocessing.labels
     by_form: dict[str, list[str]] = {}
@@ -149,6 +149,12 @@ def _label_warnings(data: PreparedData) -> list[str]:
     single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
     if single:
         warnings.append(f"classes with one row in train: {listed(single)}")
+    held_out = data.splits.get("validation")
+    if held_out is not None and len(held_out) < len(names):
+        warnings.append(
+            f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
+            "tell epochs apart; hold out more (data.validation), or see fit --folds 5"
+        )
     return warnings
 
 

@@ -202,7 +202,7 @@ def _notes(facts: Facts) -> Iterator[str]:
         yield "# training.refit doesn't go with that."
     rare = [name for name, count in facts.classes.items() if count < 5]
     if rare:
-        yield f"# {len(rare)} classes have fewer than 5 rows, such as {shorten(rare[0], 80)}."
+        yield f"# Classes with fewer than 5 rows: {len(rare)}, such as {shorten(rare[0], 80)}."
 
 
 __all__ = ["Wishes", "propose"]

@@ -142,7 +142,7 @@ def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
         together = scored(torch.stack([own[0] for own in found]).mean(dim=0), *found[0][1:])
     else:
         together = scored(*map(torch.cat, zip(*found, strict=True)))
-        told.append("each row is answered by the run that held it out, not by all together")
+        told.append("each row is answered by the one run that has it in this split")
     told += one_class_doubts(together, first.split or display_name(first.source))
     learned = first.trained_on_rows
     split = first.split

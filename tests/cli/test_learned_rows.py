@@ -36,6 +36,10 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     assert said.endswith("(training.refit); the validation scores above are of the first one")
     assert after.count("refit 2: ") == 1
     assert "kept is the model trained anew" in after
+    assert "next: seqtrain predict FILE r, seqtrain eval r, seqtrain errors r\n" in ended.err
+    no_test = ("--set", "data.test=null", "--set", "training.max_epochs=1")
+    refitted = cli("fit", "c.yaml", "--run-dir", "r2", *REFIT, *no_test)
+    assert "next: seqtrain predict FILE r2\n" in refitted.err  # no rows that weren't learned
     too = "trained on these rows too (training.refit)"
     assert too in " ".join(cli("eval", "r", "--split", "validation").err.split())
     assert "trained on these rows" in cli("eval", "r", "--split", "train").err

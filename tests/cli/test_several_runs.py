@@ -160,7 +160,7 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
     assert json.loads(cli("eval", "many", "--json").out)["num_examples"] == 20
     pooled = cli("eval", "many", "--split", "validation", "--json")
     scores = json.loads(pooled.out)
-    assert "answered by the run that held it out" in pooled.err
+    assert "answered by the one run that has it in this split" in pooled.err
     assert scores["num_examples"] == 40
     means = [part["accuracy"] for part in scores["parts"].values()]
     assert scores["accuracy"] == pytest.approx(np.mean(means))  # 10 rows each
@@ -303,6 +303,8 @@ def test_runs_that_score_no_rows_in_common_name_no_eval(project: Path, cli: Cli)
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings)
     assert "next: seqtrain predict FILE many\n" in ended.err
+    settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
+    assert "next: seqtrain predict FILE folds\n" in cli("fit", "c.yaml", *settings).err
 
 
 def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:

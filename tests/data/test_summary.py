@@ -80,6 +80,17 @@ def test_classes_of_one_row_are_named(look: Any) -> None:
     assert lines[-1].endswith("'c4' and 3 more")
 
 
+def test_fewer_rows_of_validation_than_classes_are_warned_of(
+    write: Write, make_config: MakeConfig
+) -> None:
+    rows = [(f"{label} {i}", label) for i in range(4) for label in "xyz"]
+    for fraction, warned in ((0.2, True), (0.3, False)):  # 2 rows, and 4
+        config = make_config(train=write("train.tsv", rows), validation=fraction)
+        data = prepare(config, cache_folder=None)
+        lines = warnings(data, summarize(data), config.data)
+        assert any("validation: 2 rows for 3 classes" in line for line in lines) == warned
+
+
 def test_what_the_policies_did_is_counted(look: Any) -> None:
     train = [*PAIR * 2, ("a b c", "x"), ("", "y")]
     assert look(train, max_length=2, empty="drop")[1] == [

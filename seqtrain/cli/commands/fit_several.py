@@ -60,8 +60,10 @@ def fit_several(
         )
     if not quiet:
         show_figures(done.figures)
-        named = config.data.test or config.data.validation
-        alike = folds is not None or isinstance(named, str | list)  # rows that all runs score
+        data, refit = config.data, config.training.refit
+        named = data.test or (None if refit else data.validation)
+        # Rows that all runs score, or each its own fold, and none of them learned.
+        alike = isinstance(named, str | list) if folds is None else bool(data.test) or not refit
         scored = f", seqtrain eval {done.path}" if alike else ""
         note(f"next: seqtrain predict FILE {done.path}{scored}")
     print_path(done.path)

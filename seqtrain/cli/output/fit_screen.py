@@ -194,7 +194,8 @@ class FitScreen:
             print_scores(self.console, run.test, "test", most=MOST_CLASSES)
         if not self.hints:
             return
-        scored = ("eval", "errors") if self.splits - {"train"} else ()
+        learned = {"train", "validation"} if run.refit else {"train"}
+        scored = ("eval", "errors") if self.splits - learned else ()
         note_next(run.path, "predict FILE", *scored)
 
 
