@@ -57,7 +57,7 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
 
 
 def _gains_by_refit(facts: Facts) -> bool:
-    measured = family(facts) in ("words", "series")
+    measured = family(facts) in ("words", "characters", "series")
     return measured and facts.rows < REFIT_ROWS * len(facts.classes)
 
 
