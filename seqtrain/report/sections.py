@@ -135,10 +135,10 @@ def reliability(run: RunFacts) -> Markup | None:
         for each in bins
         if each
     ]
-    error = sum(n * abs(p - a) for p, a, n in points) / len(run.answers)
     words = (
         "Each dot holds the examples whose answer has about this probability; a large dot holds "
-        f"many. On the diagonal probabilities are true. Expected calibration error: {error:.2%}."
+        "many. On the diagonal probabilities are true. Expected calibration error: "
+        f"{run.scores['ece']:.2%}."
     )
     chart = reliability_chart("accuracy by probability", points)
     return _section("How far to trust a probability", element("p", words), chart)

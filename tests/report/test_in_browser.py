@@ -99,6 +99,7 @@ def facts(classes: int) -> RunFacts:
         "macro_f1": 0.75,
         "weighted_f1": 0.5,
         "loss": 0.25,
+        "ece": 0.05,
         "num_examples": 300,
         "labels": labels,
         "per_class": dict.fromkeys(labels, each),

@@ -73,6 +73,7 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
             "macro_f1": 0.75,
             "weighted_f1": 0.5,
             "loss": 0.25,
+            "ece": 0.0416,
             "num_examples": 300,
             "labels": labels,
             "per_class": dict.fromkeys(labels, each),
@@ -88,7 +89,16 @@ def test_a_page_holds_the_figures(classes: int) -> None:
     page = Page(render([facts(classes)], title="my run"))
     assert not page.open
     words = " ".join(page.words)
-    for expected in ("my run", "81.25%", "75.00%", "0.2500", "trained on", "33.33%", "Errors"):
+    for expected in (
+        "my run",
+        "81.25%",
+        "75.00%",
+        "0.2500",
+        "4.16%",
+        "trained on",
+        "33.33%",
+        "Errors",
+    ):
         assert expected in words
     assert page.tags.count("svg") == 7
     assert ("matrix" in [value for _, value in page.attributes]) == (classes == 2)

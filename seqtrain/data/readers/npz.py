@@ -99,7 +99,10 @@ def _values(arrays: dict[str, Array], kind: str, name: str) -> Array:
             raise DataError(f"{name}: values: expected integers (N,), found {_shown(values)}")
         return values
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
-        raise DataError(f"{name}: values: expected numbers (N,) or (N, C), found {_shown(values)}")
+        raise DataError(
+            f"{name}: values: expected numbers (N,) or (N, C), the time steps of all sequences one "
+            f"after another, found {_shown(values)}"
+        )
     return values if values.ndim == 2 else values[:, None]
 
 
@@ -150,7 +153,8 @@ def _labels(arrays: dict[str, Array], rows: int, labelled: bool, name: str) -> l
 def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
     """Return an array that must be there."""
     if key not in arrays:
-        raise DataError(f"{name}: no array {key}; found {', '.join(arrays) or 'none known'}")
+        found, wanted = ", ".join(arrays) or "none", "values, offsets or lengths, labels"
+        raise DataError(f"{name}: no array {key}; found of {wanted}: {found}")
     return arrays[key]
 
 

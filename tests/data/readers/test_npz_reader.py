@@ -67,7 +67,10 @@ def test_tokens_are_spelled_integers(read: Read, refuse: Refuse) -> None:
 @pytest.mark.parametrize(
     ("arrays", "problem"),
     [
-        ({"lengths": [4]}, "no array values; found lengths, labels"),
+        (
+            {"lengths": [4]},
+            "no array values; found of values, offsets or lengths, labels: lengths, labels",
+        ),
         ({"values": VALUES}, "expected exactly one of the arrays offsets and lengths"),
         (
             {"values": VALUES, "lengths": [3]},
@@ -88,7 +91,8 @@ def test_tokens_are_spelled_integers(read: Read, refuse: Refuse) -> None:
         ),
         (
             {"values": ["x"], "lengths": [1]},
-            "values: expected numbers (N,) or (N, C), found <U1 (1,)",
+            "values: expected numbers (N,) or (N, C), the time steps of all sequences one after "
+            "another, found <U1 (1,)",
         ),
         (
             {"values": VALUES, "lengths": [2, 2]},
@@ -109,7 +113,7 @@ def test_bad_rows_and_labels(refuse: Refuse) -> None:
         "a:1: the label is blank",
     )
     assert refuse(pack(values=values[:1], lengths=[1]), "a", **OPTIONS) == (
-        "a: no array labels; found values, lengths",
+        "a: no array labels; found of values, offsets or lengths, labels: values, lengths",
     )
 
 
