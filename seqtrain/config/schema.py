@@ -259,8 +259,8 @@ class TrainingConfig(Section):
     """features, in training: shift each series by a normal number a channel, in deviations; slice
     off at most this share; null: neither."""
     refit: bool = False
-    """Train anew on train and validation together, as long as it did good: up to the last epoch
-    within one standard error of the best."""
+    """Train anew on train and validation together, up to the last epoch within one standard error
+    of the best."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: in the end, divide the logits by the number that suits validation best; none."""
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -92,10 +92,10 @@ class Scores(Summarized):
         value: float = getattr(self, name)
         return -value if name == "loss" else value
 
-    def standard_error(self, name: str) -> float | None:
-        """Return that of a metric that is a share of the examples, about; None of the loss."""
+    def standard_error(self, name: str) -> float:
+        """Return that of a metric that is a share of the examples, about; 0 of the loss."""
         if name == "loss":
-            return None
+            return 0.0
         share: float = getattr(self, name)
         return math.sqrt(share * (1 - share) / self.num_examples)
 

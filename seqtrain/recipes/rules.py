@@ -23,8 +23,6 @@ FEW_ROWS = 1000
 """Rows of a data set that learns better in small batches."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
-REFIT_SERIES_FROM = 250
-"""Series from which a held-out fifth is enough to choose how many epochs a refit has."""
 LEARN_ALL_AT_MOST = 100
 """Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
 
@@ -59,9 +57,8 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
 
 
 def _gains_by_refit(facts: Facts) -> bool:
-    kind, rows = family(facts), facts.rows
-    measured = kind == "words" or (kind == "series" and rows >= REFIT_SERIES_FROM)
-    return measured and rows < REFIT_ROWS * len(facts.classes)
+    measured = family(facts) in ("words", "characters", "series")
+    return measured and facts.rows < REFIT_ROWS * len(facts.classes)
 
 
 def should_hold_out(facts: Facts) -> bool:

@@ -35,7 +35,8 @@ class Progress:
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
         best_epoch: the epoch that had it, from 1.
-        refit_epochs: that a refit repeats: up to the last one that is about as good.
+        best_error: standard error of the best value; 0 where it has none.
+        refit_epochs: epochs of a refit: up to the last one that is within that of the best.
         epochs_without_better: since then, or since the loss last fell where that counts.
         plateaus: epochs without a better value in the whole run.
         best_loss: of validation, or of train where there is none, in the best epoch, in nats.
@@ -55,6 +56,7 @@ class Progress:
     seconds: float = 0.0
     best_value: float | None = None
     best_epoch: int = 0
+    best_error: float = 0.0
     refit_epochs: int = 0
     epochs_without_better: int = 0
     plateaus: int = 0
@@ -78,9 +80,7 @@ class Progress:
         self.examples += examples
         self.time_steps += time_steps
 
-    def note_value(
-        self, value: float, loss: float | None = None, error: float | None = None
-    ) -> bool:
+    def note_value(self, value: float, loss: float | None = None, error: float = 0.0) -> bool:
         """Compare an epoch's monitored value; say whether it is the best.
 
         Args:
@@ -88,25 +88,25 @@ class Progress:
             loss: of validation, or of train where there is none, in nats; of epochs with equal
                 values the one with the lowest loss is the best, though no better for patience and
                 plateaus.
-            error: the value's standard error: an epoch no further below the best one is about as
-                good, so that the few rows of validation end no refit too early. None: none is.
+            error: the value's standard error; 0 where it has none. A refit goes on to the last
+                epoch within that of the best one, so that few rows of validation don't end
+                it early.
 
         Reference:
             Breiman et al. 1984, Classification and Regression Trees, section 3.4.3 (the rule of one
             standard error).
         """
-        best = self.best_value
-        better = best is None or value > best
+        better = self.best_value is None or value > self.best_value
         if better:
             self.epochs_without_better = 0
         else:
             self.epochs_without_better += 1
             self.plateaus += 1
-        lower = value == best and loss is not None and loss < self.best_loss
+        lower = value == self.best_value and loss is not None and loss < self.best_loss
         if better or lower:
             self.best_value, self.best_epoch = value, self.epoch + 1
-            self.best_loss = MOST_SUMMED if loss is None else loss
-        if better or lower or (best is not None and error is not None and value >= best - error):
+            self.best_loss, self.best_error = MOST_SUMMED if loss is None else loss, error
+        if self.best_value is not None and value >= self.best_value - self.best_error:
             self.refit_epochs = self.epoch + 1
         return better or lower
 

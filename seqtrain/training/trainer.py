@@ -285,7 +285,7 @@ class Trainer:
             )
         value = objective.monitored(loss, accuracy, scores)
         deciding = loss if validation_loss is None else validation_loss
-        error = None if scores is None else scores.standard_error(objective.settings.monitor)
+        error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
         told = objective.group.tell([validation_loss, value, deciding, error])
         validation_loss, value, deciding, error = told[0]
         event = EpochEvent(

@@ -84,8 +84,9 @@ class Run(Summarized):
 
     Attributes:
         path: the run directory.
-        epochs: passes over train made.
-        best_epoch: the epoch whose model stands in best/, from 1.
+        epochs: passes over train made; of a refit its own.
+        best_epoch: the best on validation, from 1: its model stands in best/, but after a refit
+            the refit's.
         best_value: its monitored value.
         stopped_early: whether patience ran out.
         test: scores of data.test at the best epoch, where one is given.
@@ -105,6 +106,8 @@ class Run(Summarized):
     def summary(self) -> dict[str, str]:
         """Return where it is, its best epoch, and how good it is."""
         found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
+        if self.refit:
+            found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
         return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 

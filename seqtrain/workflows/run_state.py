@@ -69,13 +69,13 @@ class RunState:
         return self.pretrainer or self.trainer
 
     def begin_refit(self) -> None:
-        """Begin anew on train and validation together, for as many epochs as did good."""
+        """Begin anew on train and validation together, as long as it helped."""
         before = self.trainer.progress
         network = _initialized(self.config, self.data)
         self.model = Model(network.to(self.device), self.data.preprocessing)
         self.trainer = _refitter(self, before.refit_epochs)
         progress = self.trainer.progress
-        for name in ("best_epoch", "best_value", "refit_epochs"):
+        for name in ("best_epoch", "best_value", "best_error", "refit_epochs"):
             setattr(progress, name, getattr(before, name))
 
     def follow_first(self) -> None:
@@ -113,12 +113,13 @@ class RunState:
         if settings.refit and (not progress.refit or progress.epoch < self.trainer.last_epoch):
             return None
         if progress.refit:
-            return f"the {progress.epoch} epochs of training.refit are done"
+            done = f"the {progress.epoch} epochs of training.refit are done"
+            return f"{done}, and none can follow; for another model begin a new run"
         if progress.epoch >= budget.epochs:
-            return f"all {budget.epochs} epochs of training.max_epochs are done"
+            return f"all {budget.epochs} epochs of training.max_epochs are done; raise it to go on"
         if self.trainer.out_of_patience:
             since = f"no epoch was better since epoch {progress.best_epoch}"
-            return f"training.patience is {budget.patience}, and {since}"
+            return f"training.patience is {budget.patience}, and {since}; raise it to go on"
         return None
 
 

@@ -88,6 +88,8 @@ def variants(
 ) -> dict[str, Config]:
     """Return the config of each run by the run's name.
 
+    Folds are scored on what they hold out, so none is trained anew on it (training.refit).
+
     Raises:
         ConfigError: both are asked for, or neither.
     """
@@ -97,14 +99,12 @@ def variants(
         raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST_RUNS:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
-    return {
-        f"fold-{number}": config.model_copy(
-            update={
-                "data": config.data.model_copy(update={"validation": {"fold": number, "of": folds}})
-            }
-        )
-        for number in range(1, int(folds or 0) + 1)
-    }
+    found = {}
+    training = config.training.model_copy(update={"refit": False})
+    for number in range(1, int(folds or 0) + 1):
+        data = config.data.model_copy(update={"validation": {"fold": number, "of": folds}})
+        found[f"fold-{number}"] = config.model_copy(update={"data": data, "training": training})
+    return found
 
 
 def fit_several(

@@ -248,6 +248,25 @@ def test_a_refit_is_resumed_to_the_bit(folder: Path, update: int) -> None:
     assert "resume" in str(stopped.value)
 
 
+def test_a_refit_stopped_after_the_best_epochs_number_ends_with_its_last_model(
+    folder: Path,
+) -> None:
+    config = config_of("refit", max_epochs=4, lr=0.1) | {"seed": 1}
+    whole = seqtrain.fit(config, run_dir="whole")
+    assert whole.best_epoch == 2 < whole.epochs
+
+    def stop(event: object) -> None:
+        if isinstance(event, UpdateEvent) and event.refit and event.epoch == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="refit step"):
+        seqtrain.fit(config, run_dir="parts", listener=stop)
+    seqtrain.fit(config, run_dir="parts", resume=True)
+    assert_same_run("whole", "parts")
+    best, last = (Path(f"parts/{name}/model.safetensors").read_bytes() for name in ("best", "last"))
+    assert best == last
+
+
 def test_a_refit_that_is_done_has_nothing_left(folder: Path, cli: Cli) -> None:
     config = config_of("refit")
     seqtrain.fit(config, run_dir="run")

@@ -312,8 +312,14 @@ def test_runs_that_score_no_rows_in_common_name_no_eval(project: Path, cli: Cli)
     ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings, *held_out)
     assert "next: seqtrain predict FILE many\n" in ended.err
     assert "hold out different rows" in cli("eval", "many").err
+
+
+def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project: Path, cli: Cli) -> None:
+    settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
-    assert "next: seqtrain predict FILE folds\n" in cli("fit", "c.yaml", *settings).err
+    assert "seqtrain eval folds\n" in cli("fit", "c.yaml", *settings).err
+    assert not load_config("folds/fold-1/config.yaml", []).training.refit
+    assert json.loads(cli("eval", "folds", "--json").out)["trained_on_rows"] is False
 
 
 def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:

@@ -90,6 +90,12 @@ def test_the_only_answer_is_that_of_every_example(rows: list[tuple[int, int, int
     assert scores.only_answer() == (NAMES[predicted[0]] if one else None)
 
 
+def test_the_standard_error_is_that_of_a_share_of_the_examples() -> None:
+    scores, *_ = scores_of([(0, 0, 1)] * 90 + [(0, 1, 1)] * 10)
+    assert scores.standard_error("accuracy") == pytest.approx(0.03)
+    assert scores.standard_error("loss") == 0
+
+
 def test_one_class_for_all_of_several_is_doubted() -> None:
     same = [(n % 2, 1, 5) for n in range(20)]
     (line,) = one_class_doubts(scores_of(same)[0], "test")

@@ -204,8 +204,8 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
         return config.data.validation, config.training.refit
 
     assert proposed(100) == (None, False)
-    assert proposed(101) == (0.2, False)
-    assert proposed(250) == (0.2, True)
+    assert proposed(101) == (0.2, True)
+    assert proposed(399) == (0.2, True)
     assert proposed(400) == (0.2, False)
     assert proposed(40, "validation") == (str(tmp_path / "validation.npz"), False)
 

@@ -47,15 +47,23 @@ def test_of_equal_values_the_lower_loss_is_best() -> None:
     ("values", "error", "best", "epochs"),
     [
         ((0.5, 0.9, 0.88, 0.7, 0.87, 0.86), 0.03, 2, 5),
-        ((0.5, 0.9, 0.88, 0.7, 0.87, 0.86), None, 2, 2),  # monitor: loss has no such error
+        ((0.5, 0.9, 0.88, 0.7, 0.87, 0.86), 0.0, 2, 2),  # monitor: loss has no such error
         ((0.5, 0.9, 0.88, 0.95, 0.88), 0.03, 4, 4),  # near the best so far, not the best of all
     ],
 )
 def test_a_refit_repeats_the_epochs_up_to_the_last_within_a_standard_error_of_the_best(
-    values: tuple[float, ...], error: float | None, best: int, epochs: int
+    values: tuple[float, ...], error: float, best: int, epochs: int
 ) -> None:
     progress = Progress()
     for epoch, value in enumerate(values):
         progress.epoch = epoch
         progress.note_value(value, error=error)
     assert (progress.best_epoch, progress.refit_epochs) == (best, epochs)
+
+
+def test_it_is_the_standard_error_of_the_best_that_counts() -> None:
+    progress = Progress()
+    for epoch, (value, error) in enumerate(((0.95, 0.007), (0.942, 0.02), (0.9, 0.5))):
+        progress.epoch = epoch
+        progress.note_value(value, error=error)
+    assert progress.refit_epochs == 1

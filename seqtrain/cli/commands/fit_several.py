@@ -63,7 +63,7 @@ def fit_several(
         data, refit = config.data, config.training.refit
         named = data.test or (None if refit else data.validation)
         # Rows that all runs score, or each its own fold, and none of them learned.
-        alike = isinstance(named, str | list) if folds is None else bool(data.test) or not refit
+        alike = folds is not None or isinstance(named, str | list)
         scored = f", seqtrain eval {done.path}" if alike else ""
         note(f"next: seqtrain predict FILE {done.path}{scored}")
     print_path(done.path)

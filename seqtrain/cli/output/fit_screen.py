@@ -112,7 +112,7 @@ class FitScreen:
             most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
             note(f"at most {most}{anew}")
             if event.nothing_left:
-                note(f"nothing is left to train: {event.nothing_left}; raise it to go on")
+                note(f"nothing is left to train: {event.nothing_left}")
             note(f"run directory: {event.run}")
             self.began = Began(time.monotonic(), event.resumed_at, event.updates)
         elif isinstance(event, UpdateEvent):
@@ -185,7 +185,8 @@ class FitScreen:
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
         if run.refit:
-            self.console.print(f"best epoch {run.best_epoch}; kept is the model trained anew")
+            kept = f"kept is the model trained anew for {counted(run.epochs, 'epoch')}"
+            self.console.print(f"best epoch {run.best_epoch}; {kept}")
         else:
             self.console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
         if run.advice:
