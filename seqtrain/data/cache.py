@@ -30,7 +30,7 @@ from seqtrain.files.directory import Directory, is_stray
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.strict_json import to_json
 
-FORMAT = 9
+FORMAT = 10
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400

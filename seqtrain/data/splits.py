@@ -69,11 +69,12 @@ def stratified_fold(
 ) -> tuple[Ints, Ints]:
     """Hold out one of several parts, which share out the rows of every class evenly.
 
-    Rows that are alike stay on one side. A class whose rows are all alike, or is of one row, stays
-    in train, so that every part's model knows every class. Fewer rows than parts: none is held out.
+    Rows that are alike stay on one side, and count as of the class that the first of them has.
+    Every class keeps a row in train: all of its rows where they are alike; else, where the part
+    would hold out all of them, the first and those alike. Fewer rows than parts: none is held out.
 
     Args:
-        labels: class of each row, (B,).
+        labels: class of each row, from 0, (B,).
         fold: which part, from 1.
         folds: how many there are.
         seed: decides which rows are in which part.
@@ -83,16 +84,19 @@ def stratified_fold(
         Rows of train and rows held out, each ascending.
     """
     first, is_first = _sets(len(labels), alike)
-    for label in {*chain.from_iterable(np.unique(x).tolist() for x in blocks(labels))}:
-        own = first[labels == label]
-        if own.min() == own.max():
-            is_first[own[0]] = False
+    classes = int(labels.max(initial=-1)) + 1
+    lowest, highest = np.full(classes, len(labels)), np.zeros(classes, dtype=np.int64)
+    np.minimum.at(lowest, labels, first)
+    np.maximum.at(highest, labels, first)
+    is_first[lowest[lowest == highest]] = False
     order = places(is_first)
     np.random.default_rng(seed).shuffle(order)
     by_label = order[np.argsort(labels[order], kind="stable")]
     held_out = np.zeros(len(labels), dtype=bool)
     if len(order) >= folds:
         held_out[by_label[fold - 1 :: folds]] = True
+    learned = np.bincount(labels[~held_out[first]], minlength=classes) > 0
+    held_out[lowest[~learned & (lowest < highest)]] = False  # never all: the highest set stays
     held_out = held_out[first]
     return places(~held_out), places(held_out)
 

@@ -114,7 +114,7 @@ def warnings(
     lines += header_doubts(data) + label_doubts(data)
     if data.vectors is not None:
         lines += data.vectors.coverage.doubts()
-    return lines + _vocabulary_warnings(data) + _label_warnings(data)
+    return lines + _vocabulary_warnings(data) + _label_warnings(data, settings)
 
 
 def _vocabulary_warnings(data: PreparedData) -> list[str]:
@@ -132,7 +132,7 @@ def _vocabulary_warnings(data: PreparedData) -> list[str]:
     ]
 
 
-def _label_warnings(data: PreparedData) -> list[str]:
+def _label_warnings(data: PreparedData, settings: DataConfig) -> list[str]:
     """Look-alike labels, classes of one row, and more classes than rows to choose epochs by."""
     warnings = []
     names = data.preprocessing.labels
@@ -151,9 +151,12 @@ def _label_warnings(data: PreparedData) -> list[str]:
         warnings.append(f"classes with one row in train: {listed(single)}")
     held_out = data.splits.get("validation")
     if held_out is not None and len(held_out) < len(names):
+        advice = "hold out more (data.validation), or see fit --folds 5"
+        if isinstance(settings.validation, dict):
+            advice = "fewer folds hold out more"
         warnings.append(
             f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
-            "tell epochs apart; hold out more (data.validation), or see fit --folds 5"
+            f"tell epochs apart; {advice}"
         )
     return warnings
 

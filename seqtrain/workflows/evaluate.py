@@ -117,15 +117,16 @@ def evaluate(
 
 
 def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
-    """Score each of several classifiers, and the mean of their probabilities; or, where no two
-    hold out the same row, the answer to each row of the one that held it out.
+    """Score each of several classifiers, and the mean of their probabilities; or, on validation of
+    folds, the answer to each row of the one that held it out.
     """
     check_alike([part.classifier for part in each], path)
     first, labels = each[0], each[0].classifier.labels
     lines = [part.store.lines for part in each]
     rows, shared = np.concatenate(lines), all(np.array_equal(own, lines[0]) for own in lines)
-    if {part.source for part in each} != {first.source} or (
-        not shared and len(np.unique(rows)) < len(rows)
+    pooled = not shared and first.split == "validation" and all(map(_is_fold, each))
+    if {part.source for part in each} != {first.source} or not (
+        shared or (pooled and len(np.unique(rows)) == len(rows))
     ):
         raise ConfigError(
             f"--split: the runs in {path} hold out different rows; "
@@ -147,6 +148,11 @@ def _evaluate_together(path: Path, each: Sequence[Labelled]) -> Evaluation:
     learned = first.trained_on_rows
     split = first.split
     return Evaluation(path, first.source, together, told, None, parts, split, shared, learned)
+
+
+def _is_fold(part: Labelled) -> bool:
+    """Return whether its run holds out one of several parts of train."""
+    return isinstance(RunDirectory(part.classifier.path).config().data.validation, dict)
 
 
 def _answered(part: Labelled, labels: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:

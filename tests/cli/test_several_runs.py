@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seqtrain.config import load_config
@@ -165,8 +165,10 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
     means = [part["accuracy"] for part in scores["parts"].values()]
     assert scores["accuracy"] == pytest.approx(np.mean(means))  # 10 rows each
     assert min(means) < max(means)
-    refused = cli("eval", "many", "--split", "train")
-    assert (refused.code, "hold out different rows" in refused.err) == (2, True)
+    assert cli("fit", "c.yaml", "--run-dir", "two", "--folds", "2", "--quiet").code == 0
+    for runs in ("many", "two"):  # of two folds no row is in both trains
+        refused = cli("eval", runs, "--split", "train")
+        assert (refused.code, "hold out different rows" in refused.err) == (2, True)
 
 
 def test_a_test_split_held_out_is_the_same_in_every_fold(project: Path) -> None:
@@ -269,13 +271,18 @@ def test_parts_are_even_and_equal_rows_stay_together(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60),
     st.integers(2, 4),
 )
+@example([(2, 5), (0, 2), (0, 5), (2, 6), (2, 0), (2, 1), (2, 2)], 4)  # both sets of 0 in one part
+@example([(0, 0), (0, 1), (0, 2), (1, 3), (1, 3)], 4)  # all rows of 1 alike
 def test_every_part_learns_every_class(rows: list[tuple[int, int]], folds: int) -> None:
     """Else a fold would end the command, or its model couldn't answer with the others."""
-    rows = list({alike: label for label, alike in rows}.items())
-    alike, labels = (np.array(column) for column in zip(*rows, strict=True))
+    labels, alike = (np.array(column) for column in zip(*rows, strict=True))
+    held_out: list[int] = []
     for i in range(folds):
-        train, _ = stratified_fold(labels, i + 1, folds, 0, alike)
+        train, part = stratified_fold(labels, i + 1, folds, 0, alike)
         assert set(labels[train]) == set(labels)
+        assert not set(alike[train]) & set(alike[part])
+        held_out += part.tolist()
+    assert len(held_out) == len(set(held_out))
 
 
 def test_too_few_rows_for_the_folds_end_it_before_the_first(project: Path, cli: Cli) -> None:
@@ -301,8 +308,10 @@ def test_a_class_of_one_row_is_learned_in_every_fold(project: Path, cli: Cli) ->
 
 def test_runs_that_score_no_rows_in_common_name_no_eval(project: Path, cli: Cli) -> None:
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
-    ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings)
+    held_out = ("--set", "data.validation=0.05")  # 2 of 40 rows, and 2 others
+    ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings, *held_out)
     assert "next: seqtrain predict FILE many\n" in ended.err
+    assert "hold out different rows" in cli("eval", "many").err
 
 
 def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project: Path, cli: Cli) -> None:

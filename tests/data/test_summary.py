@@ -84,11 +84,16 @@ def test_fewer_rows_of_validation_than_classes_are_warned_of(
     write: Write, make_config: MakeConfig
 ) -> None:
     rows = [(f"{label} {i}", label) for i in range(4) for label in "xyz"]
-    for fraction, warned in ((0.2, True), (0.3, False)):  # 2 rows, and 4
-        config = make_config(train=write("train.tsv", rows), validation=fraction)
+    few = "validation: 2 rows for 3 classes, too few to tell epochs apart; "
+    for validation, said in (
+        (0.2, [f"{few}hold out more (data.validation), or see fit --folds 5"]),
+        (0.3, []),  # 4 rows
+        ({"fold": 1, "of": 6}, [f"{few}fewer folds hold out more"]),
+    ):
+        config = make_config(train=write("train.tsv", rows), validation=validation)
         data = prepare(config, cache_folder=None)
         lines = warnings(data, summarize(data), config.data)
-        assert any("validation: 2 rows for 3 classes" in line for line in lines) == warned
+        assert [line for line in lines if line.startswith("validation: ")] == said
 
 
 def test_what_the_policies_did_is_counted(look: Any) -> None:
