@@ -61,7 +61,7 @@ def test_equal_sequences_under_several_labels(
 ) -> None:
     monkeypatch.setattr("seqtrain.data.doubts.COMPARED", compared)
     rows = [("a b", "x"), ("c", "y"), ("A  B", "y"), ("a b", "x"), ("d", "x"), ("d", "y")]
-    (line,) = warned(rows, [("e f", "x")])
+    (line,) = warned(rows, [("e f", "x"), ("g", "y")])
     assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
     assert "(lines 2 and 4, 6 and 7)" in line
     assert "data.label" in line
