@@ -198,7 +198,12 @@ def load_labelled(
     path = find(path_of(run)).path
     classifier = load_one(path, device=device)
     named = split or ("test" if data is not None else default_split(path))
-    source = data if data is not None else _config_and_source(path, named)[1]
+    source: str | list[str]
+    if data is not None:
+        source, learned = data, None
+    else:
+        config, source = _config_and_source(path, named)
+        learned = learned_rows(config, named) != ""
     files = _files(classifier, "--data" if data is not None else f"data.{named}", source)
     digested = [Digested.read(file) for file, _ in files]
     if data is not None:
@@ -215,7 +220,6 @@ def load_labelled(
     if (store.labels < 0).all():
         raise DataError(f"{source}: the model knows none of its labels; is it another set?")
     held = named if data is None else None
-    learned = None if data is not None else learned_rows(RunDirectory(path).config(), named) != ""
     return Labelled(classifier, source, files, digested, store, warnings, held, learned)
 
 
