@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.api.classifier import Classifier
+from seqtrain.api.fit import fit
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.errors import CheckpointError, ConfigError, SeqtrainError
+from seqtrain.evaluation.devices import select_device
 from seqtrain.files.folder import write_folder
-from seqtrain.inference.devices import select_device
 from seqtrain.runs.model_folder import FILES as MODEL_FILES
 from seqtrain.runs.model_folder import Model, load_model, model_files
-from seqtrain.workflows.classifier import Classifier
-from seqtrain.workflows.fit import fit
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

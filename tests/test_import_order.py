@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "processes", "files", "config", "data", "recipes", "model"),
-    *("inference", "training", "runs", "export", "report", "workflows", "sklearn"),
+    *("errors", "text", "signals", "processes", "files", "config", "data", "proposal", "model"),
+    *("evaluation", "training", "runs", "export", "report", "api", "sklearn"),
     *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
-    *("errors", "text", "signals", "files", "config", "data/readers", "recipes", "report"),
+    *("errors", "text", "signals", "files", "config", "data/readers", "proposal", "report"),
     *("runs/run_directory", "runs/metrics", "runs/overview", "__init__"),
 )
 TORCH_FREE_FILES = [
@@ -116,9 +116,9 @@ def test_config_and_readers_need_no_torch() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [p for p in FILES if p.parent.name in ("inference", "training")], ids=lambda p: p.name
+    "path", [p for p in FILES if p.parent.name in ("evaluation", "training")], ids=lambda p: p.name
 )
-def test_inference_and_training_touch_no_file(path: Path) -> None:
+def test_evaluation_and_training_touch_no_file(path: Path) -> None:
     assert not {name.split(".")[0] for name in imports(path)} & {"pathlib", "os", "io", "json"}
     calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"open", "print"}

@@ -141,7 +141,7 @@ class BelowTheCell(io.TextIOBase):
 def test_notebook_session_shows_what_its_page_says(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = "seqtrain/workflows/README.md"
+    page = "seqtrain/api/README.md"
     (session,) = (block for language, block in BLOCKS[page] if language == "pycon")
     monkeypatch.chdir(workplace)
     monkeypatch.setattr(sys, "stderr", BelowTheCell())

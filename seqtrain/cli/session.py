@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from seqtrain.api.events import Event, Listener, Run
+from seqtrain.api.fit import fit as run_fit
 from seqtrain.cli.output.fit_screen import FitScreen
 from seqtrain.config import Config
-from seqtrain.workflows.events import Event, Listener, Run
-from seqtrain.workflows.fit import fit as run_fit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 class FitOptions(TypedDict, total=False):
-    """What else `seqtrain.workflows.fit.fit` takes, where it is documented."""
+    """What else `seqtrain.api.fit.fit` takes, where it is documented."""
 
     run_dir: str | Path | None
     device: str | None
@@ -36,14 +36,14 @@ def fit(
     listener: Listener | None = None,
     **options: Unpack[FitOptions],
 ) -> Run:
-    """Train a classifier and write its run directory, as `seqtrain.workflows.fit.fit` does.
+    """Train a classifier and write its run directory, as `seqtrain.api.fit.fit` does.
 
     Args:
         config: a Config, a mapping of its sections, or the path of a YAML file.
         progress: show the data, a bar and a row per epoch, and the scores on stderr, which a
             notebook shows below its cell; False: warnings alone.
         listener: is called with every event, too.
-        options: as for `seqtrain.workflows.fit.fit`: run_dir, device, resume, force, cache, …
+        options: as for `seqtrain.api.fit.fit`: run_dir, device, resume, force, cache, …
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from seqtrain.api.fit import resolved_config
 from seqtrain.comparison.accuracy import EqualTraining, learn_equally
 from seqtrain.comparison.learners import one_by_one, typical_first
 from seqtrain.comparison.recommendation import SAME, better_pooling, recommend
@@ -22,8 +23,7 @@ from seqtrain.comparison.worker_pool import Worker, worker_pool
 from seqtrain.config import Config
 from seqtrain.data.plan import padding_fraction
 from seqtrain.errors import ConfigError
-from seqtrain.inference.devices import select_device
-from seqtrain.workflows.fit import resolved_config
+from seqtrain.evaluation.devices import select_device
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
 """Of the time, for speeds: prediction's settle sooner than training's. Accuracies have the rest."""

@@ -18,8 +18,8 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.inference.carried import CarriedStates
-from seqtrain.inference.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
+from seqtrain.evaluation.carried import CarriedStates
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.trainer import Trainer

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from seqtrain.api.memory import check_longest, check_model
 from seqtrain.config import Config, ModelConfig
 from seqtrain.data.cache import default_folder
 from seqtrain.data.configured import check_files
@@ -19,7 +20,6 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vectors import with_width
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.text import listed
-from seqtrain.workflows.memory import check_longest, check_model
 
 SAMPLE_TOKENS = 8_000_000
 """Tokens of train that are measured on at most: as many as a fast engine takes in its time."""

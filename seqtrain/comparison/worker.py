@@ -15,12 +15,12 @@ from typing import Any
 import torch
 import torch._dynamo  # the first optimizer would load it, in seconds
 
+from seqtrain.api.environment import peak_memory
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner, typical_first
 from seqtrain.comparison.speed import Turn, synchronize
 from seqtrain.comparison.task import Task
 from seqtrain.comparison.variants import VARIANTS
 from seqtrain.errors import SeqtrainError
-from seqtrain.workflows.environment import peak_memory
 
 
 def serve(descriptor: int) -> None:

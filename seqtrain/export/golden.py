@@ -20,9 +20,9 @@ from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
+from seqtrain.evaluation.logits import finite_logits
 from seqtrain.export.inputs import FEATURES, IDS, UNKNOWN_BUCKETS, UNKNOWN_COUNTS
 from seqtrain.export.ngrams import NUMBERS, VALUES
-from seqtrain.inference.logits import finite_logits
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.runs.model_folder import Model
 

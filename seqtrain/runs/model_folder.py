@@ -21,10 +21,10 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngrams import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ran_out_of_memory
+from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
-from seqtrain.inference.calibration import Calibration
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.inputs import fitted

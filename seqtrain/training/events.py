@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from seqtrain.inference.metrics import Scores
+from seqtrain.evaluation.metrics import Scores
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.data.augmentation import augmented
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.inference.carried import CarriedStates
-from seqtrain.inference.logits import carried_groups, classify, score_store
-from seqtrain.inference.metrics import Scores
+from seqtrain.evaluation.carried import CarriedStates
+from seqtrain.evaluation.logits import carried_groups, classify, score_store
+from seqtrain.evaluation.metrics import Scores
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.ngrams import joint

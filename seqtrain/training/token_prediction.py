@@ -13,8 +13,8 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.batches import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.inference.logits import EVALUATION_BATCHING
-from seqtrain.inference.metrics import Scores
+from seqtrain.evaluation.logits import EVALUATION_BATCHING
+from seqtrain.evaluation.metrics import Scores
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import Noise

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import torch
 
+from seqtrain.api.training_process import EpochReport, TrainingProcess, TrainingTask
 from seqtrain.config import Config
 from seqtrain.errors import CheckpointError, ConfigError, Interrupted, SeqtrainError
 from seqtrain.files.atomic import write_atomically
@@ -30,7 +31,6 @@ from seqtrain.tuning.trials import (
     remove_runs,
     write_trials,
 )
-from seqtrain.workflows.training_process import EpochReport, TrainingProcess, TrainingTask
 
 BASE = "base.yaml"
 """The config that is tuned."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from glob import escape as glob_escape
 from pathlib import Path
 
+from seqtrain.api.events import Run
+from seqtrain.api.fit import fit, resolved_config
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.configured import check_files
@@ -26,8 +28,6 @@ from seqtrain.tuning.search import BASE, Limits, Listener, Search
 from seqtrain.tuning.shared import SharedTrials, check_storage, name_of
 from seqtrain.tuning.space import changed, space_of
 from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
-from seqtrain.workflows.events import Run
-from seqtrain.workflows.fit import fit, resolved_config
 
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""

@@ -18,10 +18,10 @@ import torch
 from torch.func import functional_call
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.api.evaluate import load_labelled
 from seqtrain.data.store import SequenceStore
-from seqtrain.inference.logits import predict_logits
-from seqtrain.inference.occlusion import step_weights
-from seqtrain.workflows.evaluate import load_labelled
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.evaluation.occlusion import step_weights
 
 POINTS, SHARES = 50, 10
 CPU = torch.device("cpu")

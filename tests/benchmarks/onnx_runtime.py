@@ -27,8 +27,8 @@ from seqtrain.data.batch import Batch, collate
 from seqtrain.data.cache import default_folder
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.preparation import prepare
+from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.export.classifier import to_onnx
-from seqtrain.inference.logits import EVALUATION_BATCHING
 from seqtrain.runs.model_folder import new_network
 
 TURN = 0.5

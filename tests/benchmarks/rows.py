@@ -24,13 +24,13 @@ from types import FrameType
 
 import torch
 
+from seqtrain.api import run_state
 from seqtrain.config import config_from_mapping
 from seqtrain.data import doubts, growing, row_numbers
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import prepare
 from seqtrain.data.summary import summarize, warnings
 from seqtrain.training.trainer import Trainer
-from seqtrain.workflows import run_state
 
 UPDATES = 1000
 M_MMAP_THRESHOLD = -3

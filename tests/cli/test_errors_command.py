@@ -13,8 +13,8 @@ import torch
 
 import seqtrain
 from seqtrain.cli.output.answer_rows import show_weights
-from seqtrain.inference.logits import predict_logits
-from seqtrain.inference.occlusion import step_weights
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.report import AnsweredExample
 from tests.helpers.small_models import make_model
 from tests.helpers.stores import StoreBuilder

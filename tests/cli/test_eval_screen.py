@@ -9,7 +9,7 @@ from rich.console import Console
 
 from seqtrain.cli.output.columns import print_columns
 from seqtrain.cli.output.eval_screen import _matrix, display_order, print_scores
-from seqtrain.inference.metrics import Scores, score
+from seqtrain.evaluation.metrics import Scores, score
 
 
 def matrix_lines(labels: list[str]) -> list[list[str]]:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 
+from seqtrain.api import run_state
+from seqtrain.api.origin import read_origin
 from seqtrain.config import load_config
 from seqtrain.data.preparation import prepare
 from seqtrain.data.store import SequenceStore
-from seqtrain.inference.logits import PARTS, predict_logits
+from seqtrain.evaluation.logits import PARTS, predict_logits
 from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.workflows import run_state
-from seqtrain.workflows.origin import read_origin
 from tests.helpers.tiny import Cli, assert_same_run, rows, series, write_npz, write_table
 
 CPU = torch.device("cpu")

@@ -10,10 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from seqtrain.api.recorder import Recorder
 from seqtrain.data import pieces
 from seqtrain.signals import StopSignals
 from seqtrain.training.token_prediction import TokenPrediction
-from seqtrain.workflows.recorder import Recorder
 from tests.helpers.tiny import Cli, listing, rows
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import seqtrain
+from seqtrain.api.events import Event
+from seqtrain.api.several import Figure
 from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_table import show_comparison
 from seqtrain.cli.output.fit_screen import FitScreen
@@ -15,8 +17,6 @@ from seqtrain.cli.output.several_table import show_figures
 from seqtrain.comparison.recommendation import recommend
 from seqtrain.comparison.results import Comparison, Row, Speed
 from seqtrain.comparison.variants import VARIANTS
-from seqtrain.workflows.events import Event
-from seqtrain.workflows.several import Figure
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from seqtrain.api.steps import StepPredictions
 from seqtrain.cli.output.step_line import step_line
-from seqtrain.workflows.steps import StepPredictions
 
 
 def prediction(

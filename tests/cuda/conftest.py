@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqtrain.inference.devices import available_devices
+from seqtrain.evaluation.devices import available_devices
 from tests.helpers.tiny import write_text_project
 
 DEVICE = os.environ.get("SEQTRAIN_TEST_DEVICE", "cuda")

@@ -16,10 +16,10 @@ import torch
 from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.errors import ConfigError, RunError
+from seqtrain.evaluation.calibration import Calibration
 from seqtrain.export import predict
 from seqtrain.export.folder import export_model
 from seqtrain.files.folder import write_folder
-from seqtrain.inference.calibration import Calibration
 from seqtrain.runs.model_folder import Model, model_files
 from tests.helpers.small_models import LABELS, WORDS, make_model
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from seqtrain.api.resume_point import newest_checkpoint
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.workflows.resume_point import newest_checkpoint
 from tests.helpers.program import (
     fingerprint,
     fit,

@@ -105,10 +105,10 @@ class Killed(Exception):
 
 def fit_until(epoch: int, run: str, *sets: str, resume: bool = False) -> None:
     """Train as far as the checkpoint of an epoch, and leave the run as a kill there would."""
+    from seqtrain.api.events import Event
+    from seqtrain.api.fit import fit as run_fit
     from seqtrain.config import load_config
     from seqtrain.training.events import EpochEvent
-    from seqtrain.workflows.events import Event
-    from seqtrain.workflows.fit import fit as run_fit
 
     def kill(event: Event) -> None:
         if isinstance(event, EpochEvent) and not event.pretraining and event.epoch == epoch:

@@ -17,7 +17,7 @@ def test_it_is_a_session_of_its_own_and_ends_with_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(child, "subprocess", subprocess)
-    process, connection = start_child("seqtrain.workflows.training_process")
+    process, connection = start_child("seqtrain.api.training_process")
     assert isinstance(process, subprocess.Popen)
     assert os.getsid(process.pid) == process.pid
     if sys.platform == "linux":

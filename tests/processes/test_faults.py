@@ -78,7 +78,7 @@ def test_a_rank_that_stands_still_is_named(project: Path) -> None:
 
 def let_scoring_take_long() -> None:
     """Let this process score for longer than others wait for an update."""
-    from seqtrain.inference import logits
+    from seqtrain.evaluation import logits
 
     compute = logits.logits_of_batches
 
@@ -143,7 +143,7 @@ def test_other_data_on_another_host_is_refused(project: Path) -> None:
 
 def forbid_reading() -> None:
     """Let this process fail where it reads data itself."""
-    from seqtrain.workflows import run_data
+    from seqtrain.api import run_data
 
     def refuse(*config: object, **options: object) -> NoReturn:
         raise DataError("it was read here too")

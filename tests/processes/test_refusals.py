@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from seqtrain.api.restart import check_config
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.errors import ConfigError
-from seqtrain.workflows.restart import check_config
 
 
 def config(convolutions: list[list[int]] | None, shards: int | None) -> Config:

@@ -14,8 +14,8 @@ from torch import Tensor
 from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch_of_groups
 from seqtrain.data.store import SequenceStore
-from seqtrain.inference.carried import CarriedStates
-from seqtrain.inference.logits import predict_logits
+from seqtrain.evaluation.carried import CarriedStates
+from seqtrain.evaluation.logits import predict_logits
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.trainer import Trainer
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqtrain.data.store import SequenceStore
-from seqtrain.inference import prefixes
-from seqtrain.inference.logits import predict_logits
-from seqtrain.inference.prefixes import predict_step_logits, score_prefixes
+from seqtrain.evaluation import prefixes
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import SequenceClassifier
 from tests.helpers.examples import examples, some
 from tests.helpers.stores import StoreBuilder

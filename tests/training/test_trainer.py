@@ -17,7 +17,7 @@ from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
-from seqtrain.inference.logits import predict_logits
+from seqtrain.evaluation.logits import predict_logits
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import StoreBuilder

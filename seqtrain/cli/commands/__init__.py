@@ -1,1 +1,1 @@
-"""The commands, one per file: their options, and one call of `workflows`."""
+"""The commands, one per file: their options, and one call of `api`."""

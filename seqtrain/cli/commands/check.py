@@ -27,11 +27,11 @@ def check(
     """
     from dataclasses import asdict
 
+    from seqtrain.api.check import check as run_check
     from seqtrain.cli.output.check_screen import show_check, show_sampled
     from seqtrain.cli.output.progress import Progress
     from seqtrain.errors import RunError
     from seqtrain.text import json_line
-    from seqtrain.workflows.check import check as run_check
 
     path = chosen_run(run, named)
     with Progress() as progress:

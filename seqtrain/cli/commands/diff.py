@@ -27,10 +27,10 @@ def diff(
 
     Example: seqtrain diff runs/small runs/large --split validation
     """
+    from seqtrain.api.diff import diff as run_diff
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.diff_screen import diff_json, show_diff
     from seqtrain.text import counted, json_line
-    from seqtrain.workflows.diff import diff as run_diff
 
     name = chosen_split(split, data)
     found = run_diff(a, b, split=name, data=data, device=device or "auto")

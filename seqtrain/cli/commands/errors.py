@@ -50,10 +50,10 @@ def errors(
 
     Example: seqtrain errors runs/mine --split validation --top 50
     """
+    from seqtrain.api.answers import answer_split
     from seqtrain.cli.output.answer_rows import as_values, show_errors, show_weights
     from seqtrain.cli.output.console import note, warn
     from seqtrain.text import json_line
-    from seqtrain.workflows.answers import answer_split
 
     name = chosen_split(split, data)
     shown = top or SHOWN if explain else None

@@ -36,10 +36,10 @@ def evaluate(
     from dataclasses import asdict
     from pathlib import Path
 
+    from seqtrain.api.evaluate import evaluate as run_evaluation
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.eval_screen import show_scores
     from seqtrain.text import json_line
-    from seqtrain.workflows.evaluate import evaluate as run_evaluation
 
     name = chosen_split(split, data)
     path = chosen_run(run, named)

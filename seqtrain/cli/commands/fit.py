@@ -130,12 +130,12 @@ def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any)
     """Train, show it, and print the run directory."""
     from pathlib import Path
 
+    from seqtrain.api.fit import fit as run_fit
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.errors import Interrupted
     from seqtrain.processes.place import Place
-    from seqtrain.workflows.fit import fit as run_fit
 
     name, beside = Path(path).stem, Path(path).parent
     with FitScreen(quiet=quiet) as screen:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqtrain.api.events import Listener
     from seqtrain.config import Config
-    from seqtrain.workflows.events import Listener
 
 
 def fit_several(
@@ -26,12 +26,12 @@ def fit_several(
     options: dict[str, Any],
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
+    from seqtrain.api import several
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.cli.output.several_table import EpochLines, show_figures
     from seqtrain.errors import ConfigError
-    from seqtrain.workflows import several
 
     if jobs > 1 and log:
         raise ConfigError("--log: shows runs one after another; leave out --jobs")

@@ -49,7 +49,7 @@ def init(
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.files.atomic import write_atomically
-    from seqtrain.recipes import Wishes, propose
+    from seqtrain.proposal import Wishes, propose
 
     wishes = Wishes(label=label, sequence=list(sequence) if sequence else None, header=header)
     target = output or _default_name(data[0])

@@ -30,7 +30,7 @@ from seqtrain.cli.predict_options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seqtrain.workflows.classifier import Classifier
+    from seqtrain.api.classifier import Classifier
 
 OpenFile = Callable[[], AbstractContextManager[TextIO]]
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
@@ -78,7 +78,7 @@ def predict(
         _check_many(output, output_dir, steps=steps)
     written = _written(chosen or ("tsv" if many else None), output, steps=steps)
 
-    from seqtrain.workflows.loading import load
+    from seqtrain.api.loading import load
 
     path = chosen_run(run, named)
     classifier = load(path, device=device or "auto")
@@ -116,10 +116,10 @@ def _answer_input(
     source: str, given: dict[str, Any], newest: str | None, answer: Callable[..., int]
 ) -> None:
     """Answer one input; say before it how it is read, and after it what became of its rows."""
+    from seqtrain.api.predict import how_read, read_otherwise
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.text import counted
-    from seqtrain.workflows.predict import how_read, read_otherwise
 
     report, reading = EncodingReport(), (given["classifier"], given["input_format"])
     if newest is not None:
@@ -143,12 +143,12 @@ def _answer(
     shown: dict[str, Any],
 ) -> int:
     """Write an answer per row; return how many rows had no known token."""
+    from seqtrain.api.predict import first_row_doubts
+    from seqtrain.api.predict import predict as run_prediction
     from seqtrain.cli.output.answer_columns import AnswerColumns
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import write_predictions
     from seqtrain.text import counted
-    from seqtrain.workflows.predict import first_row_doubts
-    from seqtrain.workflows.predict import predict as run_prediction
 
     fitted = given["classifier"].preprocessing
     whole = fitted.reading.whole_files
@@ -177,12 +177,12 @@ def _answer_files(
     force: bool,
 ) -> None:
     """Answer each file in a file of its own, whole or not at all, but those answered before."""
+    from seqtrain.api.input_files import answer_paths, matching, shard_of
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import open_output
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.files.atomic import whole_or_nothing
     from seqtrain.text import counted
-    from seqtrain.workflows.input_files import answer_paths, matching, shard_of
 
     files = matching(source)
     own = shard_of(files, shard)
@@ -246,9 +246,9 @@ def _answer_steps(
     top_k: int | None,
 ) -> int:
     """Write the answers after every step; return how many sequences had no known token."""
+    from seqtrain.api.steps import predict_steps
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.step_rows import write_steps
-    from seqtrain.workflows.steps import predict_steps
 
     network = given["classifier"].network
     if network.looks_ahead:

@@ -33,8 +33,8 @@ def reconstruct(
 
     Example: seqtrain reconstruct new.txt --run runs/mine
     """
+    from seqtrain.api.reconstruct import reconstruct as run_reconstruction
     from seqtrain.text import json_line, printable
-    from seqtrain.workflows.reconstruct import reconstruct as run_reconstruction
 
     found = run_reconstruction(source, run, max_steps=max_steps, device=device or "auto")
     first = list(islice(found, 1))  # before the header: what can't be read leaves no output

@@ -44,11 +44,11 @@ def report(
         raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
     check_new_file("--output", output, force=force, sources=[data] if data else [])
 
+    from seqtrain.api.run_facts import run_facts
     from seqtrain.cli.output.console import note
     from seqtrain.files.atomic import write_atomically
     from seqtrain.report import render
     from seqtrain.runs.members import members
-    from seqtrain.workflows.run_facts import run_facts
 
     named = runs or [chosen_run(None)]
     if not runs:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from seqtrain.text import json_line
 
 if TYPE_CHECKING:
+    from seqtrain.api.classifier import Prediction
     from seqtrain.data.examples import Example
-    from seqtrain.workflows.classifier import Prediction
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 BREAKING = re.compile(r"[\t\r\n]")
@@ -105,7 +105,7 @@ class AnswerColumns:
     def _places(self, prediction: Prediction) -> dict[str, Any]:
         """Return where the row stood, and what is kept of it; nothing of a row not read."""
         example = prediction.example
-        assert example is not None, "workflows.predict tells what was classified"
+        assert example is not None, "api.predict tells what was classified"
         row: dict[str, Any] = {"file": example.file} if self.file else {}
         row |= {"line": example.line} if self._tells_lines else {}
         kept = example.kept or {}

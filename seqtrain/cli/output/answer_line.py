@@ -11,7 +11,7 @@ from seqtrain.cli.output.answer_columns import AnswerColumns
 from seqtrain.cli.output.columns import cut
 
 if TYPE_CHECKING:
-    from seqtrain.workflows.classifier import Prediction
+    from seqtrain.api.classifier import Prediction
 
 NARROW_LABEL, WIDEST_LABEL, PROBABILITY, GAP = 6, 24, len("probability"), 2
 READ = 2000
@@ -32,10 +32,10 @@ def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> s
         columns: of which `ranks`, `keep` and `file` count.
         width: of the terminal, in cells; figures are never cut.
     """
-    from seqtrain.workflows.answers import sequence_text
+    from seqtrain.api.answers import sequence_text
 
     example = prediction.example
-    assert example is not None, "workflows.predict tells what was classified"
+    assert example is not None, "api.predict tells what was classified"
     ranks, wide = _room(columns, width)
     pairs: list[str] = []
     for label, probability in list(prediction.probabilities.items())[:ranks]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from seqtrain.api.check import SAMPLE_LENGTH, Check, Sampled
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.workflows.check import SAMPLE_LENGTH, Check, Sampled
 
 
 def show_sampled(sampled: Sampled) -> None:

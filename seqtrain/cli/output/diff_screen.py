@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from seqtrain.api.diff import RunDifference
 from seqtrain.cli.output.answer_rows import place_columns
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.workflows.diff import RunDifference
 
 RIGHT = {"both": "both", "only_a": "only A", "only_b": "only B", "neither": "neither"}
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from seqtrain.cli.output.columns import Column, print_columns, total_width
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.inference.metrics import Scores
+from seqtrain.evaluation.metrics import Scores
 from seqtrain.text import printable
 
 SHOWN_CONFUSIONS = 10

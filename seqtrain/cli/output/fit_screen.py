@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tqdm.auto import tqdm
 
+from seqtrain.api.events import DataEvent, Event, Run, StartEvent, WarningEvent
 from seqtrain.cli.output.columns import note_left_out, print_columns
 from seqtrain.cli.output.console import in_notebook, note, stderr_console, warn
 from seqtrain.cli.output.data_table import data_table, padding_line
@@ -26,7 +27,6 @@ from seqtrain.data.summary import unknown_share
 from seqtrain.runs.destination import RUNS
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.workflows.events import DataEvent, Event, Run, StartEvent, WarningEvent
 
 REFIT = (
     "now a new model is trained on train and validation together (training.refit); the validation "

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seqtrain.api.several import Figure
+from seqtrain.api.training_process import EpochReport
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import note, stderr_console, warn
 from seqtrain.cli.output.epoch_rows import score_text
-from seqtrain.workflows.several import Figure
-from seqtrain.workflows.training_process import EpochReport
 
 
 class EpochLines:

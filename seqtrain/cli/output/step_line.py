@@ -10,9 +10,9 @@ from typing import TypeVar
 from rich.padding import Padding
 from rich.text import Text
 
+from seqtrain.api.steps import StepPredictions
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.text import printable, shorten
-from seqtrain.workflows.steps import StepPredictions
 
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5

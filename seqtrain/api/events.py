@@ -1,0 +1,123 @@
+"""What `fit` tells its listener, in order: data, start, updates, epochs, and the finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
+
+from seqtrain.config.schema import Config
+from seqtrain.data.prepared import PreparedData
+from seqtrain.data.summary import SplitSummary
+from seqtrain.evaluation.metrics import Scores
+from seqtrain.text import Summarized
+from seqtrain.training.events import EpochEvent, UpdateEvent
+
+
+@dataclass(frozen=True)
+class DataEvent:
+    """The data is read and encoded.
+
+    Attributes:
+        data: the splits and the preprocessing.
+        summaries: figures of each split.
+        padding: share of padding of train in random batches, and in buckets.
+        warnings: what the user should know, a line each.
+        seconds: it took.
+    """
+
+    data: PreparedData
+    summaries: dict[str, SplitSummary]
+    padding: tuple[float, float]
+    warnings: list[str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StartEvent:
+    """Training begins, or goes on.
+
+    Attributes:
+        run: the run directory.
+        config: the resolved config.
+        device, engine, engine_reason: what computes, and why.
+        parameters: numbers that are learned.
+        epochs, updates: of training, at most.
+        resumed_at: updates made before, where training or pretraining goes on.
+        nothing_left: why nothing is left to train; None where something is.
+        pretraining: whether it begins or goes on before training.
+        warnings: why going on may not be exact to the bit, a line each.
+        origin: what was kept of an old model that training begins from; None: there is none.
+    """
+
+    run: Path
+    config: Config
+    device: str
+    engine: str
+    engine_reason: str
+    parameters: int
+    epochs: int
+    updates: int
+    resumed_at: int
+    nothing_left: str | None
+    pretraining: bool
+    warnings: list[str]
+    origin: str | None = None
+
+
+@dataclass(frozen=True)
+class WarningEvent:
+    """Something went wrong that doesn't stop the run.
+
+    Attributes:
+        line: what.
+    """
+
+    line: str
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Summarized):
+    """A finished run, also the last event.
+
+    Attributes:
+        path: the run directory.
+        epochs: passes over train made; of a refit its own.
+        best_epoch: the best on validation, from 1: its model stands in best/, but after a refit
+            the refit's.
+        best_value: its monitored value.
+        stopped_early: whether patience ran out.
+        test: scores of data.test at the best epoch, where one is given.
+        refit: whether the model was then trained anew on train and validation together.
+        advice: what may be gained by training longer, where it ended too early; None elsewhere.
+    """
+
+    path: Path
+    epochs: int
+    best_epoch: int
+    best_value: float
+    stopped_early: bool
+    test: Scores | None
+    refit: bool = False
+    advice: str | None = None
+
+    def summary(self) -> dict[str, str]:
+        """Return where it is, its best epoch, and how good it is."""
+        found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
+        if self.refit:
+            found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
+        return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
+
+
+Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run
+Listener: TypeAlias = Callable[[Event], None]
+
+RunLike: TypeAlias = Run | str | PathLike[str] | None
+"""A run directory, a model folder, or what `fit` returned; None: the newest run."""
+
+
+def path_of(run: RunLike) -> Path | None:
+    """Return the directory of a run, or None where the newest is meant."""
+    return run.path if isinstance(run, Run) else None if run is None else Path(run)

@@ -1,0 +1,58 @@
+"""The classifier of a run, or of the several runs in one directory, loaded."""
+
+from __future__ import annotations
+
+import os
+from functools import cache, partial
+
+import torch
+
+from seqtrain.api.classifier import Classifier
+from seqtrain.api.ensemble import Ensemble
+from seqtrain.api.events import RunLike, path_of
+from seqtrain.errors import CheckpointError
+from seqtrain.evaluation.devices import select_device
+from seqtrain.runs.finding import find, model_folder
+from seqtrain.runs.members import members, name_one
+from seqtrain.runs.model_folder import load_model
+
+
+def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
+    """Load the classifier of a run.
+
+    A process forked later computes with one thread; spawned ones with as many as torch chooses.
+
+    Args:
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError: there is no whole model there.
+        ConfigError: there is no such device.
+    """
+    chosen = select_device(device)
+    path = find(path_of(run)).path
+    _one_thread_after_fork()
+    runs = members(path)
+    if not runs:
+        return Classifier(load_model(model_folder(path)), chosen, path)
+    return Ensemble([Classifier(load_model(model_folder(at)), chosen, at) for at in runs], path)
+
+
+def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
+    """Load the classifier of one run; takes and raises what `load` does.
+
+    Raises:
+        CheckpointError: several runs stand there.
+    """
+    classifier = load(run, device=device)
+    if isinstance(classifier, Ensemble):
+        raise CheckpointError(name_one(classifier.path))
+    return classifier
+
+
+@cache
+def _one_thread_after_fork() -> None:
+    """Let a forked process predict: OpenMP's threads stay behind, and waiting for them hangs."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

@@ -1,0 +1,255 @@
+"""Scores of a classifier on one split, each a mean over examples.
+
+B examples, C classes. Definitions follow scikit-learn; the tests compare with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqtrain.evaluation.calibration import coverage_points, double_blocks
+from seqtrain.text import Summarized, quote
+
+MAIN = ("loss", "accuracy", "macro_f1")
+"""Fields of `Scores` that stand for all where there is room for few: a test split, a part."""
+OF_AN_EPOCH = (*MAIN, "weighted_f1")
+"""Fields that metrics.jsonl and logs hold after every epoch."""
+LENGTH_GROUPS = 5
+CONFIDENCE_BINS = 15
+"""Equal intervals of the answers' probability, for the expected calibration error."""
+COVERAGE_LEVELS = 10
+MATRIX_CLASSES = 200
+"""Classes up to which the whole confusion matrix is kept: it grows with their square."""
+KEPT_CONFUSIONS = 100
+"""Most frequent confusions that are kept, however many classes there are."""
+FEWEST_TO_DOUBT = 20
+"""Examples from which on one class for all of them is no chance."""
+
+
+@dataclass(frozen=True, repr=False)
+class Scores(Summarized):
+    """What `eval --json` and `test.json` hold.
+
+    Attributes:
+        loss: mean cross-entropy in nats, over examples whose label train has.
+        accuracy, macro_f1, weighted_f1: fractions in [0, 1]; a label that train lacks is wrong.
+        macro_precision, macro_recall: means over the same classes as macro_f1.
+        num_examples: examples scored.
+        num_unknown_labels: examples among them whose label train lacks.
+        labels: label of each class index.
+        per_class: precision, recall, f1 and support by label.
+        confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`.
+        confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
+            most.
+        by_length: accuracy in groups of like length, shortest first.
+        ece: expected calibration error: how far the answers' probabilities are from their accuracy,
+            mean over 15 intervals of probability, in [0, 1].
+        brier: mean over the same examples as loss of the squared distance between probabilities and
+            the label's 1 among 0s, in [0, 2].
+        risk_coverage: accuracy of the most confident 10 %, 20 % … of all answers, as
+            {coverage, min_probability, accuracy}; 1 - accuracy is the risk.
+    """
+
+    loss: float
+    accuracy: float
+    macro_f1: float
+    weighted_f1: float
+    macro_precision: float
+    macro_recall: float
+    num_examples: int
+    num_unknown_labels: int
+    labels: list[str]
+    per_class: dict[str, dict[str, float | int]]
+    confusion_matrix: list[list[int]] | None
+    confusions: list[dict[str, str | int]]
+    by_length: list[dict[str, float | int]]
+    ece: float
+    brier: float
+    risk_coverage: list[dict[str, float]]
+
+    def summary(self) -> dict[str, str]:
+        """Return the main figures."""
+        return {
+            "accuracy": f"{self.accuracy:.2%}",
+            "macro F1": f"{self.macro_f1:.2%}",
+            "loss": f"{self.loss:.4f}",
+            "examples": f"{self.num_examples:,}",
+            "classes": f"{len(self.labels)}",
+        }
+
+    def figures(self, names: Sequence[str] = MAIN) -> dict[str, float]:
+        """Return some fields by name."""
+        return {name: getattr(self, name) for name in names}
+
+    def monitored(self, name: str) -> float:
+        """Return a metric in the sense that greater is better."""
+        value: float = getattr(self, name)
+        return -value if name == "loss" else value
+
+    def standard_error(self, name: str) -> float:
+        """Return that of a metric that is a share of the examples, about; 0 of the loss."""
+        if name == "loss":
+            return 0.0
+        share: float = getattr(self, name)
+        return math.sqrt(share * (1 - share) / self.num_examples)
+
+    def only_answer(self) -> str | None:
+        """Return the class that all examples are answered with, some of them rightly; or None."""
+        for label, row in self.per_class.items():
+            if row["precision"]:
+                answers = row["support"] * row["recall"] / row["precision"]
+                return label if round(answers) == self.num_examples else None
+        return None
+
+
+def one_class_doubts(scores: Scores, name: str) -> list[str]:
+    """Say where a split of several classes is answered with one of them alone.
+
+    Args:
+        scores: of the split.
+        name: of the split or file.
+    """
+    only = scores.only_answer()
+    classes = sum(row["support"] > 0 for row in scores.per_class.values())
+    if only is None or scores.num_examples < FEWEST_TO_DOUBT or classes < 2:
+        return []
+    return [
+        f"{name}: every answer is {quote(only)}, so nothing was learned to tell classes apart; "
+        "try another training.lr, more training.max_epochs, or training.class_weights: balanced"
+    ]
+
+
+def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str]) -> Scores:
+    """Score predictions.
+
+    Args:
+        logits: one row per example.
+        labels: class index, -1 where train lacks the label.
+        lengths: steps of each example.
+        names: label of each class index.
+
+    Shape:
+        logits: (B, C). labels, lengths: (B,).
+
+    Reference:
+        A class that is neither true nor predicted anywhere is left out of the macro averages, as
+        scikit-learn does without `labels`; those that train lacks are one more class, of F1 0.
+        Calibration error: Guo et al. 2017, section 2.
+    """
+    known = labels >= 0
+    predicted = logits.argmax(dim=1)
+    correct = predicted == labels
+    classes = len(names)
+    hits = torch.bincount(labels[correct], minlength=classes).double()
+    support = torch.bincount(labels[known], minlength=classes).double()
+    answers = torch.bincount(predicted, minlength=classes).double()
+    precision, recall = _ratio(hits, answers), _ratio(hits, support)
+    f1 = _ratio(2 * hits, support + answers)
+    unknown = int((~known).sum())
+    seen = int((support + answers > 0).sum()) + (unknown > 0)
+    rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
+    both = torch.stack([labels, predicted])[:, known]
+    pairs, counts = torch.unique(both, dim=1, return_counts=True)
+    confidence, loss, brier = _probabilities(logits, labels)
+    covered = coverage_points(confidence, correct, COVERAGE_LEVELS)
+    return Scores(
+        loss=loss,
+        accuracy=float(correct.double().mean()),
+        macro_f1=float(f1.sum() / seen),
+        weighted_f1=float((f1 * support).sum() / len(labels)),
+        macro_precision=float(precision.sum() / seen),
+        macro_recall=float(recall.sum() / seen),
+        num_examples=len(labels),
+        num_unknown_labels=unknown,
+        labels=list(names),
+        per_class={
+            name: {"precision": p, "recall": r, "f1": f, "support": int(count)}
+            for name, (p, r, f, count) in zip(names, rows, strict=True)
+        },
+        confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
+        confusions=_most_frequent(pairs, counts, names),
+        by_length=_by_length(correct.double(), lengths),
+        ece=_calibration_error(confidence, correct),
+        brier=brier,
+        risk_coverage=[point.model_dump() for point in covered],
+    )
+
+
+def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float]:
+    """Return the probability of each answer, (B,) float64, mean cross-entropy and Brier score.
+
+    The means are over examples of known label; 0 where there is none.
+    """
+    confidence, loss, brier = [], 0.0, 0.0
+    for some, true in double_blocks(logits, labels):
+        logarithms = some.log_softmax(dim=1)
+        probabilities = logarithms.exp()
+        confidence.append(probabilities.amax(dim=1))
+        known = true >= 0
+        of_label = logarithms[known].gather(1, true[known].unsqueeze(1))
+        loss -= float(of_label.sum())
+        squares = probabilities[known].square().sum(dim=1)
+        brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
+    number = max(1, int((labels >= 0).sum()))
+    return torch.cat(confidence), loss / number, brier / number
+
+
+def _calibration_error(confidence: Tensor, correct: Tensor) -> float:
+    """Return the mean distance between probability and accuracy over intervals of probability."""
+    interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
+    surplus = confidence - correct.double()
+    sums = surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
+    return float(sums.abs().sum() / len(confidence))
+
+
+def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:
+    """Return the counts of pairs (2, P) of true and predicted class as a matrix."""
+    matrix = torch.zeros(classes, classes, dtype=torch.int64, device="cpu")
+    matrix[pairs[0], pairs[1]] = counts
+    rows: list[list[int]] = matrix.tolist()
+    return rows
+
+
+def _most_frequent(
+    pairs: Tensor, counts: Tensor, names: Sequence[str]
+) -> list[dict[str, str | int]]:
+    """Return the most frequent pairs (2, P) that differ; equal counts in the order of classes."""
+    wrong = pairs[0] != pairs[1]
+    pairs, counts = pairs[:, wrong], counts[wrong]
+    order = counts.argsort(descending=True, stable=True)[:KEPT_CONFUSIONS]
+    return [
+        {"true": names[true], "predicted": names[predicted], "count": count}
+        for (true, predicted), count in zip(
+            pairs[:, order].T.tolist(), counts[order].tolist(), strict=True
+        )
+    ]
+
+
+def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    return torch.where(whole > 0, part / whole.clamp(min=1), torch.zeros_like(part))
+
+
+def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, Any]]:
+    """Accuracy in at most five groups with like numbers of examples, cut between lengths."""
+    shares = torch.linspace(0, 1, LENGTH_GROUPS + 1, dtype=torch.float64, device="cpu")[1:]
+    ordered = lengths.sort().values
+    places = (shares * len(ordered)).round().long().clamp(min=1) - 1
+    groups, low = [], -1
+    for high in sorted(set(ordered[places].tolist())):
+        inside = (lengths > low) & (lengths <= high)
+        low = high
+        groups.append(
+            {
+                "min": int(lengths[inside].min()),
+                "max": int(lengths[inside].max()),
+                "num_examples": int(inside.sum()),
+                "accuracy": float(correct[inside].mean()),
+            }
+        )
+    return groups

@@ -1,0 +1,62 @@
+"""Which time steps an answer rests on: how far its log-probability falls without each of them.
+
+T time steps of a sequence, C classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from seqtrain.data.store import SequenceStore
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.model.classifier import SequenceClassifier
+
+PIECES = 256
+"""Pieces of a sequence that are left out at most, one after another; a long one's hold several
+steps, which share their weight."""
+
+
+def step_weights(
+    model: SequenceClassifier, store: SequenceStore, row: int, device: torch.device
+) -> list[float]:
+    """Return how much each time step of a sequence speaks for the model's answer.
+
+    The weight of a step is the log-probability of the answer, less that of the sequence without the
+    step, in nats: above 0 it speaks for the answer, below 0 against it. A sequence of one step is
+    compared with equal probabilities. Costs as many runs as there are steps.
+
+    Args:
+        model: on the device.
+        store: the sequences; states carried in groups play no part.
+        row: of the sequence.
+        device: where to compute.
+
+    Raises:
+        RunError: memory ran out.
+
+    Reference:
+        Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
+        arXiv:1612.08220.
+    """
+    start, length = int(store.offsets[row]), int(store.lengths[row])
+    pieces = np.array_split(np.arange(length), min(length, PIECES))
+    kept = [np.arange(length)]
+    if len(pieces) > 1:
+        kept += [np.delete(kept[0], piece) for piece in pieces]
+    places = start + np.concatenate(kept)
+    nothing = np.zeros(len(kept), dtype=np.int64)
+    without = SequenceStore(
+        store.values[places],
+        np.cumsum([0, *map(len, kept)]),
+        labels=nothing,
+        lines=nothing,
+        spellings=None if store.spellings is None else store.spellings[places],
+        words=store.words,
+    )
+    found = predict_logits(model, without, device).double().log_softmax(dim=1)
+    of_answer = found[:, int(found[0].argmax())]
+    if len(pieces) == 1:
+        return [float(of_answer[0]) + float(np.log(found.shape[1]))]
+    falls = (of_answer[0] - of_answer[1:]).tolist()
+    return [fall / len(piece) for fall, piece in zip(falls, pieces, strict=True) for _ in piece]

@@ -1,8 +1,0 @@
-"""From a data file to a config: what the data looks like, and which settings suit such data.
-
-Columns → facts → rules → YAML with a reason for each choice. Free of torch.
-"""
-
-from seqtrain.recipes.proposal import Wishes, propose
-
-__all__ = ["Wishes", "propose"]

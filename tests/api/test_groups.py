@@ -1,0 +1,137 @@
+"""Conversations whose answers depend on rows before: read, learned, scored and predicted."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import seqtrain
+from seqtrain.api import classifier as classifier_module
+from seqtrain.api import steps as steps_module
+from seqtrain.errors import DataError, Interrupted
+from seqtrain.training.events import UpdateEvent
+
+
+def conversations(count: int, seed: int) -> list[dict[str, str]]:
+    """Rows of mixed conversations; only the first one of each says its label."""
+    draw = random.Random(seed)
+    labels: dict[str, str] = {}
+    rows = []
+    for row in range(count):
+        talk = f"talk {draw.randrange(row // 20 * 2, row // 20 * 2 + 4)}"
+        text = "and then"
+        if talk not in labels:
+            text = labels[talk] = draw.choice(["ja", "nein"])
+        rows.append({"text": text, "label": labels[talk], "talk": talk})
+    return rows
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> str:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        lines = [
+            "talk,text,label",
+            *(f"{row['talk']},{row['text']},{row['label']}" for row in rows),
+        ]
+        path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("data")
+    return {
+        "data": {
+            "train": write(folder / "train.csv", conversations(240, 0)),
+            "validation": write(folder / "validation.jsonl", conversations(100, 1)),
+            "sequence": "text",
+            "label": "label",
+            "group": "talk",
+        },
+        "model": {"embedding_dim": 8, "hidden_size": 16, "initial_state": "carried"},
+        "batching": {"batch_size": 8},
+        "training": {"max_epochs": 10, "lr": 0.05},
+    }
+
+
+@pytest.fixture(scope="module")
+def run(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+    return seqtrain.fit(config, run_dir=tmp_path_factory.mktemp("runs") / "r", device="cpu")
+
+
+def test_rows_before_are_learned_from(run: seqtrain.Run, config: dict[str, Any]) -> None:
+    assert seqtrain.evaluate(run, split="validation").scores.accuracy > 0.97
+    assert seqtrain.evaluate(run, split="train").scores.accuracy > 0.97
+
+
+def test_predict_goes_on_within_groups_across_chunks(
+    run: seqtrain.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = conversations(120, 2)
+    path = write(tmp_path / "more.csv", rows)
+    answers = list(seqtrain.predict(path, run))
+    assert np.mean([a.label == r["label"] for a, r in zip(answers, rows, strict=True)]) > 0.97
+    texts, talks = [row["text"] for row in rows], [row["talk"] for row in rows]
+    for size in (4096, 7):
+        monkeypatch.setattr(classifier_module, "CHUNK_ROWS", size)
+        again = seqtrain.load(run).predict(texts, groups=talks)
+        assert [a.label for a in again] == [a.label for a in answers]
+        assert [a.probability for a in again] == pytest.approx([a.probability for a in answers])
+    monkeypatch.undo()
+    alone = seqtrain.load(run).predict(texts)
+    assert [a.label for a in alone] != [a.label for a in answers]
+    one_by_one = [seqtrain.load(run).predict([text])[0].probability for text in texts[:5]]
+    assert [a.probability for a in alone[:5]] == pytest.approx(one_by_one)
+
+
+def test_every_steps_answer_goes_on_within_groups_too(
+    run: seqtrain.Run, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "more.csv", conversations(40, 3))
+    plain = [answer.probability for answer in seqtrain.predict(path, run)]
+    for size in (128, 7):
+        monkeypatch.setattr(steps_module, "ROWS_AT_ONCE", size)
+        last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
+        assert last == pytest.approx(plain)
+    evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)
+    assert evaluation.by_share is not None
+    assert evaluation.by_share[-1]["accuracy"] == evaluation.scores.accuracy > 0.97
+
+
+def test_a_blank_group_stands_alone(run: seqtrain.Run, tmp_path: Path) -> None:
+    rows = [{"talk": "", "text": "ja", "label": "ja"}] * 3
+    answers = list(seqtrain.predict(write(tmp_path / "blank.csv", rows), run))
+    assert len({answer.probability for answer in answers}) == 1
+
+
+def test_a_file_without_the_column_is_refused(run: seqtrain.Run, tmp_path: Path) -> None:
+    path = tmp_path / "none.csv"
+    path.write_text("text,label\nja,ja\n")
+    with pytest.raises(DataError, match=r"none.csv:1: no column 'talk'"):
+        list(seqtrain.predict(str(path), run))
+
+
+def test_groups_must_be_as_many_as_sequences(run: seqtrain.Run) -> None:
+    with pytest.raises(DataError, match="groups: found 1; expected one for each sequence"):
+        seqtrain.load(run).predict(["ja", "nein"], groups=["a"])
+
+
+def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(
+    run: seqtrain.Run, config: dict[str, Any], tmp_path: Path
+) -> None:
+    def stop(event: object) -> None:
+        if isinstance(event, UpdateEvent) and event.update == 70:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):  # its data come from the cache, with their groups
+        seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", listener=stop)
+    seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", resume=True)
+    one, other = (path / "last" / "model.safetensors" for path in (run.path, tmp_path / "r"))
+    assert one.read_bytes() == other.read_bytes()

@@ -1,0 +1,254 @@
+"""The verbs as plain functions: a session as the README has it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import seqtrain
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.signals import StopSignals
+from tests.helpers.program import FORKS
+
+WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = tmp_path_factory.mktemp("data")
+    rows = [
+        (f"the {word} of n{i}", label)
+        for i in range(12)
+        for label in WORDS
+        for word in WORDS[label]
+    ]
+    text = "".join(f"{sequence}\t{label}\n" for sequence, label in rows)
+    (folder / "train.tsv").write_text(text)
+    return {
+        "data": {"train": folder / "train.tsv", "validation": 0.25, "sequence": 0, "label": 1},
+        "model": {"embedding_dim": 8, "hidden_size": 8},
+        "batching": {"batch_size": 8},
+        "training": {"max_epochs": 12, "lr": 0.03, "monitor": "loss"},
+    }
+
+
+@pytest.fixture(scope="module")
+def run(config: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+    return seqtrain.fit(config, run_dir=tmp_path_factory.mktemp("runs") / "r", device="cpu")
+
+
+def test_import_is_light() -> None:
+    script = "import sys, seqtrain; dir(seqtrain); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_all_names_are_there() -> None:
+    assert all(getattr(seqtrain, name) is not None for name in seqtrain.__all__)
+    with pytest.raises(AttributeError, match="trian"):
+        _ = seqtrain.trian
+
+
+def test_session(run: seqtrain.Run, config: dict[str, object]) -> None:
+    classifier = seqtrain.load(run)
+    assert classifier.labels == ("down", "up")
+    answers = classifier.predict(["the rise of x", "sink", "the climb", "fall fall"])
+    assert [answer.label for answer in answers] == ["up", "down", "up", "down"]
+    assert sum(answers[0].probabilities.values()) == pytest.approx(1)
+    assert answers[1].unknown == 0
+    assert classifier.predict(["zzz yyy"])[0].unknown == 1
+    assert classifier.predict([]) == []
+    assert seqtrain.evaluate(run, split="validation").scores.num_examples == 12
+    assert seqtrain.evaluate(str(run.path), split="train").scores.accuracy == 1.0
+    train = str(config["data"]["train"])  # type: ignore[index]
+    assert len(list(seqtrain.predict(train, run))) == 48
+    assert run.best_epoch <= run.epochs
+    assert run.test is None
+
+
+def test_steps_and_check(run: seqtrain.Run, config: dict[str, object]) -> None:
+    train = str(config["data"]["train"])  # type: ignore[index]
+    rows = zip(seqtrain.predict_steps(train, run), seqtrain.predict(train, run), strict=True)
+    for steps, plain in rows:
+        assert steps.tokens is not None
+        assert len(steps.tokens) == len(steps.probabilities) == len(steps.answers)
+        assert steps.labels[steps.answers[-1]] == plain.label
+        assert float(steps.probabilities[-1].max()) == pytest.approx(plain.probability, abs=1e-6)
+        assert len(set(steps.answers[steps.decided - 1 :])) == 1
+    assert seqtrain.evaluate(run, split="train").by_share is None
+    by_share = seqtrain.evaluate(run, split="train", steps=True).by_share
+    assert by_share is not None
+    assert by_share[-1]["accuracy"] == 1
+    result = seqtrain.check(run)
+    assert result.passed
+    assert result.num_examples == 12
+    assert seqtrain.check(run, data=train).num_examples == 48
+
+
+def test_predictions_of_the_best_model_equal_the_loaded_one(run: seqtrain.Run) -> None:
+    texts = [f"the {word}" for words in WORDS.values() for word in words]
+    whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")
+    assert whole.predict(texts) == folder.predict(texts)
+
+
+def test_order_of_input_changes_nothing(run: seqtrain.Run) -> None:
+    classifier = seqtrain.load(run)
+    texts = [f"the {word} {'of ' * i}" for words in WORDS.values() for i, word in enumerate(words)]
+    forward, backward = classifier.predict(texts), classifier.predict(texts[::-1])[::-1]
+    assert [a.label for a in forward] == [a.label for a in backward]
+    assert [a.probability for a in forward] == pytest.approx([a.probability for a in backward])
+
+
+@pytest.mark.parametrize("sequence", [3, ["a", "list"], None, np.zeros((2, 2)), ""])
+def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) -> None:
+    with pytest.raises(DataError, match=r"sequences?.*2"):
+        seqtrain.load(run).predict(["fine", sequence])
+
+
+def predict_and_fork(run: str) -> None:
+    torch.set_num_threads(2)
+    classifier = seqtrain.load(run)
+    texts = [f"the rise of n{i} " * 30 for i in range(300)]
+    before = classifier.predict(texts)
+    child = os.fork()
+    if child == 0:
+        after = classifier.predict(texts)
+        os._exit([p.label for p in after] != [p.label for p in before])
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            sys.exit(os.waitstatus_to_exitcode(status))
+        time.sleep(0.05)
+    os.kill(child, 9)
+    sys.exit("the child hangs")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_predicts(run: seqtrain.Run) -> None:
+    process = FORKS.Process(target=predict_and_fork, args=(str(run.path),))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
+    config: dict[str, object], tmp_path: Path, run: seqtrain.Run
+) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    again = seqtrain.fit(config, run_dir=tmp_path / "again")
+    assert torch.equal(torch.rand(1), expected)
+    for name in ("best/model.safetensors", "last/training_state.safetensors"):
+        assert (again.path / name).read_bytes() == (run.path / name).read_bytes()
+    other = seqtrain.fit({**config, "seed": 1}, run_dir=tmp_path / "other")
+    name = "best/model.safetensors"
+    assert (other.path / name).read_bytes() != (run.path / name).read_bytes()
+
+
+def test_two_fits_in_threads_of_one_process_give_the_bits_of_each_alone(
+    config: dict[str, object], tmp_path: Path
+) -> None:
+    keys = {"num_layers": 2, "dropout": 0.3, "embedding_dropout": 0.2, "initial_state": "random"}
+    model = {"embedding_dim": 8, "hidden_size": 8, **keys}
+    configs = [{**config, "model": model, "seed": seed} for seed in (0, 1)]
+
+    def weights(name: str, config: dict[str, object]) -> bytes:
+        run = seqtrain.fit(config, run_dir=tmp_path / name)
+        return (run.path / "last" / "model.safetensors").read_bytes()
+
+    alone = [weights(f"alone-{place}", config) for place, config in enumerate(configs)]
+    with ThreadPoolExecutor(2) as pool:
+        together = [*pool.map(weights, ("together-0", "together-1"), configs)]
+    assert together == alone
+    assert alone[0] != alone[1]
+
+
+def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) -> None:
+    heard: list[str] = []
+    seqtrain.fit(config, run_dir=tmp_path / "r", listener=lambda e: heard.append(type(e).__name__))
+    epochs = heard.count("EpochEvent")
+    assert heard[:2] == ["DataEvent", "StartEvent"]
+    assert heard[-1] == "Run"
+    assert heard.count("UpdateEvent") == epochs * 5
+
+
+def test_absent_device_is_refused(config: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cuda:88.*cpu"):
+        seqtrain.fit(config, run_dir=tmp_path / "r", device="cuda:88")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_second_interrupt_stops_at_once() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with StopSignals() as signals:
+        signal.raise_signal(signal.SIGINT)
+        assert signals.received == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("sequences", ["rise", 5, None])
+def test_one_sequence_instead_of_a_list_is_refused(run: seqtrain.Run, sequences: object) -> None:
+    with pytest.raises(DataError, match="expected a list of sequences"):
+        seqtrain.load(run).predict(sequences)  # type: ignore[arg-type]
+
+
+def test_a_split_that_cannot_be_is_refused(run: seqtrain.Run) -> None:
+    with pytest.raises(ConfigError, match="found 'dev'; expected test, validation, train"):
+        seqtrain.evaluate(run, split="dev")
+
+
+def test_results_show_on_one_line_and_as_tables(run: seqtrain.Run) -> None:
+    classifier = seqtrain.load(run)
+    prediction = classifier.predict(["the rise of x"])[0]
+    evaluation = seqtrain.evaluate(run, split="validation")
+    checked = seqtrain.check(run)
+    assert repr(run) == f"Run(path: {run.path}, best epoch: {run.best_epoch} of {run.epochs})"
+    assert "gru of 8, pooling last, classes: 2, sequences: text by word" in repr(classifier)
+    assert repr(prediction) == f"Prediction(label: up, probability: {prediction.probability:.2%})"
+    assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, macro F1: 100.00%, loss: ")
+    assert repr(checked).startswith("Check(verdict: passed, ")
+    assert re.match(r"Evaluation\(data: \S+train.tsv, accuracy: 100.00%, macro", repr(evaluation))
+    for shown in (run, classifier, prediction, evaluation, evaluation.scores, checked):
+        assert shown._repr_html_().startswith(f"<table><caption>{type(shown).__name__}</caption>")
+        assert "\n" not in repr(shown)
+
+
+def test_values_cannot_be_markup() -> None:
+    prediction = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
+    assert "<b>" not in prediction._repr_html_()
+    assert "\x1b" not in repr(prediction)
+
+
+def test_fit_shows_progress_unless_told_not_to(
+    config: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seqtrain.fit(config, run_dir=tmp_path / "a", device="cpu")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "epoch  train loss" in shown.err
+    assert "best epoch" in shown.err
+    assert "seqtrain predict" not in shown.err
+    seqtrain.fit(config, run_dir=tmp_path / "b", device="cpu", progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_session_takes_what_the_workflow_takes() -> None:
+    from seqtrain.api.fit import fit
+    from seqtrain.cli.session import FitOptions
+
+    known = inspect.signature(fit).parameters.keys() - {"config", "listener"}
+    assert known == FitOptions.__annotations__.keys()

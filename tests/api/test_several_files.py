@@ -1,0 +1,140 @@
+"""A run on several files is the run on one that holds all; its rows are named by file and line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqtrain.api.answers import answer_split
+from seqtrain.api.check import check
+from seqtrain.api.diff import diff
+from seqtrain.api.evaluate import evaluate
+from seqtrain.api.fit import fit
+from seqtrain.api.run_facts import run_facts
+from seqtrain.api.several import fit_several
+from seqtrain.comparison.task import prepare_task
+from seqtrain.config import config_from_mapping
+from seqtrain.errors import CheckpointError, DataError, RunError
+from seqtrain.tuning.search import Limits
+from seqtrain.tuning.tune import tune
+from tests.helpers.program import fingerprint
+
+
+def config(train: Any, **more: Any) -> dict[str, Any]:
+    data = {"train": train, "validation": 0.25, "sequence": "text", "label": "label"}
+    model = {"embedding_dim": 4, "hidden_size": 4}
+    return {"data": data | more.pop("data", {}), "model": model, **more}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with 40 rows in one file, and in three."""
+    rows = [
+        json.dumps({"text": f"{'rise' if i % 2 else 'fall'} w{i}", "label": "ab"[i % 2]}) + "\n"
+        for i in range(40)
+    ]
+    (tmp_path / "one.jsonl").write_text("".join(rows))
+    for name, part in (("p1", rows[:7]), ("p2", rows[7:8]), ("p3", rows[8:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(part))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_run_on_three_files_is_the_run_on_one(folder: Path, refit: bool) -> None:
+    training = {"max_epochs": 2, "refit": refit}
+    fit(config("one.jsonl", training=training), run_dir="one")
+    fit(config(["p1.jsonl", "p[23].jsonl"], training=training), run_dir="three")
+    one, three = fingerprint(folder / "one"), fingerprint(folder / "three")
+    assert one.pop("config.yaml") != three.pop("config.yaml")
+    assert one == three
+    recorded = json.loads((folder / "three" / "environment.json").read_text())["data"]
+    assert list(recorded) == ["p1.jsonl", "p2.jsonl", "p3.jsonl"]
+    for split in ("train", "validation"):
+        a, b = evaluate("one", split=split), evaluate("three", split=split)
+        assert a.scores == b.scores
+        assert b.data == "p1.jsonl, p[23].jsonl"
+    assert evaluate("one", data="p?.jsonl").scores == evaluate("one", data="one.jsonl").scores
+
+
+def test_answers_name_file_and_line(folder: Path) -> None:
+    fit(config("p*.jsonl", training={"max_epochs": 1}), run_dir="run")
+    rows = [json.loads(line) for line in (folder / "one.jsonl").read_text().splitlines()]
+    starts = {"p1.jsonl": 0, "p2.jsonl": 7, "p3.jsonl": 8}
+    found = answer_split("run", split="train").rows
+    assert {row.file for row in found} == {*starts}
+    for row in found:
+        assert row.text == rows[starts[str(row.file)] + row.line - 1]["text"]
+    assert diff("run", "run", split="validation").num_examples == 10
+    assert run_facts("run").card["trained on"].startswith("p*.jsonl, ")
+
+
+def test_folds_part_the_rows_of_all_files(folder: Path) -> None:
+    given = config("p*.jsonl", training={"max_epochs": 1})
+    several = fit_several(given, folds=2, run_dir=folder / "folds")
+    lines = [
+        {(row.file, row.line) for row in answer_split(run.path, split="validation").rows}
+        for run in several.runs
+    ]
+    assert len(lines[0] | lines[1]) == 40
+    assert not lines[0] & lines[1]
+
+
+def test_a_loss_that_is_not_finite_names_files_and_lines(folder: Path) -> None:
+    training = {"optimizer": "sgd", "lr": 1000, "weight_decay": 1000, "schedule": "constant"}
+    with pytest.raises(RunError, match=r"isn't finite for p\d\.jsonl:\d+, p\d\.jsonl:\d+, .* more"):
+        fit(config("p*.jsonl", training=training, batching={"batch_size": 4}), run_dir="run")
+
+
+def test_other_files_end_resuming_and_scoring(folder: Path) -> None:
+    given = config("p*.jsonl", training={"max_epochs": 1})
+    fit(given, run_dir="run")
+    more = given | {"training": {"max_epochs": 2}}
+    (folder / "p4.jsonl").write_text('{"text": "rise", "label": "a"}\n')
+    with pytest.raises(CheckpointError, match=r"p4\.jsonl: .* has no SHA-256 of it"):
+        fit(more, run_dir="run", resume=True)
+    with pytest.raises(DataError, match=r"p4\.jsonl: changed since the run"):
+        evaluate("run", split="validation")
+    (folder / "p4.jsonl").unlink()
+    (folder / "p3.jsonl").rename(folder / "gone")
+    with pytest.raises(CheckpointError, match=r"p3\.jsonl: run began with it, and nothing names"):
+        fit(more, run_dir="run", resume=True)
+    with pytest.raises(DataError, match=r"p3\.jsonl: the run began with it, and nothing names"):
+        evaluate("run", split="validation")
+    (folder / "gone").rename(folder / "p3.jsonl")
+    fit(more | {"data": given["data"] | {"readers": 2}}, run_dir="run", resume=True)
+
+
+def test_a_comparison_takes_the_rows_of_all_files(folder: Path) -> None:
+    device = torch.device("cpu")
+    one, three = (
+        prepare_task(config_from_mapping(config(train)), device, None)
+        for train in ("one.jsonl", ["p1.jsonl", "p[23].jsonl"])
+    )
+    assert one.labels == three.labels
+    assert one.probe.tolist() == three.probe.tolist()
+    for a, b in ((one.train, three.train), (one.held_out, three.held_out)):
+        assert all((array == b.arrays()[name]).all() for name, array in a.arrays().items())
+
+
+def test_a_model_of_several_files_is_checked_on_their_rows(folder: Path) -> None:
+    for name, train in (("one", "one.jsonl"), ("three", ["p1.jsonl", "p[23].jsonl"])):
+        fit(config(train, training={"max_epochs": 1}), run_dir=name)
+    one, three = check("one"), check("three")
+    assert three.passed
+    assert three.num_examples == 10
+    assert one.differences == three.differences
+
+
+def test_a_search_on_several_files_finds_what_one_finds(folder: Path) -> None:
+    space = {"tune": {"space": {"model.hidden_size": [4, 8], "model.ngrams": None}}}
+    found = []
+    for name, train in (("one", "one.jsonl"), ("three", "p*.jsonl")):
+        given = config_from_mapping(config(train, training={"max_epochs": 1}, **space))
+        tuned = tune(given, Limits(None, 2), run_dir=folder / name)
+        found.append([(trial.settings, trial.value, trial.loss) for trial in tuned.trials])
+    assert found[0] == found[1]

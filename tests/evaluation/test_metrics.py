@@ -1,0 +1,160 @@
+"""Every metric against scikit-learn, also with unknown labels and classes that don't occur."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from seqtrain.evaluation.metrics import (
+    KEPT_CONFUSIONS,
+    MATRIX_CLASSES,
+    Scores,
+    one_class_doubts,
+    score,
+)
+from seqtrain.text import json_line
+
+NAMES = ["a", "b", "c", "d"]
+ROWS = st.lists(
+    st.tuples(st.integers(-1, 3), st.integers(0, 3), st.integers(1, 30)), min_size=1, max_size=80
+)
+
+
+def scores_of(rows: list[tuple[int, int, int]]) -> tuple[Scores, np.ndarray, np.ndarray]:
+    true, predicted, lengths = np.array(rows).T
+    logits = torch.randn(len(rows), 4, generator=torch.Generator().manual_seed(0))
+    logits[torch.arange(len(rows)), torch.from_numpy(predicted)] += 10
+    return (
+        score(logits, torch.from_numpy(true), torch.from_numpy(lengths), NAMES),
+        true,
+        predicted,
+    )
+
+
+@given(ROWS)
+def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> None:
+    scores, true, predicted = scores_of(rows)
+    known = true >= 0
+    f1 = {
+        average: metrics.f1_score(true, predicted, average=average, zero_division=0)
+        for average in ("macro", "weighted")
+    }
+    assert scores.accuracy == pytest.approx(metrics.accuracy_score(true, predicted))
+    assert scores.macro_f1 == pytest.approx(f1["macro"])
+    macro = (scores.macro_precision, scores.macro_recall, scores.macro_f1, None)
+    assert macro == pytest.approx(
+        metrics.precision_recall_fscore_support(true, predicted, average="macro", zero_division=0)
+    )
+    assert scores.weighted_f1 == pytest.approx(f1["weighted"])
+    assert (scores.num_examples, scores.num_unknown_labels) == (len(rows), int((~known).sum()))
+    per_class = metrics.precision_recall_fscore_support(
+        true, predicted, labels=range(4), zero_division=0
+    )
+    for i, name in enumerate(NAMES):
+        assert list(scores.per_class[name].values()) == pytest.approx(
+            [column[i] for column in per_class]
+        )
+    expected = np.zeros((4, 4), dtype=int)
+    np.add.at(expected, (true[known], predicted[known]), 1)
+    assert scores.confusion_matrix == expected.tolist()
+    if known.any():
+        assert scores.confusion_matrix == (
+            metrics.confusion_matrix(true[known], predicted[known], labels=range(4)).tolist()
+        )
+
+
+@given(ROWS)
+def test_confusions_are_the_mistakes_of_the_matrix(rows: list[tuple[int, int, int]]) -> None:
+    scores, _, _ = scores_of(rows)
+    assert scores.confusion_matrix is not None
+    mistakes = [
+        {"true": NAMES[i], "predicted": NAMES[j], "count": count}
+        for i, row in enumerate(scores.confusion_matrix)
+        for j, count in enumerate(row)
+        if i != j and count
+    ]
+    assert scores.confusions == sorted(mistakes, key=lambda mistake: -int(mistake["count"]))
+
+
+@given(ROWS)
+def test_the_only_answer_is_that_of_every_example(rows: list[tuple[int, int, int]]) -> None:
+    scores, true, predicted = scores_of(rows)
+    one = len(set(predicted)) == 1 and (true == predicted).any()
+    assert scores.only_answer() == (NAMES[predicted[0]] if one else None)
+
+
+def test_the_standard_error_is_that_of_a_share_of_the_examples() -> None:
+    scores, *_ = scores_of([(0, 0, 1)] * 90 + [(0, 1, 1)] * 10)
+    assert scores.standard_error("accuracy") == pytest.approx(0.03)
+    assert scores.standard_error("loss") == 0
+
+
+def test_one_class_for_all_of_several_is_doubted() -> None:
+    same = [(n % 2, 1, 5) for n in range(20)]
+    (line,) = one_class_doubts(scores_of(same)[0], "test")
+    assert line.startswith("test: every answer is 'b'")
+    assert all(key in line for key in ("training.lr", "max_epochs", "class_weights"))
+    few, one_class, mixed = same[:19], [(1, 1, 5)] * 20, [*same[1:], (0, 0, 5)]
+    for rows in (few, one_class, mixed):
+        assert one_class_doubts(scores_of(rows)[0], "test") == []
+
+
+@pytest.mark.parametrize("classes", [MATRIX_CLASSES, MATRIX_CLASSES + 1, 20_000])
+def test_scores_of_many_classes_stay_small(classes: int) -> None:
+    """The matrix of 20,000 classes would take 3 GB, and as JSON 800 MB."""
+    names = [f"c{i}" for i in range(classes)]
+    true = torch.arange(300) % classes
+    predicted = torch.where(torch.arange(300) % 3 == 0, true, (true + 1) % classes)
+    logits = torch.zeros(300, classes)
+    logits[torch.arange(300), predicted] = 5.0
+    true[0] = -1
+    scores = score(logits, true, torch.ones(300, dtype=torch.int64), names)
+    assert (scores.confusion_matrix is None) == (classes > MATRIX_CLASSES)
+    assert len(scores.confusions) == KEPT_CONFUSIONS
+    assert scores.accuracy == pytest.approx(99 / 300)
+    known = true >= 0
+    assert scores.loss == pytest.approx(
+        torch.nn.functional.cross_entropy(logits[known].double(), true[known]).item()
+    )
+    assert len(json_line(asdict(scores))) < 200 * classes + 200_000
+
+
+def test_the_loss_is_the_mean_over_known_examples() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(5, 4, generator=generator)
+    labels = torch.tensor([0, -1, 3, 2, -1])
+    scores = score(logits, labels, torch.ones(5, dtype=torch.int64), NAMES)
+    known = [0, 2, 3]
+    expected = metrics.log_loss(
+        labels[known].numpy(), torch.softmax(logits[known].double(), 1).numpy(), labels=range(4)
+    )
+    assert scores.loss == pytest.approx(expected)
+    assert scores.monitored("loss") == -scores.loss
+    assert scores.monitored("macro_f1") == scores.macro_f1
+
+
+@given(ROWS)
+def test_groups_of_length_cover_every_example_once(rows: list[tuple[int, int, int]]) -> None:
+    scores, true, predicted = scores_of(rows)
+    lengths = np.array(rows)[:, 2]
+    groups = scores.by_length
+    assert 1 <= len(groups) <= 5
+    assert sum(group["num_examples"] for group in groups) == len(rows)
+    assert all(one["max"] < other["min"] for one, other in pairwise(groups))
+    for group in groups:
+        inside = (lengths >= group["min"]) & (lengths <= group["max"])
+        assert group["num_examples"] == inside.sum()
+        assert {group["min"], group["max"]} <= set(lengths)
+        assert group["accuracy"] == pytest.approx((true == predicted)[inside].mean())
+
+
+def test_groups_of_length_hold_like_numbers_of_examples() -> None:
+    scores, _, _ = scores_of([(0, 0, length) for length in range(1, 101)])
+    assert [group["num_examples"] for group in scores.by_length] == [20] * 5
