@@ -24,6 +24,25 @@ KNOWN_KEYS: tuple[Keys, ...] = (
 )
 """Every key of a configuration, sections included."""
 
+RETIRED_KEYS: dict[tuple[str, str], tuple[object, str]] = {
+    ("data", "readers"): ("auto", "one process reads all files; leave the key out"),
+    ("training", "shards"): (
+        None,
+        "processes sum their gradients, equal to rounding at any number; leave the key out "
+        "(seqtrain fit --nproc-per-node N)",
+    ),
+}
+"""Keys of earlier versions: their default then, and what to use instead.
+
+A key that is no longer in the schema is refused with this line. At its old default, as in the
+config.yaml of an earlier run, it is left out without a word.
+"""
+
+RETIRED_VALUES: dict[Keys, dict[str, str]] = {
+    ("model", "engine"): {"fused": "use auto or torch"},
+}
+"""Values of earlier versions that the schema no longer has, and what to use instead."""
+
 FOREIGN_NAMES: dict[Keys, tuple[str, ...]] = {
     ("data", "validation"): ("val", "dev"),
     ("data", "delimiter"): ("sep", "separator"),
@@ -73,6 +92,8 @@ def hint(path: Keys, value: object, written: str | None) -> str:
         The end of a message, or nothing.
     """
     arms = _arms(_schema(path))
+    if isinstance(value, str) and value in RETIRED_VALUES.get(path, {}):
+        return f"; {value} was removed: {RETIRED_VALUES[path][value]}"
     if isinstance(value, str):
         choices = [str(word) for arm in arms for word in _choices(arm)]
         near = nearest(value.lower(), choices)
@@ -94,6 +115,9 @@ def unknown_key(path: Keys) -> str:
     Returns:
         The text of a problem.
     """
+    for retired, (_, instead) in RETIRED_KEYS.items():
+        if path == retired:
+            return f"this key was removed: {instead}"
     near = nearest_key(path)
     if near and len(near) == 1 < len(path):
         return f"unknown key; {near[0]} stands at the top, in no section"

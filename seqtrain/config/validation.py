@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from seqtrain.config.document import Document
-from seqtrain.config.expectation import SECTIONS, expected, hint, unknown_key
+from seqtrain.config.expectation import RETIRED_KEYS, SECTIONS, expected, hint, unknown_key
 from seqtrain.config.formats import resolve_kind
 from seqtrain.config.problems import SHOWN_PROBLEMS, Keys, Place, Problem, raise_if_any, show
 from seqtrain.config.rules import RULES, joint_faults
@@ -36,6 +36,7 @@ def validate(document: Document, top: Place) -> Config:
     for name in SECTIONS:
         if values.get(name) is None:
             values[name] = {}
+    _leave_out_retired(values)
     config, errors = _check(values)
     refused = _refused(document)
     wrong = {path: kind for path, kind in errors.items() if kind == "unknown" or not refused(path)}
@@ -52,6 +53,16 @@ def validate(document: Document, top: Place) -> Config:
     raise_if_any(problems)
     assert config is not None, "a configuration with no problem is valid"
     return config
+
+
+def _leave_out_retired(values: dict[str, Any]) -> None:
+    """Drop keys of earlier versions that have the default of their time."""
+    for (section, key), (default, _) in RETIRED_KEYS.items():
+        given = values[section]
+        if key in SECTIONS[section].model_fields or not isinstance(given, dict):
+            continue
+        if key in given and given[key] == default:
+            values[section] = {name: value for name, value in given.items() if name != key}
 
 
 def _check(values: dict[str, Any]) -> tuple[Config | None, dict[Keys, str]]:
