@@ -46,7 +46,7 @@ def begun_before_restart(path: Path | None, name: str | None, place: Place) -> B
 
 
 def check_config(config: Config, processes: int) -> None:
-    """Refuse to part batches for a model that must see them whole.
+    """Refuse to share batches of a model that must see them whole.
 
     Args:
         config: resolved.
@@ -55,10 +55,8 @@ def check_config(config: Config, processes: int) -> None:
     Raises:
         ConfigError: as said.
     """
-    if processes == 1 and config.training.shards is None:
-        return
-    if config.model.convolutions is not None:
+    if processes > 1 and config.model.convolutions is not None:
         raise ConfigError(
             "model.convolutions: their batch normalisation must see whole batches; train with one "
-            "process and training.shards: null"
+            "process"
         )

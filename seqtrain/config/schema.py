@@ -265,9 +265,6 @@ class TrainingConfig(Section):
     """temperature: in the end, divide the logits by the number that suits validation best; none."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 runs matrix products under autocast."""
-    shards: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Parts of each batch whose gradients are added in a fixed order: equal bits with 1, 2, 4 …
-    processes, up to as many; null: one part per process, equal to rounding."""
     checkpoint_every: Interval | None = None
     """{steps: N} or {minutes: M} between checkpoints; null: only at the end of each epoch."""
     deterministic: bool = False

@@ -48,13 +48,8 @@ class Group:
         """
         return [value]
 
-    def sum(self, values: Tensor, *, in_order: bool = False) -> Tensor:
+    def sum(self, values: Tensor) -> Tensor:
         """Add up tensors of one shape, each process's, in place; return the sum.
-
-        Args:
-            values: of this process.
-            in_order: add by a tree of pairs, where their number is a power of two: then the bits
-                are those of one process that adds its parts in pairs.
 
         Raises:
             RunError: a process is lost.

@@ -54,7 +54,6 @@ class JoinedGroup(Group):
         self._store = store
         self._device = device
         self._turn = 0
-        self._pairs: list[dist.ProcessGroup | None] = []
         store.set(f"host/{self.rank}", socket.gethostname())
 
     def tell(self, value: Any, *, patiently: bool = False) -> list[Any]:
@@ -70,30 +69,11 @@ class JoinedGroup(Group):
                 time.sleep(POLL)
             return [json.loads(self._store.get(key)) for key in keys]
 
-    def sum(self, values: Tensor, *, in_order: bool = False) -> Tensor:
+    def sum(self, values: Tensor) -> Tensor:
         """Add up tensors of all processes, to the same bits in each."""
         with self._losses_named():
-            if in_order and self.size > 2 and self.size.bit_count() == 1:
-                for pairs in self._tree():
-                    dist.all_reduce(values, group=pairs)
-            else:
-                dist.all_reduce(values)
+            dist.all_reduce(values)
         return values
-
-    def _tree(self) -> list[dist.ProcessGroup | None]:
-        """Return this process's pair at each level: ranks that differ in one bit, the lowest first.
-
-        A sum of two is the same in either order, so all get the same bits.
-        """
-        if not self._pairs:
-            for level in range(self.size.bit_length() - 1):
-                for rank in range(self.size):
-                    if rank & 1 << level == 0:
-                        members = [rank, rank | 1 << level]
-                        pair = dist.new_group(members)
-                        if self.rank in members:
-                            self._pairs.append(pair)
-        return self._pairs
 
     def send_from_first(self, tensors: Iterable[Tensor]) -> None:
         """Give tensors the content that the first process's have."""

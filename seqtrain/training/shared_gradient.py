@@ -1,4 +1,4 @@
-"""The gradient of a batch whose parts are computed apart, by several processes or one by one.
+"""The gradient of a batch whose rows are shared by several processes.
 
 One sum over a flat array joins all: dense gradients, the rows of tables that any part touches (all
 know them, for all know the whole batch), and figures. A table is never sent whole.
@@ -27,64 +27,37 @@ FIGURES = 3
 
 
 class SharedGradient:
-    """Adds up the gradients of a batch's parts, this process's and all others'.
+    """Adds up the gradients of a batch's rows, this process's and all others'.
 
     Args:
         model: whose weights have gradients.
         by_rows: its tables whose gradients hold touched rows alone.
         group: the processes.
-        shards: parts of a batch, at least; their sums are added in an order that doesn't depend on
-            the number of processes, where both are powers of two. None: one part per process.
 
     Attributes:
         touched: rows of each table that the whole batch touches, by the id of the weight.
     """
 
     def __init__(
-        self,
-        model: SequenceClassifier | PretrainingModel,
-        by_rows: Sequence[Tensor],
-        group: Group,
-        shards: int | None,
+        self, model: SequenceClassifier | PretrainingModel, by_rows: Sequence[Tensor], group: Group
     ) -> None:
         self._model = model
         self._weights = [p for p in model.parameters() if p.requires_grad]
         self._by_rows = [any(p is weight for weight in by_rows) for p in self._weights]
         self._group = group
-        self._in_order = shards is not None
-        self._shards = max(shards or 1, group.size)
         self.touched: dict[int, Tensor] = {}
-        self._sums: list[Tensor] = []
 
-    def begin(self, batch: Batch) -> list[Tensor]:
-        """Begin with a batch; return the rows of each part that this process computes."""
-        self._sums = []
+    def rows_of(self, batch: Batch) -> Tensor:
+        """Begin with a batch; return the rows of it that this process computes."""
         self.touched = touched_rows(self._model, batch) if any(self._by_rows) else {}
-        parts = rows_of_parts(batch.lengths, self._shards)
-        rank, size = self._group.rank, self._group.size
-        return parts[rank * self._shards // size : (rank + 1) * self._shards // size]
+        return rows_of_parts(batch.lengths, self._group.size)[self._group.rank]
 
-    def add(self, loss: Tensor | None, correct: Tensor | None, count: int) -> None:
-        """Take the gradients that the weights have now, of a part.
+    def sum(self, losses: Tensor, correct: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Add up the gradients of all processes; the weights then have that of the mean loss.
 
         Args:
-            loss: sum of its losses; None: the part is empty, and counts for nothing.
-            correct: its right answers.
-            count: of its losses.
-        """
-        zero = self._weights[0].new_zeros(())
-        if loss is None or correct is None:
-            figures = zero.new_zeros(FIGURES)
-        else:
-            figures = torch.stack((loss.detach(), correct, zero + count)).to(zero.dtype)
-        pieces = [self._piece(i, empty=loss is None) for i in range(len(self._weights))]
-        given = zero.new_tensor(
-            [loss is not None and p.grad is not None for p in self._weights], dtype=zero.dtype
-        )
-        self._sums.append(torch.cat((*pieces, given, figures)))
-
-    def join(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Add up all parts of all processes; the weights then have the gradient of the mean loss.
+            losses: of this process's rows, whose gradients the weights have.
+            correct: right answers among them; None: this process has no rows.
 
         Returns:
             The sum of the losses, right answers, and how many losses there are, scalars.
@@ -92,19 +65,23 @@ class SharedGradient:
         Raises:
             RunError: a process is lost.
         """
-        asked = self._sums[0].new_tensor(self._group.asked_to_stop())
-        total = torch.cat((added_in_pairs(self._sums), asked))
-        self._sums = []
-        self._group.sum(total, in_order=self._in_order)
-        sizes = [self._size(i) for i in range(len(self._weights))]
-        *gradients, given, figures, came = total.split_with_sizes(
+        zero = self._weights[0].new_zeros(())
+        figures = zero.new_zeros(FIGURES)
+        if correct is not None:
+            figures = torch.stack((losses.detach().sum(), correct, zero + len(losses))).to(zero)
+        pieces = [self._piece(i, empty=correct is None) for i in range(len(self._weights))]
+        given = zero.new_tensor([correct is not None and p.grad is not None for p in self._weights])
+        asked = zero.new_tensor(self._group.asked_to_stop())
+        summed = self._group.sum(torch.cat((*pieces, given.to(zero), figures, asked)))
+        sizes = [len(piece) for piece in pieces]
+        *gradients, given, figures, came = summed.split_with_sizes(
             [*sizes, len(self._weights), FIGURES, len(STOPPING)]
         )
         self._group.heed(came.tolist())
-        loss, correct, count = figures
+        total, right, count = figures
         for i, is_given in enumerate(given.tolist()):
             self._weights[i].grad = self._gradient(i, gradients[i] / count) if is_given else None
-        return loss, correct, count
+        return total, right, count
 
     def _size(self, i: int) -> int:
         weight = self._weights[i]
@@ -141,14 +118,6 @@ class SharedGradient:
             check_invariants=False,
             device=weight.device,
         )
-
-
-def added_in_pairs(parts: Sequence[Tensor]) -> Tensor:
-    """Add up tensors by a tree: first with second, third with fourth, then their sums."""
-    while len(parts) > 1:
-        pairs = [parts[i] + parts[i + 1] for i in range(0, len(parts) - 1, 2)]
-        parts = [*pairs, *parts[2 * len(pairs) :]]
-    return parts[0]
 
 
 def touched_rows(model: SequenceClassifier | PretrainingModel, batch: Batch) -> dict[int, Tensor]:

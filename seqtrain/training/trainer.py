@@ -76,11 +76,10 @@ class Trainer:
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
-        group, shards = objective.group, objective.settings.shards
         self._shared: SharedGradient | None = None
-        if group.size > 1 or shards is not None:
+        if objective.group.size > 1:
             by_rows = self.optimizer.by_rows
-            self._shared = SharedGradient(objective.model, by_rows, group, shards)
+            self._shared = SharedGradient(objective.model, by_rows, objective.group)
         updates_per_epoch = len(self.plan(0))
         self.budget = budget(objective.settings, updates_per_epoch)
         self.total_updates = self.budget.epochs * updates_per_epoch
@@ -157,7 +156,7 @@ class Trainer:
     def _gradient(self, batch: Batch, lr: float) -> Learned:
         """Compute the gradient of a batch's mean loss, clipped."""
         if self._shared is not None:
-            return self._gradient_of_parts(batch, self._shared, lr)
+            return self._shared_gradient(batch, self._shared, lr)
         with self.optimizer.reading(lr=lr):
             losses, correct = self._losses(batch)
         mean_loss = losses.mean()
@@ -165,28 +164,22 @@ class Trainer:
         loss, norm_value, num_correct = _numbers(mean_loss.detach(), norm, correct)
         return Learned(loss, norm_value, int(num_correct), len(losses), losses)
 
-    def _gradient_of_parts(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
-        """Do the same by the parts of this process, and the sums of all processes."""
-        objective, known = self.objective, []
-        parts = shared.begin(batch)
+    def _shared_gradient(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
+        """Do the same by the rows of this process, and the sums of all processes."""
+        objective = self.objective
+        rows = shared.rows_of(batch)
         self.optimizer.prepare(shared.touched, lr=lr)
-        for rows in parts:
-            if not len(rows):
-                shared.add(None, None, 0)
-                continue
+        losses, correct = batch.lengths.new_zeros(0), None
+        if len(rows):
             losses, correct = self._losses(part_of(batch, rows))
-            total = losses.sum()
-            self.optimizer.backward(total)
-            shared.add(total, correct, len(losses))
-            known.append((rows, losses.detach()))
-        total, correct, count = shared.join()
-        objective.share_carried(batch, torch.cat([batch.lengths[:0], *(rows for rows, _ in known)]))
+            self.optimizer.backward(losses.sum())
+        total, correct, count = shared.sum(losses, correct)
+        objective.share_carried(batch, rows)
         norm = self.optimizer.clip()
         loss, norm_value, num_correct, num_losses = _numbers(total / count, norm, correct, count)
         each = total.new_zeros(len(batch.lengths))
         if not (math.isfinite(loss) and math.isfinite(norm_value)) and num_losses == len(each):
-            for rows, losses in known:
-                each[rows] = losses
+            each[rows] = losses.detach().to(each.dtype)
             objective.group.sum(each)
         return Learned(loss, norm_value, int(num_correct), int(num_losses), each)
 

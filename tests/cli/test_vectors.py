@@ -89,7 +89,6 @@ VARIANTS = {
     "bfloat16": ("training.precision=bfloat16", "model.engine=fused"),
     "subwords": ("model.subwords=[3, 5]", "model.ngrams=[1, 2]"),
     "padded": ("model.unroll=padded",),
-    "in parts": ("training.shards=2",),
     "refit": ("training.refit=true",),
     "pretrained": ("pretraining.objective=language_model", "pretraining.max_epochs=1"),
 }

@@ -47,6 +47,10 @@ train: x
     )
 
 
+def test_a_key_that_is_gone_may_stand_with_its_default() -> None:
+    assert parse_config(f"{DATA}training: {{shards: null}}", "cfg.yaml").training.lr > 0
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -55,6 +59,7 @@ train: x
         ("model: {epochs: 3}", "1:9: model.epochs: unknown key; did you mean training.max_epochs?"),
         ("optimizer: adam", "1:1: optimizer: unknown key; did you mean training.optimizer?"),
         ("training.lr: 1", "1:1: training.lr: unknown key; write lr under training"),
+        ("training: {shards: 4}", "training.shards: this key was removed: processes"),
         ("training: {learning_rate: 1}", "learning_rate: unknown key; did you mean training.lr?"),
         ("learning_rate: 1", "learning_rate: unknown key; did you mean training.lr?"),
         ("model: {cell: lstm}", "1:9: model.cell: unknown key; did you mean model.rnn?"),

@@ -33,7 +33,7 @@ def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
             rank = draw.randrange(2)
             # A process that is killed at its update n dies at a random step of the program within.
             kill = signals_within(
-                "_gradient_of_parts", draw.randint(1, 12), (draw.randint(1, 400), signal.SIGKILL)
+                "_shared_gradient", draw.randint(1, 12), (draw.randint(1, 400), signal.SIGKILL)
             )
             prepare = {rank: kill} if done < kills else None
             with launched(project, 2, *FIT, prepare=prepare, restarts=restarts) as ranks:
@@ -54,7 +54,7 @@ def test_sigterm_to_one_or_all_loses_no_update(project: Path, signals: int) -> N
     whole = fingerprint(project / "whole")
     for turn in range(signals):
         update = draw.randint(1, 14)
-        stop = signals_within("_gradient_of_parts", update, (draw.randint(1, 99), signal.SIGTERM))
+        stop = signals_within("_shared_gradient", update, (draw.randint(1, 99), signal.SIGTERM))
         asked = dict.fromkeys([0, 1] if turn % 2 else [turn // 2 % 2], stop)
         first, _ = fit_together(project, "several", 2, *options, prepare=asked, code=143)
         stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
@@ -69,7 +69,7 @@ def test_sigterm_to_one_or_all_loses_no_update(project: Path, signals: int) -> N
 
 
 def test_a_rank_that_stands_still_is_named(project: Path) -> None:
-    stop = {1: signals_within("_gradient_of_parts", 3, (1, signal.SIGSTOP))}
+    stop = {1: signals_within("_shared_gradient", 3, (1, signal.SIGSTOP))}
     patience = {"SEQTRAIN_TIMEOUT": "1"}
     with launched(project, 2, *FIT, prepare=stop, variables=patience) as ranks:
         assert ranks[0].end() == 3

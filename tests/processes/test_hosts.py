@@ -30,7 +30,6 @@ VARIABLES = {
     "LOCAL_WORLD_SIZE": "2",  # one thread each, as the process alone has
     "SEQTRAIN_TIMEOUT": "20",
 }
-SHARDS = ("--set", "training.shards=2")
 
 
 def ip(*words: str) -> None:
@@ -77,9 +76,11 @@ def moves(networks: list[str], then: Callable[[], None] | None = None) -> dict[i
     return {0: partial(move_to, first, 0), 1: partial(move_to, second, 1, then)}
 
 
-def test_two_hosts_train_what_one_process_trains(project: Path, networks: list[str]) -> None:
-    fit_together(project, "whole", 1, *SHARDS)
-    arguments, hosts = fit_arguments(project, "several", *SHARDS), moves(networks)
+def test_two_hosts_train_what_two_processes_of_one_train(
+    project: Path, networks: list[str]
+) -> None:
+    fit_together(project, "whole", 2)
+    arguments, hosts = fit_arguments(project, "several"), moves(networks)
     with launched(project, 2, *arguments, prepare=dict(hosts), variables=VARIABLES) as ranks:
         assert [rank.end() for rank in ranks] == [0, 0], [rank.err for rank in ranks]
     assert fingerprint(project / "several") == fingerprint(project / "whole")
@@ -89,10 +90,10 @@ def test_two_hosts_train_what_one_process_trains(project: Path, networks: list[s
 def test_a_lost_host_is_named_and_the_run_goes_on(
     project: Path, networks: list[str], how: str
 ) -> None:
-    fit_together(project, "whole", 1, *SHARDS)
+    fit_together(project, "whole", 2)
     number = signal.SIGKILL if how == "killed" else signal.SIGSTOP
-    hosts = moves(networks, signals_within("_gradient_of_parts", 15, (1, number)))
-    arguments = fit_arguments(project, "several", *SHARDS)
+    hosts = moves(networks, signals_within("_shared_gradient", 15, (1, number)))
+    arguments = fit_arguments(project, "several")
     variables = VARIABLES | {"SEQTRAIN_TIMEOUT": "5"}
     with launched(project, 2, *arguments, prepare=dict(hosts), variables=variables) as ranks:
         if how == "unplugged":
@@ -102,5 +103,5 @@ def test_a_lost_host_is_named_and_the_run_goes_on(
         if how == "killed":
             assert ranks[1].end() == KILLED
     assert re.search(r"lost: rank 1 on second-host; .* go on with --resume", ranks[0].err)
-    fit_together(project, "several", 1, *SHARDS)
+    fit_together(project, "several", 2)
     assert fingerprint(project / "several") == fingerprint(project / "whole")
