@@ -23,7 +23,6 @@ MAY_CHANGE = (
     "training.patience",
     "training.checkpoint_every",
     "training.device",
-    "data.readers",
 )
 """Keys that may differ from the run's config when it goes on."""
 ANEW = "start anew with --force"

@@ -127,9 +127,6 @@ class DataConfig(Section):
     """features: by train's mean and deviation, by each series' own, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
-    readers: PositiveInt | Literal["auto"] = "auto"
-    """Processes that read several files at once; auto: one per core, for large files. No result
-    depends on it."""
 
     @model_validator(mode="after")
     def _name_the_kind(self) -> DataConfig:

@@ -102,7 +102,7 @@ class Fitting:
             DataError: rows that can't be used, by line.
         """
         reader = PieceReader(self._rules, labelled=labelled)
-        pieces = read_pieces(reader, files, self._data.readers)
+        pieces = read_pieces(reader, files)
         return joined_pieces((self._numbered(piece), piece.report) for piece in pieces)
 
     def _numbered(self, piece: Piece) -> SequenceStore:

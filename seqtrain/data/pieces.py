@@ -1,41 +1,27 @@
-"""Files read and encoded one by one, by this process or by several at once.
+"""Files read and encoded one by one.
 
 A file's ids count its own tokens, labels and groups, in the order in which they first come. Joined
-in the order of the files, they are those of one file that holds all: whoever read which.
+in the order of the files, they are those of one file that holds all.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import RowProblems
-from seqtrain.data.growing import GrowingArray, blocks
 from seqtrain.data.joining import StoreJoiner
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.data.sources import FileLines
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import GrowingIndex, provisional_index
-from seqtrain.errors import DataError, RunError, SeqtrainError
-from seqtrain.processes.child import start_child
-from seqtrain.processes.place import cores
+from seqtrain.errors import DataError
 from seqtrain.text import display_name
-
-WORTH_A_PROCESS = 2**24
-"""Bytes of data files from which on each further process to read them pays."""
-LOOK = 1.0
-"""Seconds between two looks at whether the process that is worked for still lives."""
 
 Files = Sequence[tuple[str, ReadOptions]]
 """Paths, each with how it is read."""
@@ -90,139 +76,22 @@ class PieceReader:
         return Piece(store, report, list(tokens), list(labels), list(groups))
 
 
-def read_pieces(reader: PieceReader, files: Files, readers: int | str) -> Iterator[Piece]:
+def read_pieces(reader: PieceReader, files: Files) -> Iterator[Piece]:
     """Read files, and yield them in their order.
-
-    Args:
-        reader: how they are encoded.
-        files: at least one.
-        readers: how many processes read; auto: one per core, where the files are large.
 
     Raises:
         DataError: rows that can't be used, of the first file that has any.
-        RunError: a process ended.
     """
-    number = _processes(files, readers)
-    if number == 1:
-        for path, options in files:
-            yield reader.read(path, options)
-        return
-    with ExitStack() as held:
-        children = [
-            held.enter_context(_Child(reader, files[first::number])) for first in range(number)
-        ]
-        for place, (path, _) in enumerate(files):
-            yield children[place % number].receive(path)
+    for path, options in files:
+        yield reader.read(path, options)
 
 
-def _processes(files: Files, readers: int | str) -> int:
-    """Return how many processes read."""
-    if sys.platform == "win32" or len(files) == 1:
-        return 1
-    if isinstance(readers, int):
-        return min(readers, len(files))
-    size = sum(os.path.getsize(path) for path, _ in files if os.path.isfile(path))
-    return max(1, min(cores(), len(files), size // WORTH_A_PROCESS))
-
-
-class _Child:
-    """A process that reads every so many files, in order."""
-
-    def __init__(self, reader: PieceReader, files: Files) -> None:
-        self._process, self._connection = start_child(__name__)
-        rules = replace(reader.rules)  # without what it remembers
-        with suppress(OSError):  # one that is gone is noticed by `receive`
-            self._connection.send((replace(reader, rules=rules), files))
-
-    def __enter__(self) -> _Child:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._connection.close()
-        self._process.kill()
-        self._process.wait()
-
-    def receive(self, path: str) -> Piece:
-        """Return the next file's rows: of large ones the steps are in a temporary file.
-
-        Raises:
-            SeqtrainError: that the process met.
-            RunError: it ended.
-        """
-        try:
-            found = self._connection.recv()
-            if isinstance(found, SeqtrainError):
-                raise found
-            files, forms, *known = found
-            arrays = {name: self._array(*form) for name, form in forms.items()}
-        except (EOFError, OSError):
-            code = self._process.wait()
-            raise RunError(
-                f"{display_name(path)}: the process that read it ended with code {code}; "
-                "data.readers: 1 reads one file at a time"
-            ) from None
-        return Piece(replace(SequenceStore.from_arrays(arrays), files=files), *known)
-
-    def _array(self, dtype: str, shape: tuple[int, ...], number: int) -> Any:
-        whole = GrowingArray(dtype, shape)
-        for _ in range(number):
-            whole.append(np.frombuffer(self._connection.recv_bytes(), dtype=dtype))
-        return whole.build()
-
-
-def serve(descriptor: int) -> None:
-    """Read files for another process, and end with it.
-
-    Args:
-        descriptor: of the connection.
-    """
-    connection = Connection(descriptor)
-    parent = os.getppid()
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        reader, files = connection.recv()
-        for path, options in files:
-            try:
-                piece = reader.read(path, options)
-            except SeqtrainError as error:
-                connection.send(error)
-                return
-            except MemoryError:
-                connection.send(RunError(f"{display_name(path)}: memory ran out as it was read"))
-                return
-            _send(connection, piece)
-
-
-def _end_with(parent: int) -> None:
-    """End this process soon after the one that it works for."""
-    while os.getppid() == parent:
-        threading.Event().wait(LOOK)
-    os._exit(1)
-
-
-def _send(connection: Connection, piece: Piece) -> None:
-    """Send what was read, its arrays in parts."""
-    arrays = piece.store.arrays()
-    forms = {
-        name: (str(array.dtype), array.shape[1:], sum(1 for _ in blocks(array)))
-        for name, array in arrays.items()
-    }
-    known = (piece.report, piece.tokens, piece.labels, piece.groups)
-    connection.send((piece.store.files, forms, *known))
-    for array in arrays.values():
-        for block in blocks(array):
-            connection.send_bytes(block.tobytes())
-
-
-def read_encoded(
-    rules: Preprocessing, files: Files, readers: int | str = 1
-) -> tuple[SequenceStore, EncodingReport]:
+def read_encoded(rules: Preprocessing, files: Files) -> tuple[SequenceStore, EncodingReport]:
     """Read files as a fitted preprocessing does, one after another.
 
     Args:
         rules: fitted.
         files: at least one.
-        readers: how many processes read, or auto.
 
     Returns:
         The store of all rows, and what was done to them.
@@ -238,7 +107,7 @@ def read_encoded(
         known = np.append(numbers_in(piece.groups, groups), -1)
         return replace(piece.store, groups=known[piece.store.groups])
 
-    pieces = read_pieces(PieceReader(rules, fitted=True), files, readers)
+    pieces = read_pieces(PieceReader(rules, fitted=True), files)
     return joined_pieces((numbered(piece), piece.report) for piece in pieces)
 
 

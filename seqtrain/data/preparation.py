@@ -114,7 +114,7 @@ def _cache_key(config: Config, digests: dict[str, str]) -> str:
     pretraining = config.pretraining.objective is not None, config.pretraining.data
     model = config.model
     grams = model.subwords, model.ngrams, model.max_ngrams if model.ngrams else None
-    data = config.data.model_dump(exclude={"readers"})
+    data = config.data.model_dump()
     vectors = model.vectors, model.vectors_keep if model.vectors else None
     return cache.content_key([data, seed, digests, versions, pretraining, grams, vectors])
 
@@ -150,7 +150,7 @@ def _read(config: Config, digests: dict[str, str], known: Preprocessing | None) 
     for name in ("validation", "test"):
         if named[name]:
             files = read_with(data, named[name])
-            splits[name], reports[name] = read_encoded(preprocessing, files, data.readers)
+            splits[name], reports[name] = read_encoded(preprocessing, files)
     return PreparedData(
         splits,
         preprocessing,

@@ -1,6 +1,6 @@
 """Memory of many short rows, step by step: reading, what fit tells of them, planning, updates.
 
-    python tests/benchmarks/rows.py 1000000 [--files 4] [--readers 1] [--validation 0.1] [--small]
+    python tests/benchmarks/rows.py 1000000 [--files 4] [--validation 0.1] [--small]
 
 Rows of 5 tokens are written to a temporary folder ($TMPDIR), which is removed. Memory is what isn't
 mapped from files, in this process; where time runs out, the steps done by then are told. With
@@ -88,7 +88,7 @@ def write(folder: Path, rows: int, files: int) -> None:
                 left -= some
 
 
-def run(rows: int, files: int, readers: int, validation: float | None) -> None:
+def run(rows: int, files: int, validation: float | None) -> None:
     """Measure each step."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), rows, files)
@@ -96,10 +96,8 @@ def run(rows: int, files: int, readers: int, validation: float | None) -> None:
         data |= {"sequence": "text", "label": "label"}
         model = {"embedding_dim": 16, "hidden_size": 16}
         training = {"max_epochs": 1, "device": "cpu"}
-        config = config_from_mapping(
-            {"data": data | {"readers": readers}, "model": model, "training": training}
-        )
-        print(f"{rows:,} rows in {files} files, {readers} readers", flush=True)
+        config = config_from_mapping({"data": data, "model": model, "training": training})
+        print(f"{rows:,} rows in {files} files", flush=True)
         with measured("reading", rows):
             found = prepare(config, cache_folder=None)
         with measured("what fit tells of them", rows):
@@ -118,7 +116,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=int)
     parser.add_argument("--files", type=int, default=4)
-    parser.add_argument("--readers", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--validation", type=float)
     parser.add_argument("--small", action="store_true")
@@ -134,7 +131,7 @@ def main() -> None:
 
     signal.signal(signal.SIGALRM, late)
     signal.alarm(options.seconds)
-    run(options.rows, options.files, options.readers, options.validation)
+    run(options.rows, options.files, options.validation)
 
 
 if __name__ == "__main__":

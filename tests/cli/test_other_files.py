@@ -167,8 +167,7 @@ def test_a_run_on_compressed_pieces(project: Path, cli: Cli, ending: str) -> Non
     (project / "c.yaml").write_text("\n".join([data, *CONFIG.splitlines()[1:]]))
     assert cli("fit", "c.yaml", "-q", "--run-dir", "plain").code == 0
     named = ("--set", f"data.train=part-*.tsv.{ending}")
-    several = ("--set", "data.readers=2")
-    assert cli("fit", "c.yaml", "-q", "--run-dir", "packed", *named, *several).code == 0
+    assert cli("fit", "c.yaml", "-q", "--run-dir", "packed", *named).code == 0
     weights = "best/model.safetensors"
     assert (project / "plain" / weights).read_bytes() == (project / "packed" / weights).read_bytes()
     assert json.loads(cli("data", "c.yaml", "--json", *named).out)["splits"]["train"]["rows"] == 72

@@ -1,12 +1,10 @@
-"""Data in several files is the data of one that holds all, whoever read which."""
+"""Data in several files is the data of one that holds all, however rows are parted."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
-import signal
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -16,14 +14,13 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.data import pieces
 from seqtrain.data.configured import check_files, data_files
 from seqtrain.data.inspection import inspect
 from seqtrain.data.preparation import prepare
 from seqtrain.data.prepared import PreparedData
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import summarize, warnings
-from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.errors import ConfigError, DataError
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
 MakeConfig = Callable[..., Config]
@@ -75,28 +72,28 @@ def in_pieces(write: Write, tmp_path: Path) -> Callable[[list[dict[str, Any]]], 
 
 
 @pytest.mark.parametrize(
-    ("readers", "keys"),
+    "keys",
     [
-        (1, {"kind": "text"}),
-        (4, {"kind": "text", "validation": 0.2, "test": 0.1}),
-        (1, {"kind": "text", "validation": {"fold": 2, "of": 4}, "min_count": 2}),
-        (1, {"kind": "tokens", "max_length": 3}),
-        (2, {"kind": "features", "validation": 0.2}),
+        {"kind": "text"},
+        {"kind": "text", "validation": 0.2, "test": 0.1},
+        {"kind": "text", "validation": {"fold": 2, "of": 4}, "min_count": 2},
+        {"kind": "tokens", "max_length": 3},
+        {"kind": "features", "validation": 0.2},
     ],
 )
 def test_seven_files_are_one(
-    in_pieces: Callable[..., str], tmp_path: Path, make_config: MakeConfig, keys: Any, readers: int
+    in_pieces: Callable[..., str], tmp_path: Path, make_config: MakeConfig, keys: Any
 ) -> None:
     pattern = in_pieces(rows(keys["kind"]))
     one = prepare(make_config(train=str(tmp_path / "one.jsonl"), **keys), cache_folder=None)
-    config = make_config(train=pattern, readers=readers, **keys)
+    config = make_config(train=pattern, **keys)
     several = prepare(config, cache_folder=None)
     assert digest(several.splits) == digest(one.splits)
     assert several.preprocessing == one.preprocessing
     assert several.reports == one.reports
     assert len(several.digests) == 7
-    kept = prepare(make_config(train=pattern, readers=1, **keys), cache_folder=tmp_path / "cache")
-    again = prepare(make_config(train=pattern, readers=7, **keys), cache_folder=tmp_path / "cache")
+    kept = prepare(make_config(train=pattern, **keys), cache_folder=tmp_path / "cache")
+    again = prepare(make_config(train=pattern, **keys), cache_folder=tmp_path / "cache")
     assert (kept.from_cache, again.from_cache) == (False, True)
     assert digest(again.splits) == digest(one.splits)
     train = again.splits["train"]
@@ -110,8 +107,8 @@ def test_groups_go_on_in_the_next_file(
 ) -> None:
     pattern = in_pieces(rows("text"))
 
-    def stores(train: str, readers: int) -> dict[str, SequenceStore]:
-        columns = {"sequence": "text", "label": "label", "group": "group", "readers": readers}
+    def stores(train: str) -> dict[str, SequenceStore]:
+        columns = {"sequence": "text", "label": "label", "group": "group"}
         held_out = write_rows(write, "v.jsonl", rows("text")[:30])
         data = {"train": train, "validation": [held_out], **columns}
         model = {"initial_state": "carried"}
@@ -119,9 +116,9 @@ def test_groups_go_on_in_the_next_file(
             config_from_mapping({"data": data, "model": model}), cache_folder=None
         ).splits
 
-    whole = stores(str(tmp_path / "one.jsonl"), 1)
+    whole = stores(str(tmp_path / "one.jsonl"))
     assert whole["train"].groups is not None
-    assert digest(stores(pattern, 1)) == digest(stores(pattern, 3)) == digest(whole)
+    assert digest(stores(pattern)) == digest(whole)
 
 
 def test_bpe_learns_from_all_files(
@@ -131,7 +128,7 @@ def test_bpe_learns_from_all_files(
     pattern = in_pieces(rows("text"))
     keys = {"tokenizer": "bpe", "max_vocab_size": 300, "validation": 0.2}
     one = prepare(make_config(train=str(tmp_path / "one.jsonl"), **keys), cache_folder=None)
-    several = prepare(make_config(train=pattern, readers=2, **keys), cache_folder=None)
+    several = prepare(make_config(train=pattern, **keys), cache_folder=None)
     assert digest(several.splits) == digest(one.splits)
 
 
@@ -147,18 +144,13 @@ def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
     assert data_files(make_config(train=odd)) == [("data.train", odd)]
 
 
-@pytest.mark.parametrize("readers", [1, 2])
-def test_bad_rows_are_named_by_file_and_line(
-    write: Write, make_config: MakeConfig, readers: int
-) -> None:
+def test_bad_rows_are_named_by_file_and_line(write: Write, make_config: MakeConfig) -> None:
     good = [("up a", "1"), ("down b", "2")] * 3
     names = [write("p1.tsv", good), write("p2.tsv", [*good, (" ", "1")]), write("p3.tsv", good)]
     with pytest.raises(DataError, match=r"p2\.tsv:8: the sequence is empty"):
-        prepare(make_config(train=names, readers=readers), cache_folder=None)
+        prepare(make_config(train=names), cache_folder=None)
     write("p3.tsv", [*good, ("x", " ")])
-    data = prepare(
-        make_config(train=names, readers=readers, bad_rows="drop", empty="drop"), cache_folder=None
-    )
+    data = prepare(make_config(train=names, bad_rows="drop", empty="drop"), cache_folder=None)
     report = data.reports["train"]
     assert (report.rows, report.dropped, report.unreadable) == (18, 1, 1)
     assert "p3.tsv:8: the label is blank" in report.unreadable_rows[0]
@@ -176,14 +168,11 @@ def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeCo
     assert places == [(first, 6), (second, 4)]
 
 
-@pytest.mark.parametrize("readers", [1, 2])
-def test_series_of_other_widths_are_refused(
-    write: Write, make_config: MakeConfig, readers: int
-) -> None:
+def test_series_of_other_widths_are_refused(write: Write, make_config: MakeConfig) -> None:
     a = write_rows(write, "a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
     b = write_rows(write, "b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
     with pytest.raises(DataError, match=r"b\.jsonl:1: 3 channels; expected 2, as .*a\.jsonl:1 has"):
-        prepare(make_config(train=[a, b], kind="features", readers=readers), cache_folder=None)
+        prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
 
 
 def test_what_is_named_wrong_is_told(
@@ -208,22 +197,6 @@ def test_what_is_named_wrong_is_told(
     write("same.tsv", [("x", "1")])
     with pytest.raises(DataError, match=r"data\.test: same\.tsv has the same content as 'a\."):
         prepare(make_config(train=["a.tsv", "b.tsv"], test=["same.tsv"]), cache_folder=None)
-
-
-def test_a_reading_process_that_is_killed_is_named(
-    write: Write, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = pieces.start_child
-
-    def killed(module: str) -> Any:
-        child = start(module)
-        os.kill(child.process.pid, signal.SIGKILL)
-        return child
-
-    monkeypatch.setattr(pieces, "start_child", killed)
-    named = [write(f"{name}.tsv", [("x", "1"), ("y", "2")]) for name in "ab"]
-    with pytest.raises(RunError, match=r"a\.tsv: the process that read it ended with code -9"):
-        prepare(make_config(train=named, readers=2), cache_folder=None)
 
 
 def test_the_cache_tells_patterns_by_their_files(

@@ -25,7 +25,6 @@ KEYS = {  # values that each key refuses
         *("missing.tsv", "5", "null", "''", ".", "c.yaml", "/dev/zero", "[a]", "[]", "q*.tsv"),
         *("[train.tsv, train.tsv]", "[train.tsv, a.csv]", "[train.tsv, 5]"),
     ),
-    "data.readers": ("0", "many", "1.5"),
     "data.validation": ("2", "0", "-0.5", "missing.tsv", "true", ".nan", "1.0"),
     "data.test": ("missing.tsv", "5"),
     "data.format": ("xml", "orc", "null", "1"),
