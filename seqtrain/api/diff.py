@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from seqtrain.api.answers import Answers, answer_split
 from seqtrain.api.evaluate import NO_TEST, default_split
 from seqtrain.api.events import RunLike
+from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import Difference, paired_bootstrap
-from seqtrain.report import AnsweredExample
+from seqtrain.report import PredictedExample
 from seqtrain.text import display_name, quote
 
 
@@ -38,7 +38,7 @@ class RunDifference:
     num_examples: int
     left_out: int
     counts: dict[str, int]
-    rows: list[tuple[AnsweredExample, AnsweredExample]]
+    rows: list[tuple[PredictedExample, PredictedExample]]
     warnings: list[str]
 
 
@@ -65,16 +65,16 @@ def diff(
     """
     name = split or (default_split(a, b) if data is None else None)
     told = [NO_TEST] if name == "validation" and split is None else []
-    first, second = (answer_split(run, split=name, data=data, device=device) for run in (a, b))
+    first, second = (predict_split(run, split=name, data=data, device=device) for run in (a, b))
     pairs, left_out = _pairs(first, second)
     names: dict[str, int] = {}
     columns = [
         [names.setdefault(name, len(names)) for name in column]
-        for column in zip(*((x.label, x.answer, y.answer) for x, y in pairs), strict=True)
+        for column in zip(*((x.label, x.predicted, y.predicted) for x, y in pairs), strict=True)
     ]
     labels, of_a, of_b = (np.array(column, dtype=np.int64) for column in columns)
     right = [(x.is_correct, y.is_correct) for x, y in pairs]
-    differing = [(x, y) for x, y in pairs if x.answer != y.answer]
+    differing = [(x, y) for x, y in pairs if x.predicted != y.predicted]
     return RunDifference(
         runs=(first.run, second.run),
         data=first.data,
@@ -92,13 +92,15 @@ def diff(
     )
 
 
-def _interest(pair: tuple[AnsweredExample, AnsweredExample]) -> tuple[bool, float]:
+def _interest(pair: tuple[PredictedExample, PredictedExample]) -> tuple[bool, float]:
     """Order pairs: where one is right first, then by the more confident answer."""
     a, b = pair
     return not (a.is_correct or b.is_correct), -max(a.probability, b.probability)
 
 
-def _pairs(a: Answers, b: Answers) -> tuple[list[tuple[AnsweredExample, AnsweredExample]], int]:
+def _pairs(
+    a: SplitPredictions, b: SplitPredictions
+) -> tuple[list[tuple[PredictedExample, PredictedExample]], int]:
     """Return both answers to each example that both have, and how many only one of them has.
 
     Raises:

@@ -8,10 +8,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from seqtrain.api.answers import answer_split
 from seqtrain.api.evaluate import learned_rows
 from seqtrain.api.events import RunLike, path_of
-from seqtrain.config import Config, render_config
+from seqtrain.api.predictions import SplitPredictions, predict_split
+from seqtrain.config import Config, ModelConfig, render_config
 from seqtrain.data.sources import named_text
 from seqtrain.files.strict_json import number_at
 from seqtrain.report import RunFacts
@@ -52,18 +52,19 @@ def run_facts(
     directory = find(path_of(run))
     config, environment = directory.config(), directory.environment()
     epochs = read_metrics(directory, "epoch")
-    found = answer_split(directory.path, split=split, data=data, steps=steps, device=device)
+    found = predict_split(directory.path, split=split, data=data, steps=steps, device=device)
     learned = learned_rows(config, found.split)
     return RunFacts(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
         environment=environment,
         epochs=[epoch for epoch in epochs if number_at(epoch, "epoch") is not None],
-        card=_card(directory, config, environment, epochs, list(found.scores.labels), found.data),
+        card=_card(directory, config, environment, epochs, found),
         split=(found.split or Path(found.data).name) + (learned and f", trained on {learned}"),
         scores=asdict(found.scores),
         prefixes=found.by_share or [],
-        answers=[replace(row, text=shorten(row.text, TEXT)) for row in found.rows],
+        predictions=[replace(row, text=shorten(row.text, TEXT)) for row in found.rows],
+        warnings=found.warnings,
     )
 
 
@@ -72,26 +73,21 @@ def _card(
     config: Config,
     environment: dict[str, Any],
     epochs: list[dict[str, Any]],
-    labels: list[str],
-    scored: str,
+    found: SplitPredictions,
 ) -> dict[str, str]:
     """Name what was trained on what, how, and with what."""
-    model, data = config.model, config.data
+    data, labels = config.data, found.scores.labels
     summary = summarize_run(run)
     best = "-" if summary.best_epoch is None else summary.best_epoch
     anew = ", then anew on train and validation (training.refit)" if summary.refit else ""
     tokens = number_at(epochs[0], "tokens") if epochs else None
-    direction = "in both directions" if model.bidirectional else "in one direction"
     card = {
         "trained on": named_text(data.train) + (f", {tokens:,.0f} time steps" if tokens else ""),
         "validated on": _validation(data.validation),
-        "scored on": scored,
+        "scored on": found.data,
         "labels": f"{len(labels)}: {listed([shorten(name, 40) for name in labels], LABELS)}",
         "sequences": data.kind + (f", tokenizer {data.tokenizer}" if data.kind == "text" else ""),
-        "model": (
-            f"{model.rnn}, {counted(model.num_layers, 'layer')} of {model.hidden_size}, "
-            f"{direction}, pooling {model.pooling}"
-        ),
+        "model": f"{_branches(config.model)}; {found.parameters:,} parameters",
         "epochs": f"best {best} of {summary.epochs}{anew}",
         "time": f"{summary.seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
         "versions": ", ".join(
@@ -102,6 +98,24 @@ def _card(
         "repeat with": f"seqtrain fit {quote(str(run.path / CONFIG))}",
     }
     return {name: shorten(value, TEXT) for name, value in card.items()}
+
+
+def _branches(model: ModelConfig) -> str:
+    """Name every branch of a model that has weights."""
+    direction = "in both directions" if model.bidirectional else "in one direction"
+    pooling = [model.pooling] if isinstance(model.pooling, str) else model.pooling
+    branches = [
+        f"{model.rnn}, {counted(model.num_layers, 'layer')} of {model.hidden_size}, {direction}, "
+        f"pooling {', '.join(pooling)}"
+    ]
+    if model.subwords:
+        branches.append("subwords of {} to {} characters".format(*model.subwords))
+    if model.convolutions:
+        sizes = (f"{channels} of {kernel} steps" for channels, kernel, _ in model.convolutions)
+        branches.append(f"convolutions: {', '.join(sizes)}")
+    if model.ngrams:
+        branches.append("n-grams of {} to {} tokens".format(*model.ngrams))
+    return "; ".join(branches)
 
 
 def _validation(validation: str | list[str] | float | Mapping[Any, int] | None) -> str:

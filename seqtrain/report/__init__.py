@@ -1,9 +1,9 @@
-"""One HTML file that shows runs: offline, readable on a phone, in dark mode and on paper.
+"""One HTML file about runs: offline, readable on a phone, in dark mode and on paper.
 
-Facts of a run → sections → a page. Nothing here reads files or runs a model. Free of torch.
+The facts of a run go into templates. Nothing here reads a run or computes with a model.
 """
 
-from seqtrain.report.facts import AnsweredExample, RunFacts
+from seqtrain.report.facts import PredictedExample, RunFacts, most_confident_errors
 from seqtrain.report.page import render
 
-__all__ = ["AnsweredExample", "RunFacts", "render"]
+__all__ = ["PredictedExample", "RunFacts", "most_confident_errors", "render"]

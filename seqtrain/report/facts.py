@@ -1,4 +1,4 @@
-"""What a report is made of: one run's figures, as they stand in its files, and its answers."""
+"""What a report is made of: the figures in a run's files, and its predictions for one split."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class AnsweredExample:
-    """One example of the reported split and the model's answer.
+class PredictedExample:
+    """One example of a split and the predicted label.
 
     Attributes:
         line: line of the data file.
-        text: the sequence in short, for people.
-        label: the true one.
-        answer: the model's.
-        probability: of the answer, in [0, 1].
+        text: the sequence, shortened for people.
+        label: the true label.
+        predicted: the predicted label.
+        probability: of the predicted label, in [0, 1].
         length: time steps.
-        file: the file inside the folder that was read, or None where the data is one file.
-        weights: each time step as people read it, and how much it speaks for the answer; None: not
-            asked for.
+        file: the file that holds the row; None where the data is one file.
+        weights: each time step as people read it, and how much it speaks for the prediction; None
+            where nobody asked for it.
     """
 
     line: int
     text: str
     label: str
-    answer: str
+    predicted: str
     probability: float
     length: int
     file: str | None = None
@@ -34,8 +34,13 @@ class AnsweredExample:
 
     @property
     def is_correct(self) -> bool:
-        """Whether the answer is the label."""
-        return self.answer == self.label
+        """Whether the predicted label is the true one."""
+        return self.predicted == self.label
+
+
+def most_confident_errors(rows: Sequence[PredictedExample]) -> list[PredictedExample]:
+    """Return the wrong predictions, the most confident first."""
+    return sorted((row for row in rows if not row.is_correct), key=lambda row: -row.probability)
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,14 @@ class RunFacts:
     Attributes:
         name: of its directory.
         config: the resolved config, as YAML.
-        environment: what environment.json holds.
+        environment: content of environment.json.
         epochs: the "epoch" lines of metrics.jsonl.
         card: names and values of the model card, in order.
-        split: which split the scores and answers are of.
-        scores: as `eval --json` has them.
-        prefixes: scores after shares of each sequence, as `eval --steps --json` has them.
-        answers: of every example of the split.
+        split: name of the split that was scored.
+        scores: as `eval --json` prints them.
+        prefixes: scores after shares of each sequence, as `eval --steps --json` prints them.
+        predictions: one for each example of the split.
+        warnings: what limits these figures, a line each.
     """
 
     name: str
@@ -62,4 +68,5 @@ class RunFacts:
     split: str
     scores: Mapping[str, Any]
     prefixes: Sequence[Mapping[str, Any]]
-    answers: Sequence[AnsweredExample]
+    predictions: Sequence[PredictedExample]
+    warnings: Sequence[str] = ()

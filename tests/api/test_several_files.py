@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from seqtrain.api.answers import answer_split
 from seqtrain.api.check import check
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
+from seqtrain.api.predictions import predict_split
 from seqtrain.api.run_facts import run_facts
 from seqtrain.api.several import fit_several
 from seqtrain.comparison.task import prepare_task
@@ -65,7 +65,7 @@ def test_answers_name_file_and_line(folder: Path) -> None:
     fit(config("p*.jsonl", training={"max_epochs": 1}), run_dir="run")
     rows = [json.loads(line) for line in (folder / "one.jsonl").read_text().splitlines()]
     starts = {"p1.jsonl": 0, "p2.jsonl": 7, "p3.jsonl": 8}
-    found = answer_split("run", split="train").rows
+    found = predict_split("run", split="train").rows
     assert {row.file for row in found} == {*starts}
     for row in found:
         assert row.text == rows[starts[str(row.file)] + row.line - 1]["text"]
@@ -77,7 +77,7 @@ def test_folds_part_the_rows_of_all_files(folder: Path) -> None:
     given = config("p*.jsonl", training={"max_epochs": 1})
     several = fit_several(given, folds=2, run_dir=folder / "folds")
     lines = [
-        {(row.file, row.line) for row in answer_split(run.path, split="validation").rows}
+        {(row.file, row.line) for row in predict_split(run.path, split="validation").rows}
         for run in several.runs
     ]
     assert len(lines[0] | lines[1]) == 40

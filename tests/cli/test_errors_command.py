@@ -15,7 +15,7 @@ import seqtrain
 from seqtrain.cli.output.answer_rows import show_weights
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.occlusion import step_weights
-from seqtrain.report import AnsweredExample
+from seqtrain.report import PredictedExample
 from tests.helpers.small_models import make_model
 from tests.helpers.stores import StoreBuilder
 from tests.helpers.tiny import Cli, write_jsonl, write_npz
@@ -138,7 +138,7 @@ def test_explained_mistakes_show_their_tokens(beside: Path, cli: Cli) -> None:
 
 def test_characters_are_explained_without_gaps(capsys: pytest.CaptureFixture[str]) -> None:
     weights = [(character, 1.0 - n / 9) for n, character in enumerate("so it is")]
-    row = AnsweredExample(2, "so it is", "a", "b", 0.5, 8)
+    row = PredictedExample(2, "so it is", "a", "b", 0.5, 8)
     show_weights([replace(row, weights=weights)])
     shown = capsys.readouterr().out
     assert "\n  so it is  " in shown

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 from xml.dom import minidom
 
 import pytest
 
-from seqtrain.report import AnsweredExample, RunFacts, render
+from seqtrain.report import PredictedExample, RunFacts, render
 
-EVIL = '<script>alert("x")</script><img src=x onerror=y>&amp;\x1b[31m\u202e'
+EVIL = '"><script>alert("x")</script><img src=x onerror=y>&amp;\x1b[31m\u202e'
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+WIDTHS = (360, 1200)
+FRAMES = """\
+<!doctype html>%s<pre id="found"></pre><script>
+window.onload = () => { found.textContent = JSON.stringify(
+  [...document.querySelectorAll("iframe")].map(frame => {
+    const page = frame.contentDocument, root = page.documentElement;
+    return [page.title, page.scripts.length, page.images.length,
+      root.scrollWidth - root.clientWidth, page.querySelectorAll("svg").length,
+      Math.min(...[...page.querySelectorAll("svg")].map(e => e.getBoundingClientRect().width))];
+  })) };
+</script>
+"""
 
 
 class Page(HTMLParser):
-    """Gathers elements, attributes and text of a page."""
-
-    VOID = frozenset({"meta"})
+    """Gathers elements, attributes and texts of a page, and checks that elements are closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -26,11 +46,11 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.open: list[str] = []
         self.feed(text)
+        assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in self.VOID:
+        self.handle_startendtag(tag, attrs)
+        if tag != "meta":
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -46,12 +66,27 @@ class Page(HTMLParser):
 
 def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int = 4) -> RunFacts:
     draw = random.Random(0)
-    labels = [f"class {n}" for n in range(classes - 1)] + [text]
-    answers = [
-        AnsweredExample(n + 2, text, labels[n % classes], draw.choice(labels), draw.random(), n)
+    labels = [f"{text} {n}" for n in range(classes)]
+    predictions = [
+        PredictedExample(n + 2, text, labels[n % classes], draw.choice(labels), draw.random(), n)
         for n in range(300)
     ]
-    each = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 300 // classes}
+    per_class = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 9}
+    figures: dict[str, Any] = {
+        "accuracy": 0.8125,
+        "macro_f1": 0.75,
+        "weighted_f1": 0.5,
+        "loss": 0.25,
+        "ece": 0.0416,
+        "num_examples": 300,
+        "labels": labels,
+        "per_class": {label: per_class for label in labels},
+        "confusion_matrix": [
+            [30 if i == j else i % 2 for i in range(classes)] for j in range(classes)
+        ],
+        "confusions": [{"true": text, "predicted": "other", "count": n} for n in range(60, 0, -1)],
+        "by_length": [{"min": 1, "max": 9, "num_examples": 300, "accuracy": 0.8125}],
+    }
     return RunFacts(
         name=name,
         config=f"seed: 0\ndata:\n  train: {text}\n",
@@ -68,63 +103,43 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
         ],
         card={"trained on": text},
         split="test",
-        scores={
-            "accuracy": 0.8125,
-            "macro_f1": 0.75,
-            "weighted_f1": 0.5,
-            "loss": 0.25,
-            "ece": 0.0416,
-            "num_examples": 300,
-            "labels": labels,
-            "per_class": dict.fromkeys(labels, each),
-            "by_length": [{"min": 1, "max": 9, "num_examples": 300, "accuracy": 0.8125}],
-        },
+        scores=figures,
         prefixes=[{"share": n / 10, "accuracy": n / 10} for n in range(1, 11)],
-        answers=answers,
+        predictions=predictions,
+        warnings=["there is no test split"],
     )
 
 
 @pytest.mark.parametrize("classes", [2, 150])
 def test_a_page_holds_the_figures(classes: int) -> None:
     page = Page(render([facts(classes)], title="my run"))
-    assert not page.open
     words = " ".join(page.words)
-    for expected in (
-        "my run",
-        "81.25%",
-        "75.00%",
-        "0.2500",
-        "4.16%",
-        "trained on",
-        "33.33%",
-        "Errors",
-    ):
+    figures = ("81.25%", "75.00%", "0.2500", "4.16%", "33.33%", "0" * 64)
+    texts = ("my run", "trained on", "there is no test split", "50 of ", "seed: 0\ndata:\n  train:")
+    for expected in figures + texts:
         assert expected in words
     assert page.tags.count("svg") == 7
     assert ("matrix" in [value for _, value in page.attributes]) == (classes == 2)
 
 
 def test_runs_stand_side_by_side() -> None:
-    page = render([facts(3), facts(3, name="runs/b")], title="both")
-    words = Page(page).words
+    words = Page(render([facts(3), facts(3, name="runs/b")], title="both")).words
     assert "Runs side by side" in words
     assert {"runs/a validation", "runs/b validation"} <= set(words)
 
 
-def test_texts_cannot_inject() -> None:
-    page = Page(render([facts(4, name=EVIL, text=EVIL)], title=EVIL))
+def test_texts_cannot_inject_and_nothing_is_loaded_from_elsewhere() -> None:
+    text = render([facts(4, name=EVIL, text=EVIL)], title=EVIL)
+    page = Page(text)
     assert page.tags.count("script") == 1
     assert "img" not in page.tags
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert not set("\x1b\u202e") & set("".join(page.words))
+    assert not set("\x1b\u202e") & set(text)
     assert '<script>alert("x")</script>' in "".join(page.words)
-
-
-def test_nothing_is_loaded_from_elsewhere() -> None:
-    page = render([facts(4)], title="t")
-    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import", page)
-    assert ("http-equiv", "Content-Security-Policy") in Page(page).attributes
-    assert any(str(value).startswith("default-src 'none'") for _, value in Page(page).attributes)
+    plain = render([facts(4)], title="t")
+    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import", plain)
+    assert ("http-equiv", "Content-Security-Policy") in page.attributes
+    assert any(str(value).startswith("default-src 'none'") for _, value in page.attributes)
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 2])
@@ -136,5 +151,26 @@ def test_few_epochs(epochs: int) -> None:
         assert "nan" not in drawing
 
 
-def test_newlines_of_a_config_stay() -> None:
-    assert "seed: 0\ndata:\n  train:" in render([facts(2)], title="t")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_nothing_sticks_out_in_a_browser_and_nothing_is_injected(tmp_path: Path) -> None:
+    frames = ""
+    for classes in (2, 150):
+        one = facts(classes, name=EVIL, text=EVIL + "unbroken" * 40)
+        page = tmp_path / f"{classes}.html"
+        page.write_text(render([one, replace(one, name="b" * 80)], title=EVIL), encoding="utf-8")
+        for width in WIDTHS:
+            frames += f'<iframe src="{page.name}" style="width:{width}px;height:900px"></iframe>'
+    (tmp_path / "all.html").write_text(FRAMES % frames)
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom")
+    options += ("--allow-file-access-from-files", "--virtual-time-budget=3000")
+    command = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}"]
+    ended = subprocess.run(
+        [*command, (tmp_path / "all.html").as_uri()], capture_output=True, text=True, timeout=120
+    )
+    shown = re.search('<pre id="found">(.*?)</pre>', ended.stdout, re.DOTALL)
+    assert shown is not None, ended.stderr
+    for title, scripts, images, overflow, charts, narrowest in json.loads(unescape(shown[1])):
+        assert "<script>" in title
+        assert (scripts, images, charts) == (1, 0, 10)
+        assert overflow <= 0
+        assert narrowest > 100

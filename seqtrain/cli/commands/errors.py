@@ -50,19 +50,20 @@ def errors(
 
     Example: seqtrain errors runs/mine --split validation --top 50
     """
-    from seqtrain.api.answers import answer_split
+    from seqtrain.api.predictions import predict_split
     from seqtrain.cli.output.answer_rows import as_values, show_errors, show_weights
     from seqtrain.cli.output.console import note, warn
+    from seqtrain.report import most_confident_errors
     from seqtrain.text import json_line
 
     name = chosen_split(split, data)
     shown = top or SHOWN if explain else None
     chosen = chosen_run(run, named)
-    found = answer_split(chosen, split=name, data=data, explain=shown, device=device or "auto")
+    found = predict_split(chosen, split=name, data=data, explain=shown, device=device or "auto")
     note(f"run: {found.run}, data: {found.data}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)
-    mistakes = found.errors()
+    mistakes = most_confident_errors(found.rows)
     top = shown if explain else top
     if as_json:
         print(

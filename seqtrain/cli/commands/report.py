@@ -45,7 +45,7 @@ def report(
     check_new_file("--output", output, force=force, sources=[data] if data else [])
 
     from seqtrain.api.run_facts import run_facts
-    from seqtrain.cli.output.console import note
+    from seqtrain.cli.output.console import note, warn
     from seqtrain.files.atomic import write_atomically
     from seqtrain.report import render
     from seqtrain.runs.members import members
@@ -58,6 +58,8 @@ def report(
         run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
         for run in chosen
     ]
+    for line in dict.fromkeys(line for run in facts for line in run.warnings):
+        warn(line)
     title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
     write_atomically(Path(output), render(facts, title=title).encode())
     note(f"written: {output}")

@@ -32,7 +32,7 @@ def answer_line(prediction: Prediction, columns: AnswerColumns, width: int) -> s
         columns: of which `ranks`, `keep` and `file` count.
         width: of the terminal, in cells; figures are never cut.
     """
-    from seqtrain.api.answers import sequence_text
+    from seqtrain.api.predictions import sequence_text
 
     example = prediction.example
     assert example is not None, "api.predict tells what was classified"

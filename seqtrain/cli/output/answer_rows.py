@@ -12,7 +12,7 @@ from rich.text import Text
 
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.report import AnsweredExample
+from seqtrain.report import PredictedExample
 from seqtrain.text import printable, quote
 
 WEIGHTS = "weights"
@@ -21,26 +21,26 @@ FOR, AGAINST = "bold green", "bold red"
 SHOWN_TOKENS, STRONGEST = 200, 5
 
 
-def show_errors(rows: Sequence[AnsweredExample]) -> None:
+def show_errors(rows: Sequence[PredictedExample]) -> None:
     """Print mistakes on stdout, a line each."""
     columns = [
         *place_columns(rows),
         Column("probability", [f"{row.probability:.2%}" for row in rows]),
         Column("label", [row.label for row in rows], "words"),
-        Column("answer", [row.answer for row in rows], "words"),
+        Column("predicted", [row.predicted for row in rows], "words"),
         Column("sequence", [row.text for row in rows], "text", rank=1),
     ]
     if rows:  # else a note says that none is wrong
         print_columns(stdout_console(), columns)
 
 
-def as_values(row: AnsweredExample) -> dict[str, Any]:
+def as_values(row: PredictedExample) -> dict[str, Any]:
     """Return a mistake as JSON has it; weights only where they were asked for."""
-    values = asdict(row)
+    values = {"answer" if k == "predicted" else k: v for k, v in asdict(row).items()}
     return values if row.weights is not None else {k: v for k, v in values.items() if k != WEIGHTS}
 
 
-def show_weights(rows: Sequence[AnsweredExample]) -> None:
+def show_weights(rows: Sequence[PredictedExample]) -> None:
     """Print on stdout, for each mistake, its tokens in the colour of what they speak for."""
     console = stdout_console()
     for row in rows:
@@ -48,7 +48,7 @@ def show_weights(rows: Sequence[AnsweredExample]) -> None:
         console.print(
             Text.assemble(
                 (f"\nline {row.line}: ", "dim"),
-                (printable(row.answer), FOR),
+                (printable(row.predicted), FOR),
                 f" {row.probability:.2%}, label ",
                 (printable(row.label), AGAINST),
             )
@@ -75,7 +75,7 @@ def show_weights(rows: Sequence[AnsweredExample]) -> None:
         console.print(Padding(Text(f"strongest: {told}"), (0, 0, 0, 2)))
 
 
-def place_columns(rows: Sequence[AnsweredExample]) -> list[Column]:
+def place_columns(rows: Sequence[PredictedExample]) -> list[Column]:
     """Return where rows stand: their line, and their file where there are several."""
     lines = Column("line", [f"{row.line}" for row in rows])
     files = Column("file", [row.file or "" for row in rows], "words", rank=2)

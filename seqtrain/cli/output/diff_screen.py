@@ -22,7 +22,7 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
             "text": a.text,
             "label": a.label,
             **{
-                name: {"answer": row.answer, "probability": row.probability}
+                name: {"answer": row.predicted, "probability": row.probability}
                 for name, row in (("a", a), ("b", b))
             },
         }
@@ -73,8 +73,8 @@ def show_diff(found: RunDifference, top: int) -> None:
             [
                 *place_columns([a for a, _ in rows]),
                 Column("label", [a.label for a, _ in rows], "words"),
-                Column("A", [a.answer for a, _ in rows], "words"),
-                Column("B", [b.answer for _, b in rows], "words"),
+                Column("A", [a.predicted for a, _ in rows], "words"),
+                Column("B", [b.predicted for _, b in rows], "words"),
                 Column(
                     "probabilities",
                     [f"{a.probability:.1%}, {b.probability:.1%}" for a, b in rows],

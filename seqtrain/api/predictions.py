@@ -16,12 +16,12 @@ from seqtrain.evaluation.logits import finite_logits
 from seqtrain.evaluation.metrics import Scores, score
 from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.report import AnsweredExample
+from seqtrain.report import PredictedExample
 from seqtrain.text import display_name
 
 
 @dataclass(frozen=True)
-class Answers:
+class SplitPredictions:
     """The answers of one run.
 
     Attributes:
@@ -31,6 +31,7 @@ class Answers:
         rows: one for each example, in the order of the files.
         scores: the metrics.
         warnings: rows cut, left out, or with labels that the model doesn't know.
+        parameters: weights of the model, counted one by one.
         by_share: as in `Evaluation`, where asked for.
         split: which of the run's config; None where a file was given.
     """
@@ -38,19 +39,15 @@ class Answers:
     run: Path
     data: str
     digests: list[str]
-    rows: list[AnsweredExample]
+    rows: list[PredictedExample]
     scores: Scores
     warnings: list[str]
+    parameters: int
     by_share: list[dict[str, float]] | None = None
     split: str | None = None
 
-    def errors(self) -> list[AnsweredExample]:
-        """Return the wrong answers, the most confident first."""
-        wrong = (row for row in self.rows if not row.is_correct)
-        return sorted(wrong, key=lambda row: -row.probability)
 
-
-def answer_split(
+def predict_split(
     run: RunLike = None,
     *,
     split: str | None = None,
@@ -58,7 +55,7 @@ def answer_split(
     steps: bool = False,
     explain: int | None = None,
     device: str = "auto",
-) -> Answers:
+) -> SplitPredictions:
     """Return a run's answer for every example of a split.
 
     Args:
@@ -83,34 +80,35 @@ def answer_split(
     rows = _rows(found, logits)
     if explain is not None:
         _explain(found, rows, explain)
-    return Answers(
+    return SplitPredictions(
         run=classifier.path,
         data=found.source,
         digests=[each.digest for each in found.digested],
         rows=rows,
         scores=scores,
         warnings=found.warnings,
+        parameters=sum(weight.numel() for weight in classifier.network.parameters()),
         by_share=by_share,
         split=found.split,
     )
 
 
-def _rows(found: Labelled, logits: torch.Tensor) -> list[AnsweredExample]:
+def _rows(found: Labelled, logits: torch.Tensor) -> list[PredictedExample]:
     """Put each answer beside its row of the file."""
     best = torch.softmax(logits.double(), dim=1).max(dim=1)
     labels, store = found.classifier.labels, found.store
     examples = _examples_at(found)
     return [
-        AnsweredExample(
+        PredictedExample(
             line=example.line,
             text=sequence_text(example.sequence),
             label=str(example.label),
-            answer=labels[answer],
+            predicted=labels[predicted],
             probability=probability,
             length=length,
             file=example.file,
         )
-        for example, answer, probability, length in zip(
+        for example, predicted, probability, length in zip(
             examples,
             best.indices.tolist(),
             best.values.tolist(),
@@ -120,7 +118,7 @@ def _rows(found: Labelled, logits: torch.Tensor) -> list[AnsweredExample]:
     ]
 
 
-def _explain(found: Labelled, rows: list[AnsweredExample], number: int) -> None:
+def _explain(found: Labelled, rows: list[PredictedExample], number: int) -> None:
     """Put weights into the rows of the most confident mistakes."""
     classifier, examples = found.classifier, _examples_at(found)
     wrong = [index for index, row in enumerate(rows) if not row.is_correct]
