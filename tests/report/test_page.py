@@ -80,7 +80,7 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
         "ece": 0.0416,
         "num_examples": 300,
         "labels": labels,
-        "per_class": {label: per_class for label in labels},
+        "per_class": dict.fromkeys(labels, per_class),
         "confusion_matrix": [
             [30 if i == j else i % 2 for i in range(classes)] for j in range(classes)
         ],
