@@ -23,7 +23,7 @@ from seqtrain.api.start import Request, Start, find_start
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.configured import check_files
 from seqtrain.data.prepared import PreparedData
-from seqtrain.data.vectors import with_width
+from seqtrain.data.word_vectors import with_width
 from seqtrain.evaluation.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.processes.group import Group

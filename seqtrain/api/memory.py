@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.data.spelling import BUCKETS
 from seqtrain.data.store import SequenceStore
-from seqtrain.data.subwords import BUCKETS
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier

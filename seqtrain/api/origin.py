@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import Config, ModelConfig
-from seqtrain.data.vectors import Vectors
 from seqtrain.data.vocabulary import UNK
+from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
 from seqtrain.runs.finding import find, model_folder
@@ -135,7 +135,7 @@ def _unlike(config: Config, old: Model) -> list[tuple[str, Any, Any]]:
 
 
 @torch.no_grad()
-def take_weights(old: Model, new: Model, vectors: Vectors | None = None) -> str:
+def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> str:
     """Copy an old model's weights into a new one, whose preprocessing grew from the old one's.
 
     A new token begins with its vector of a file, if there is one, else with that of <unk>, as which

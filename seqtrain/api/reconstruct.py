@@ -9,7 +9,7 @@ import numpy as np
 
 from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.predict import input_options
-from seqtrain.data.batches import map_batches
+from seqtrain.data.batch import map_batches
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_examples

@@ -22,7 +22,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import Task
-from seqtrain.data.batches import memory_errors
+from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import Ints
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier

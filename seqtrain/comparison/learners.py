@@ -14,8 +14,7 @@ from seqtrain.comparison.baselines import Baseline
 from seqtrain.comparison.task import Task
 from seqtrain.comparison.variants import VARIANTS
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, collate
-from seqtrain.data.batches import map_batches
+from seqtrain.data.batch import Batch, collate, map_batches
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.carried import CarriedStates

@@ -17,7 +17,7 @@ from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preparation import prepare
 from seqtrain.data.splits import stratified_split
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.data.vectors import with_width
+from seqtrain.data.word_vectors import with_width
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.text import listed
 

@@ -1,14 +1,15 @@
-"""A batch: sequences sorted by length and packed, and the way back to the order they came in.
+"""Batches: sequences sorted by length and packed, the way back to their order, the loop over them.
 
-By default `collate` does both, straight from the flat store. With `batching.sort: module` it pads
-sequences in the order they came in, and the classifier calls `sort_and_pack`.
+By default `collate` sorts and packs, straight from the flat store. With `batching.sort: module` it
+pads sequences in the order they came in, and the classifier calls `sort_and_pack`.
 
 B batch, T longest length, N packed time steps, C channels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
@@ -18,23 +19,25 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from seqtrain.data.lengths import check_lengths
-from seqtrain.data.spellings import Spellings, spellings
+from seqtrain.data.spelling import Spellings, spellings
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.errors import RunError, ran_out_of_memory
 
 Result = TypeVar("Result")
+SHORTER = "data.max_length, or cut the sequences"
+"""What needs less memory where nothing is learned."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences as the classifier takes them, with lengths, labels and groups row by row.
+    """Sequences as the classifier takes them.
 
     Attributes:
         inputs: packed, longest sequence first; or padded with 0, in the order they came in.
         lengths: time steps of each sequence, on the CPU.
         labels: class index of each sequence, -1 where unknown.
         groups: number of the group of each sequence, -1: alone; None where the store has none.
-        sorted_indices: for each row of the batch, its place in the order it came in; on the CPU.
+        sorted_indices: for each row of the batch, its index in the order they came in; on the CPU.
         unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
         examples: row numbers in the store, in the order they came in.
         spellings: of the words that the vocabulary lacks, laid out as the inputs; None where
@@ -75,11 +78,7 @@ class Batch:
     def restore(self, results: Sequence[Result]) -> list[Result]: ...
 
     def restore(self, results: Tensor | Sequence[Result]) -> Tensor | list[Result]:
-        """Put results, row by row of the batch, back into the order of `examples`.
-
-        Shape:
-            results: (B, …), on any device; or a list of B. Returns the same.
-        """
+        """Return results, a tensor (B, …) or a list in the batch's order, in that of `examples`."""
         if isinstance(results, Tensor):
             return results[self.unsorted_indices]
         return [results[row] for row in self.unsorted_indices.tolist()]
@@ -103,16 +102,13 @@ class Batch:
 
 
 def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
-    """Put the sequences of one batch together.
+    """Put the sequences of one batch together, on the CPU.
 
     Args:
         rows: at least one sequence, as `store.__getitems__(examples)` returns them; so
             `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
         sort: collate (here, by length, stable, longest first, and packed) or module (padded as they
             come, for the classifier to sort).
-
-    Returns:
-        The batch, on the CPU; its examples are counted from 0.
     """
     inputs: PackedSequence | Tensor
     spelled = rows.spellings
@@ -125,20 +121,72 @@ def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
         starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
         inputs = _pack(rows.values, starts, lengths)
         numbers = None if spelled is None else _pack(spelled, starts, lengths).data
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+    unsorted = np.empty_like(order)
+    unsorted[order] = np.arange(len(order))
     return Batch(
         inputs=inputs,
         lengths=torch.from_numpy(rows.lengths[order]),
         labels=torch.from_numpy(rows.labels[order]),
         groups=None if rows.groups is None else rows.groups[order],
         sorted_indices=torch.from_numpy(order),
-        unsorted_indices=torch.from_numpy(place),
+        unsorted_indices=torch.from_numpy(unsorted),
         examples=np.arange(len(order)),
         spellings=None
         if numbers is None or rows.words is None
         else spellings(numbers.numpy(), rows.words),
     )
+
+
+def map_batches(
+    compute: Callable[[Batch], Result],
+    store: SequenceStore,
+    plan: Iterable[Ints],
+    device: torch.device,
+    *,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    lower: str = SHORTER,
+    before_batch: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Batch, Result]]:
+    """Yield each batch of a plan, on a device, with what is computed of it.
+
+    Args:
+        compute: takes a batch; its results return to the caller's order by `Batch.restore`.
+        store: the sequences.
+        plan: rows of the store for each batch.
+        device: where to compute.
+        collate: puts sequences together.
+        lower: the keys that would need less memory if lowered, for the message.
+        before_batch: is called before each batch; what it raises ends the work.
+
+    Raises:
+        RunError: memory ran out; the message has the size of the batch.
+    """
+    for rows in plan:
+        before_batch()
+        examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
+        with memory_errors(store.lengths[examples], lower):
+            batch = replace(collate(store.__getitems__(examples)), examples=examples).to(device)
+            result = compute(batch)
+        yield batch, result
+
+
+@contextmanager
+def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
+    """Turn a failed allocation into a RunError that names the size of the batch.
+
+    Args:
+        lengths: time steps of the batch's sequences, (B,).
+        lower: the keys that would need less memory if lowered.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        raise RunError(
+            f"memory ran out on {len(lengths)} sequences, the longest of {lengths.max()} steps; "
+            f"lower {lower}"
+        ) from None
 
 
 def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
@@ -155,8 +203,8 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
         padded: (B, T) or (B, T, C). lengths: (B,) int64.
 
     Returns:
-        The packed rows, without indices of their own; for each sorted row its place before, and for
-        each row before its sorted place, (B,) each, on the device of the rows.
+        The packed rows, without indices of their own; then `sorted_indices` and `unsorted_indices`
+        as in `Batch`, on the device of the rows.
 
     Raises:
         ValueError: lengths don't fit.
@@ -166,6 +214,26 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
     sorted_indices = order.to(padded.device)
     packed = pack_padded_sequence(padded[sorted_indices], lengths[order], batch_first=True)
     return packed, sorted_indices, sorted_indices.argsort()
+
+
+def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
+    """Refuse lengths that don't fit padded sequences (B, T, …), before torch's kernels see them.
+
+    Raises:
+        ValueError: lengths aren't (B,) int64 on the CPU, or one isn't from 1 to T; it is named.
+    """
+    if lengths.dtype != torch.int64 or lengths.device.type != "cpu":
+        raise ValueError(
+            f"lengths: found {lengths.dtype} on {lengths.device}; expected torch.int64 on cpu"
+        )
+    if lengths.shape != (rows,):
+        raise ValueError(
+            f"lengths: found shape {tuple(lengths.shape)}; expected ({rows},), one for each row"
+        )
+    wrong = (lengths < 1) | (lengths > longest)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ValueError(f"row {row}: found length {int(lengths[row])}; expected 1 to {longest}")
 
 
 def _pad(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> Tensor:

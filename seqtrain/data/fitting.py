@@ -16,9 +16,8 @@ from seqtrain.data.growing import blocks, joined
 from seqtrain.data.pieces import Files, Piece, PieceReader, joined_pieces, numbers_in, read_pieces
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
+from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
-from seqtrain.data.subwords import word_grams
-from seqtrain.data.vectors import Vectors, read_vectors
 from seqtrain.data.vocabulary import (
     MOST_SPELLINGS,
     SPECIAL,
@@ -28,6 +27,7 @@ from seqtrain.data.vocabulary import (
     fit_vocabulary,
     provisional_index,
 )
+from seqtrain.data.word_vectors import WordVectors, read_vectors
 from seqtrain.errors import DataError
 
 ONLY_SCORED = ("validation", "test")
@@ -49,7 +49,7 @@ class Fitted:
     preprocessing: Preprocessing
     parts: dict[str, SequenceStore]
     eligible_tokens: int
-    vectors: Vectors | None = None
+    vectors: WordVectors | None = None
 
 
 class Fitting:
@@ -176,7 +176,7 @@ class Fitting:
         vocabulary: Vocabulary,
         final_ids: npt.NDArray[np.int32],
         counts: npt.NDArray[np.int64],
-    ) -> tuple[Vocabulary, Vectors]:
+    ) -> tuple[Vocabulary, WordVectors]:
         """Read the file of vectors, whose other words join the vocabulary.
 
         Args:

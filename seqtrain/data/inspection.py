@@ -20,7 +20,7 @@ from seqtrain.data.preparation import held_out_fractions, prepare
 from seqtrain.data.prepared import PreparedData
 from seqtrain.data.sources import files_of, numbered_examples
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
-from seqtrain.data.vectors import with_width
+from seqtrain.data.word_vectors import with_width
 from seqtrain.text import display_name
 
 RARE = 5

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from seqtrain.data.growing import GrowingArray, blocks
 from seqtrain.data.sources import FileLines
+from seqtrain.data.spelling import WordGrams
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.data.subwords import WordGrams
 
 
 class StoreJoiner:
@@ -74,7 +74,7 @@ class StoreJoiner:
             files = FileLines.joined(known, self._lines)
         return SequenceStore(
             offsets=offsets_of(lengths),
-            words=WordGrams.joined(self._tables) if self._tables else None,
+            words=WordGrams.concatenate(self._tables) if self._tables else None,
             files=files,
             **arrays,
         )

@@ -19,7 +19,7 @@ from seqtrain.data.digests import Digested
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.joining import joined_stores
-from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
 from seqtrain.data.pieces import Files, read_encoded
 from seqtrain.data.prepared import PreparedData, entry_of, from_entry
 from seqtrain.data.preprocessing import Preprocessing

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.data.encoding import EncodingReport
-from seqtrain.data.ngrams import NgramVocabulary
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import FileLines
 from seqtrain.data.store import SequenceStore
-from seqtrain.data.vectors import Coverage, Vectors
+from seqtrain.data.word_vectors import Coverage, WordVectors
 
 UNLABELLED = "unlabelled"
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -41,7 +41,7 @@ class PreparedData:
     digests: dict[str, str]
     from_cache: bool
     unlabelled: SequenceStore | None = None
-    vectors: Vectors | None = None
+    vectors: WordVectors | None = None
 
 
 def entry_of(data: PreparedData) -> tuple[dict[str, SequenceStore], dict[str, Any], Arrays]:
@@ -98,7 +98,7 @@ def from_entry(
         ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
     vectors = None
     if values["coverage"] is not None:
-        vectors = Vectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
+        vectors = WordVectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
     return PreparedData(
         splits=stores,
         unlabelled=unlabelled if config.pretraining.objective is not None else None,

@@ -15,10 +15,10 @@ import numpy as np
 from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, Features
 from seqtrain.data.growing import blocks, joined
-from seqtrain.data.ngrams import NgramVocabulary
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import ReadOptions
+from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
-from seqtrain.data.subwords import word_grams
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, SpellingIndex, Vocabulary
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seqtrain.data import growing
 from seqtrain.data.growing import GrowingArray, joined
 from seqtrain.data.sources import FileLines
-from seqtrain.data.subwords import WordGrams
+from seqtrain.data.spelling import WordGrams
 
 Ints = npt.NDArray[np.int64]
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")

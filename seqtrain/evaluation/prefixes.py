@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch
-from seqtrain.data.batches import map_batches
+from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.carried import CarriedStates

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import sort_and_pack
-from seqtrain.data.spellings import Grams, Spellings
+from seqtrain.data.spelling import Grams, Spellings
 from seqtrain.model.building import draw_again, undrawn
 from seqtrain.model.cells import state_shape
 from seqtrain.model.encoder import make_encoder

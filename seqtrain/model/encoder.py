@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.spellings import Grams
+from seqtrain.data.spelling import Grams
 from seqtrain.model.cells import CELLS
 from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable

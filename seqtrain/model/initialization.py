@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from seqtrain.data.vectors import Vectors
 from seqtrain.data.vocabulary import UNK
+from seqtrain.data.word_vectors import WordVectors
 from seqtrain.model.cells import cell_of
 
 KEEP_BIAS = 1.0
@@ -59,7 +59,7 @@ def initialize(
 
 
 @torch.no_grad()
-def take_vectors(embedding: nn.Embedding, vectors: Vectors) -> None:
+def take_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
     """Begin with the vectors of a file; <unk> begins with their mean.
 
     Args:

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.ngrams import NgramVocabulary
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spellings import Grams, Spellings
-from seqtrain.data.subwords import WordGrams, word_grams
+from seqtrain.data.spelling import Grams, Spellings, WordGrams, word_grams
 from seqtrain.data.vocabulary import PAD, SPECIAL
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.encoder import TokenEmbedding, embed

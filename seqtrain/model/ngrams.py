@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.ngrams import BOUNDARY, NO_KEY, NgramVocabulary, folded
+from seqtrain.data.ngram_vocabulary import BOUNDARY, NO_KEY, NgramVocabulary, folded
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
 GAIN = 20.0

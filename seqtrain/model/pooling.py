@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from seqtrain.data.lengths import check_lengths
+from seqtrain.data.batch import check_lengths
 from seqtrain.model.packing import rows_and_steps
 
 COLUMNS = {"max": 0, "mean": 1, "attention": 2}

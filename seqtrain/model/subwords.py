@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqtrain.data.spellings import Grams
-from seqtrain.data.subwords import BUCKETS, WordGrams
+from seqtrain.data.spelling import BUCKETS, Grams, WordGrams
 from seqtrain.data.vocabulary import UNK
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from seqtrain.config.problems import show
 from seqtrain.config.rules import part_faults
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.ngrams import NgramVocabulary
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration

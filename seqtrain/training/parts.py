@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.batch import Batch
-from seqtrain.data.spellings import Spellings
+from seqtrain.data.spelling import Spellings
 from seqtrain.model.packing import rows_and_steps
 
 

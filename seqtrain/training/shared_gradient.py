@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.batch import Batch, sort_and_pack
-from seqtrain.data.spellings import Spellings
+from seqtrain.data.spelling import Spellings
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.encoder import distinct_ids

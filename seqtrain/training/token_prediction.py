@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, collate
-from seqtrain.data.batches import map_batches
+from seqtrain.data.batch import Batch, collate, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import EVALUATION_BATCHING

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch
-from seqtrain.data.batches import map_batches
+from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError

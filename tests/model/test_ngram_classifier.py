@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.batch import collate
-from seqtrain.data.ngrams import fit_ngrams, folded
+from seqtrain.data.ngram_vocabulary import fit_ngrams, folded
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.ngrams import GAIN, NgramClassifier, joint
 

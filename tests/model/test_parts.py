@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.ngrams import fit_ngrams
-from seqtrain.data.spellings import Spellings, spellings
-from seqtrain.data.subwords import word_grams
+from seqtrain.data.ngram_vocabulary import fit_ngrams
+from seqtrain.data.spelling import Spellings, spellings, word_grams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.data.spellings import Grams
-from seqtrain.data.subwords import buckets_of, word_grams
+from seqtrain.data.spelling import Grams, buckets_of, word_grams
 from seqtrain.model.subwords import Subwords
 
 WORDS = ["", "", "card", "cards", "a", "of"]

@@ -15,7 +15,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import collate
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.examples import Example
-from seqtrain.data.ngrams import fit_ngrams
+from seqtrain.data.ngram_vocabulary import fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.vocabulary import Vocabulary

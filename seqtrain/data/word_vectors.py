@@ -1,7 +1,7 @@
 """Word vectors trained elsewhere: .vec, word2vec's text format and GloVe's, read as a stream.
 
 Each line holds a word and its numbers; .vec and word2vec count words and numbers in a first line.
-Numbers are read of the words that are kept alone, so that a large file takes little memory.
+Only the numbers of words that are kept are parsed, so a large file takes little memory.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Vectors:
+class WordVectors:
     """The vectors that a vocabulary takes from a file.
 
     Attributes:
@@ -122,7 +122,7 @@ def with_width(config: Config) -> Config:
 
 def read_vectors(
     path: str, vocabulary: Vocabulary, *, keep: int, is_token: Callable[[str], bool]
-) -> tuple[Vectors, list[str]]:
+) -> tuple[WordVectors, list[str]]:
     """Read the vectors of a vocabulary's words, and the first other words of the file.
 
     Args:
@@ -164,10 +164,10 @@ def read_vectors(
                 "they are compared as data.tokenizer and data.lowercase leave train's"
             )
     kept = np.stack(list(values.values()))
-    return Vectors(np.array(list(values), dtype=np.int64), kept, coverage), more
+    return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 
 
-class _File:
+class _VectorFile:
     """An open file of vectors.
 
     Attributes:
@@ -247,11 +247,11 @@ class _File:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[_File]:
+def _opened(path: str) -> Iterator[_VectorFile]:
     """Open a file of vectors, and read its first line."""
     problems = RowProblems(display_name(path), stop_at_first=True)
     with open_input(path, pipes=False) as stream:
-        yield _File(read_lines(stream, problems), problems)
+        yield _VectorFile(read_lines(stream, problems), problems)
 
 
 def _fields(text: str) -> list[str]:

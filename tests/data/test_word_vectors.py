@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from seqtrain.config import config_from_mapping
-from seqtrain.data.vectors import read_vectors, with_width
 from seqtrain.data.vocabulary import SPECIAL, Vocabulary
+from seqtrain.data.word_vectors import read_vectors, with_width
 from seqtrain.errors import ConfigError, DataError, SeqtrainError
 from tests.helpers.packing import ENDINGS, pack
 

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from seqtrain.data import ngrams
-from seqtrain.data.ngrams import NgramVocabulary, fit_ngrams, folded, row_keys
+from seqtrain.data import ngram_vocabulary as ngrams
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, folded, row_keys
 
 Gram = tuple[int, ...]
 
