@@ -13,20 +13,24 @@ the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+from torch.nn.utils.rnn import (
+    PackedSequence,
+    pack_padded_sequence,
+    pad_packed_sequence,
+    pad_sequence,
+)
 
 from seqtrain.comparison.task import Task
-from seqtrain.data.batch import memory_errors
+from seqtrain.data.batch import memory_errors, sort_and_pack
 from seqtrain.data.store import Ints
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.engines.unrolls import over_padded
+from seqtrain.model.engines.torch_engine import TorchEngine
 from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
@@ -109,9 +113,7 @@ def plain_logits(
             last = last_valid_state(h_n, bidirectional=bidirectional)
     else:
         if bidirectional:
-            own = lengths.to(vectors.device)
-            between = partial(_dropped, model.encoder)
-            states = over_padded(vectors, own, model.encoder, how="padded", between=between)[0]
+            states = _both_directions(model.encoder, vectors, lengths)
         else:
             states = model.encoder(vectors)[0]
         if how == "last":
@@ -129,6 +131,14 @@ def plain_logits(
     return logits
 
 
-def _dropped(encoder: nn.RNNBase, states: Tensor, layer: int) -> Tensor:
-    """Drop units between two layers, as torch's module does."""
-    return functional.dropout(states, encoder.dropout, encoder.training)
+def _both_directions(encoder: nn.RNNBase, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """Run both directions over padding; dropout between layers is that of torch's module."""
+
+    def dropped(states: Tensor, layer: int) -> Tensor:
+        return functional.dropout(states, encoder.dropout, encoder.training)
+
+    packed, _, rows = sort_and_pack(vectors, lengths)
+    states, _ = TorchEngine("", "padded").run(encoder, packed, between=dropped)
+    assert states is not None, "they were asked for"
+    in_order = PackedSequence(states, packed.batch_sizes)
+    return pad_packed_sequence(in_order, batch_first=True)[0][rows]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines.fused.matmul import product
 
 SIDES = (512, 1024)
 """Sizes of the square products tried: one of them suits the machine's caches best."""
@@ -68,13 +68,22 @@ def matrix_flops(device: torch.device) -> float:
     fastest = 0.0
     for side in SIDES:
         left, right = torch.rand(2, side, side, device=device)
-        for multiply in (torch.mm, product):
+        for multiply in (torch.mm, _by_onednn):
             synchronize(device)
             began = time.perf_counter()
             multiply(left, right)
             synchronize(device)
             fastest = max(fastest, 2 * side**3 / (time.perf_counter() - began))
     return fastest
+
+
+def _by_onednn(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply by oneDNN, which torch.mm leaves aside on AMD's processors; else by torch.mm."""
+    try:
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right, None, "none", [], "")
+    except (AttributeError, RuntimeError):  # private to torch
+        product = torch.mm(left, right)
+    return product
 
 
 def synchronize(device: torch.device) -> None:

@@ -52,7 +52,6 @@ class Variant:
 
 VARIANTS = {
     "native": Variant("engine", {"engine": "native", "unroll": "packed"}, COLLATE),
-    "fused": Variant("engine", {"engine": "fused", "unroll": "packed"}, COLLATE),
     "torch": Variant("engine", {"engine": "torch", "unroll": "packed"}, COLLATE),
     "unroll-padded": Variant("option", {"engine": "torch", "unroll": "padded"}, COLLATE, True),
     "unroll-masked": Variant("option", {"engine": "torch", "unroll": "masked"}, COLLATE, True),

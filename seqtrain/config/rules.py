@@ -134,11 +134,11 @@ def model_faults(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Check the keys of the model section against one another; as `data_faults`."""
     engine = model.get("engine")
     unroll = model.get("unroll")
-    if engine in ("native", "fused") and unroll in ("padded", "masked"):
+    if engine == "native" and unroll in ("padded", "masked"):
         yield (
             "engine",
-            f"found {engine}, which reads packed sequences alone; expected auto or torch for "
-            f"unroll {unroll}",
+            "found native, which reads packed sequences alone; expected auto or torch for unroll "
+            f"{unroll}",
         )
     yield from _carried_faults(model)
     scale, start = model.get("initial_scale"), model.get("initial_state")

@@ -190,8 +190,8 @@ class ModelConfig(Section):
     """Standard deviation of a random initial state."""
     unroll: Literal["packed", "padded", "masked"] = "packed"
     """How the encoder runs over unequal lengths; the results are equal; packed is the fastest."""
-    engine: Literal["auto", "native", "fused", "torch"] = "auto"
-    """What computes the recurrence: native (C++), fused (torch code), torch; auto: the fastest."""
+    engine: Literal["auto", "native", "torch"] = "auto"
+    """What computes the recurrence: native (C++) or torch; auto: native where it can run."""
     dropout: Fraction = 0.5
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.5

@@ -61,6 +61,12 @@ def state_shape(config: ModelConfig) -> tuple[int, int, int]:
     return CELLS[config.rnn].parts, layers, config.hidden_size
 
 
+def zero_state(encoder: nn.RNNBase, rows: int, *, like: Tensor) -> Tensor:
+    """Return a state of zeros for torch's module, (S, L * D, B, H), on the device of `like`."""
+    layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
+    return like.new_zeros(cell_of(encoder).parts, layers, rows, encoder.hidden_size)
+
+
 def as_torch_takes(state: Tensor) -> Tensor | tuple[Tensor, ...]:
     """Return a state (P, …) as torch's modules and kernels take it: h, or the tuple h, c."""
     parts = state.unbind()

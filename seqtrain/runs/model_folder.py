@@ -112,7 +112,10 @@ def read_model(saved: VerifiedFolder) -> Model:
     path = saved.place / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
-        config = ModelConfig.model_validate(description["architecture"])
+        architecture: dict[str, Any] = description["architecture"]
+        if architecture.get("engine") == "fused":  # of earlier versions; the weights are the same
+            architecture["engine"] = "auto"
+        config = ModelConfig.model_validate(architecture)
         values: dict[str, Any] = description["preprocessing"]
         tokens = None
         if values["reading"]["kind"] != "features":

@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--hidden", type=int, default=128)
     given = parser.parse_args()
-    for engine in ("native", "fused"):
+    for engine in ("native", "torch"):
         trainers = {}
         for length in given.lengths:
             count = max(2, round(given.tokens / (length * given.batch_size)))

@@ -1,9 +1,8 @@
-"""Do the engines learn alike? The losses of the first updates with each, from one seed.
+"""Do the engines learn alike? The losses of the first updates with native and torch, from one seed.
 
     python tests/benchmarks/loss_curves.py CONFIG [--set KEY=VALUE]... [--steps 50]
 
-Prints each engine's largest difference from torch's losses. Long sequences take torch's packed GRU
-minutes, for its cost grows with the square of the length: data.max_length=400 keeps them short.
+Prints native's largest difference from torch's losses.
 """
 
 from __future__ import annotations
@@ -51,13 +50,12 @@ def main() -> None:
     data = prepare(config, cache_folder=default_folder())
     expected = np.array(losses(config, data, REFERENCE, given.steps))
     print(f"{REFERENCE}: {len(expected)} steps, loss {expected[0]:.6f} to {expected[-1]:.6f}")
-    for engine in ("native", "fused"):
-        found = np.array(losses(config, data, engine, given.steps))
-        difference = np.abs(found - expected)
-        print(
-            f"{engine}: loss {found[0]:.6f} to {found[-1]:.6f}, largest difference "
-            f"{difference.max():.1e} at step {difference.argmax() + 1}"
-        )
+    found = np.array(losses(config, data, "native", given.steps))
+    difference = np.abs(found - expected)
+    print(
+        f"native: loss {found[0]:.6f} to {found[-1]:.6f}, largest difference "
+        f"{difference.max():.1e} at step {difference.argmax() + 1}"
+    )
 
 
 if __name__ == "__main__":

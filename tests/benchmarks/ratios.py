@@ -22,7 +22,7 @@ PLAIN = (
     "embedding_dim=128", "hidden_size=128", "num_layers=1", "bidirectional=false", "pooling=last",
     "dropout=0", "embedding_dropout=0", "ngrams=null", "subwords=null", "convolutions=null",
 )  # fmt: skip
-ENGINES, RECIPES = ("native", "fused"), ("padded-sorted", "packed")
+ENGINES, RECIPES = ("native", "torch"), ("padded-sorted", "packed")
 ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gru": (("rnn=gru",), ENGINES + RECIPES),
     "lstm": (("rnn=lstm",), ENGINES + RECIPES),

@@ -15,7 +15,7 @@ from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import Cli, fit, rows, series, write_npz
 
-ENGINES = {"torch", "fused"} | (set() if why_not() else {"native", "native, table"})
+ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
 
 
 def test_every_way_and_engine_agree(
@@ -120,7 +120,7 @@ def test_a_terminal_sees_what_is_compared_and_how_far_it_is(
     monkeypatch.setenv("NO_COLOR", "1")
     shown = cli("check", "run").err.replace("\r", "\n").splitlines()
     assert shown[0].startswith("run: run, data: test.tsv, 20 sequences, ")
-    assert any("%|" in line and "all in one batch, fused" in line for line in shown)
+    assert any("%|" in line and "all in one batch, torch" in line for line in shown)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.helpers.tiny import Cli, listing
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")
-ENGINES = ["native", "fused", "torch"]
+ENGINES = ["native", "torch"]
 OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
 RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
 WRONG = ["last-of-padding", "mean-over-padding"]

@@ -82,11 +82,10 @@ def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder: Path, cl
 
 VARIANTS = {
     "native": (),
-    "fused": ("model.engine=fused", "model.bidirectional=true"),
-    "torch": ("model.engine=torch", "model.rnn=lstm"),
+    "torch": ("model.engine=torch", "model.rnn=lstm", "model.bidirectional=true"),
     "dense": ("training.sparse_embedding=false",),
     "sgd": ("training.optimizer=sgd", "model.embedding_dropout=0"),
-    "bfloat16": ("training.precision=bfloat16", "model.engine=fused"),
+    "bfloat16": ("training.precision=bfloat16", "model.engine=torch"),
     "subwords": ("model.subwords=[3, 5]", "model.ngrams=[1, 2]"),
     "padded": ("model.unroll=padded",),
     "refit": ("training.refit=true",),

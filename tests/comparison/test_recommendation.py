@@ -24,7 +24,7 @@ def row(
 
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
-    rows = [row("native", "engine", 9e5), row("fused", "engine", 2e6, difference=0.3)]
+    rows = [row("native", "engine", 9e5), row("other", "engine", 2e6, difference=0.3)]
     rows += [row("torch", "engine", 1e4), row("padded", "recipe", 1e5)]
     name, reason = recommend(rows, "native")
     assert name == "native"
@@ -60,7 +60,7 @@ def test_another_variant_within_noise_is_not_recommended_and_named(kind: str) ->
 
 @pytest.mark.parametrize(("usual", "other"), [(1, 5), (5, 2)])
 def test_few_turns_decide_nothing_and_the_reason_says_so(usual: int, other: int) -> None:
-    rows = [row("native", "engine", 1e6, turns=usual), row("fused", "engine", 5e6, turns=other)]
+    rows = [row("native", "engine", 1e6, turns=usual), row("other", "engine", 5e6, turns=other)]
     name, reason = recommend([*rows, row("padded", "recipe", 5e5)], "native")
     assert name == "native"
     assert reason.startswith("It is what model.engine: auto takes; no other engine is faster beyo")
@@ -73,8 +73,8 @@ def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> No
     assert name == "native"
     assert reason.startswith("It is what model.engine: auto takes; no other engine is faster beyo")
     assert reason.endswith(" Larger, but within noise: torch.")
-    name, reason = recommend([row("fused", "engine", 1.2e6), *rows], "native")
-    assert name == "fused"
+    name, reason = recommend([row("other", "engine", 1.2e6), *rows], "native")
+    assert name == "other"
     assert reason.startswith("It is the fastest engine in training here, beyond noise.")
 
 

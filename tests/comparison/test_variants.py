@@ -91,7 +91,7 @@ def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
     training = task.config.training.model_copy(update={"lr": 0.05})
     config = task.config.model_copy(update={"training": training})
     easy = replace(task, train=train, held_out=train, config=config)
-    learner = make_learner("fused", easy)
+    learner = make_learner("torch", easy)
     assert isinstance(learner, SeqtrainLearner)
     assert learner.accuracy(10 * len(task.train), seed=0) == 1.0
     unlearned = learner.accuracy(0, seed=0)
@@ -117,7 +117,7 @@ def test_carried_states_go_on_in_their_groups(
     task = replace(alone, held_out=alone.train)
     assert task.train.groups is not None
     assert (np.diff(task.train.lines) > 0).all()
-    learner = make_learner("fused", task)
+    learner = make_learner("torch", task)
     assert isinstance(learner, SeqtrainLearner)
     assert learner.accuracy(15 * len(task.train), seed=0) > 0.95
     problems = variants_for(task.config, task.device)

@@ -24,7 +24,7 @@ from tests.helpers.stores import StoreBuilder
 
 VOCABULARY, CLASSES = 40, ("a", "b", "c")
 CELLS, POOLINGS = ("gru", "lstm", "rnn"), ("last", "mean", "max", "attention")
-ENGINES = ({"engine": "torch"}, {"engine": "fused"}, {"unroll": "padded"}, {"unroll": "masked"})
+ENGINES = ({"engine": "torch"}, {"unroll": "padded"}, {"unroll": "masked"})
 
 
 def make_store(rows: int, seed: int = 0) -> SequenceStore:
@@ -86,9 +86,7 @@ def test_updates_are_the_cpus_with_the_same_random_numbers(
     keys = {"rnn": rnn, "dropout": 0.3, "embedding_dropout": 0.3, "initial_state": "random"}
     losses = []
     for place in (torch.device("cpu"), device):
-        config = make_config(
-            {**keys, "engine": "fused"}, optimizer=optimizer, sparse_embedding=sparse
-        )
+        config = make_config(keys, optimizer=optimizer, sparse_embedding=sparse)
         model, store = make_model(config).to(place), make_store(64)
         trainer = Trainer(Classification(model, store, None, CLASSES, config, place))
         losses.append([event.loss for event in trainer.events()])

@@ -110,7 +110,6 @@ def test_compare_measures(rnn: str, project: Path, device: torch.device) -> None
     found = seqtrain.compare(configured(f"model.rnn={rnn}"), seconds=6, device=device.type)
     rows = {row.name: row for row in found.candidates}
     assert rows["torch"].training is not None, rows["torch"].problem
-    assert rows["fused"].training is not None, rows["fused"].problem
     assert all(
         (row.largest_difference or 0) < 1e-3 for row in found.candidates if row.kind == "engine"
     )

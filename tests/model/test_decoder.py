@@ -26,7 +26,7 @@ MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]
 
 OBJECTIVES: tuple[type[LanguageModel | Autoencoder], ...] = (LanguageModel, Autoencoder)
-CELLS = (("gru", "native"), ("gru", "fused"), ("gru", "torch"), ("lstm", "torch"), ("rnn", "torch"))
+CELLS = (("gru", "native"), ("gru", "torch"), ("lstm", "torch"), ("rnn", "torch"))
 CASES = [
     (
         objective,

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import SequenceClassifier
@@ -107,17 +106,6 @@ def test_updates_and_seeds_differ_and_evaluation_drops_nothing(
     plain = make_model()
     plain.load_state_dict(model.state_dict())
     assert torch.equal(model.eval()(batch.packed), plain(batch.packed))
-
-
-def test_a_token_loses_the_same_units_wherever_it_stands(make_model: MakeModel) -> None:
-    model = make_model(embedding_dropout=0.5, engine="torch").train()
-    seen: list[Tensor] = []
-    model.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].data))
-    packed = PackedSequence(torch.tensor([4, 5, 4, 4]), torch.tensor([2, 1, 1]))
-    model(packed, noise=Noise.of(0, 0, torch.tensor([0, 1])))
-    assert torch.equal(seen[0][0], seen[0][2])
-    assert torch.equal(seen[0][0], seen[0][3])
-    assert not torch.equal(seen[0][0] == 0, seen[0][1] == 0)
 
 
 @pytest.mark.parametrize("objective", [LanguageModel, Autoencoder])

@@ -12,9 +12,10 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.engines.choice import ENGINES, choose_engine, serving_engines
+from seqtrain.model.engines.choice import choose_engine, serving_engines
 from seqtrain.model.engines.native import why_not
 from seqtrain.model.engines.native.library import find_library
+from seqtrain.model.engines.torch_engine import TorchEngine
 
 CPU = torch.device("cpu")
 
@@ -22,12 +23,11 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(
     ("keys", "device", "engine"),
     [
-        ({}, "cpu", "fused" if why_not() else "native"),
+        ({}, "cpu", "torch" if why_not() else "native"),
         ({}, "cuda", "torch"),
-        ({"rnn": "lstm"}, "cpu", "fused" if why_not() else "native"),
+        ({"rnn": "lstm"}, "cpu", "torch" if why_not() else "native"),
         ({"engine": "torch"}, "cpu", "torch"),
         ({"unroll": "masked"}, "cpu", "torch"),
-        ({"engine": "fused"}, "cuda", "fused"),
     ],
 )
 def test_auto_takes_the_fastest_engine_that_serves(
@@ -43,7 +43,7 @@ def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch)
     config = ModelConfig.model_validate(
         {"dropout": 0.0, "embedding_dropout": 0.0, "engine": "native"}
     )
-    with pytest.raises(ConfigError, match="no kernels for cuda; or set auto, fused or torch"):
+    with pytest.raises(ConfigError, match="no kernels for cuda; or set auto or torch"):
         choose_engine(config, torch.device("cuda"))
     monkeypatch.setenv("SEQTRAIN_NATIVE", "off")
     find_library.cache_clear()
@@ -51,7 +51,7 @@ def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(ConfigError, match=r"switched off \(SEQTRAIN_NATIVE=off\)"):
             choose_engine(config, torch.device("cpu"))
         engine = choose_engine(ModelConfig(dropout=0.0, embedding_dropout=0.0), torch.device("cpu"))
-        assert engine.name == "fused"
+        assert engine.name == "torch"
         assert "switched off" in engine.reason
     finally:
         find_library.cache_clear()
@@ -59,9 +59,9 @@ def test_native_is_chosen_only_where_it_can_run(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.parametrize("pooling", ["last", "max"])
-def test_native_gives_the_logits_of_the_fused_engine(pooling: str) -> None:
+def test_native_gives_the_logits_of_the_torch_engine(pooling: str) -> None:
     logits = []
-    for engine in ("native", "fused"):
+    for engine in ("native", "torch"):
         torch.manual_seed(0)
         config = ModelConfig.model_validate(
             {
@@ -92,7 +92,7 @@ def test_a_model_in_float64_is_computed_by_an_engine_that_can() -> None:
     packed = pack_sequence([torch.tensor([2, 3, 4]), torch.tensor([5])])
     expected = model(packed)
     model.double()
-    assert model.engine.name == "fused"
+    assert model.engine.name == "torch"
     assert model(packed).dtype == torch.float64
     assert torch.allclose(model(packed).float(), expected, atol=1e-5)
     assert model.project_vocabulary() is None
@@ -106,7 +106,7 @@ def test_the_choice_is_made_once_and_anew_after_a_move(
     model(pack_sequence([torch.tensor([2, 3])]))
     assert model.engine is engine
     model.double()
-    assert model.engine.name == "fused"
+    assert model.engine.name == "torch"
     assert model.engine.reason.endswith("native takes float32 alone, not float64")
     assert model.float().engine.name == engine.name
     assert copy.deepcopy(model).engine.name == engine.name
@@ -146,5 +146,5 @@ def test_a_model_can_be_computed_by_each_engine_that_serves(
 def test_an_unroll_is_torchs_but_over_packed_for_pretraining(how: str) -> None:
     engine = choose_engine(ModelConfig.model_validate({"unroll": how}), CPU)
     assert (engine.name, engine.reason) == ("torch", f"unroll {how}")
-    assert type(engine.over_packed) is ENGINES["torch"]
-    assert engine.over_packed.over_packed.reason == engine.reason
+    assert isinstance(engine, TorchEngine)
+    assert engine.over_packed.unroll == "packed"

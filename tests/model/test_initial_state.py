@@ -22,7 +22,6 @@ WAYS = [
     for (rnn, engine, unroll), both in product(
         (
             ("gru", "auto", "packed"),
-            ("gru", "fused", "packed"),
             *product(("gru", "lstm", "rnn"), ("torch",), ("packed", "padded", "masked")),
         ),
         (False, True),

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import Projected, project, run_stack
+from seqtrain.model.engines.torch_engine import TorchEngine
 from tests.helpers.examples import examples
 from tests.helpers.native_cases import Case, needs_library
 
@@ -82,7 +82,7 @@ def test_tables_that_do_not_fit_are_refused() -> None:
 
 
 @needs_library
-def test_the_fused_engine_refuses_it() -> None:
+def test_the_torch_engine_refuses_it() -> None:
     case = Case([5, 3], vectors=7)
     with pytest.raises(TypeError, match="native engine alone"):
-        FusedEngine("").run(case.encoder, projected(case, project(case.table, case.encoder)))
+        TorchEngine("").run(case.encoder, projected(case, project(case.table, case.encoder)))

@@ -27,7 +27,7 @@ ARCHITECTURES = [
         "pooling": pooling,
     }
     for (rnn, engine), layers, bidirectional, pooling in product(
-        (("gru", "torch"), ("gru", "fused"), ("lstm", "torch"), ("rnn", "torch")),
+        (("gru", "torch"), ("gru", "auto"), ("lstm", "torch"), ("rnn", "torch")),
         (1, 2),
         (False, True),
         ("last", "mean", "max", "attention"),
@@ -126,7 +126,7 @@ def test_every_parameter_gets_a_gradient(
             assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("engine", ["torch", "fused"])
+@pytest.mark.parametrize("engine", ["torch", "auto"])
 def test_feature_vectors_are_classified_like_single_sequences(
     engine: str, make_model: MakeModel, make_batch: MakeBatch
 ) -> None:

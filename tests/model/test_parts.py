@@ -25,7 +25,7 @@ WORDS = ["", "", *(f"word{i}" for i in range(18))]
 UNKNOWN = ["unheard", "unseen", "x"]
 LENGTHS = [17, 12, 12, 5, 2, 1]
 SMALL = {"embedding_dim": 6, "hidden_size": 5, "dropout": 0.0, "embedding_dropout": 0.0}
-ENGINES = ["native", "fused", "torch"]
+ENGINES = ["native", "torch"]
 TEXT = {
     "ngrams": {"ngrams": [1, 3]},
     "subwords": {"subwords": [3, 5]},

@@ -23,7 +23,7 @@ from tests.helpers.examples import some
 MakeModel = Callable[..., SequenceClassifier]
 MakeBatch = Callable[[list[Tensor]], Batch]
 
-ENGINES = [("gru", "torch"), ("gru", "fused"), ("lstm", "torch"), ("rnn", "torch")]
+ENGINES = [("gru", "torch"), ("lstm", "torch"), ("rnn", "torch")]
 if not why_not():
     ENGINES.append(("gru", "native"))
 KEYS = [

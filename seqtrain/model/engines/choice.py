@@ -7,17 +7,10 @@ import torch
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines.fused.engine import FusedEngine
 from seqtrain.model.engines.interface import Engine
 from seqtrain.model.engines.native.engine import NativeEngine
 from seqtrain.model.engines.native.library import vector_path
 from seqtrain.model.engines.torch_engine import TorchEngine
-from seqtrain.model.engines.unrolls import UnrolledEngine
-
-ENGINES: dict[str, type[Engine]] = {
-    engine.name: engine for engine in (NativeEngine, FusedEngine, TorchEngine)
-}
-"""By the name that model.engine has; the fastest first."""
 
 
 def choose_engine(
@@ -31,41 +24,26 @@ def choose_engine(
         dtype: of the weights.
 
     Raises:
-        ConfigError: another than auto is asked for and can't run.
+        ConfigError: native is asked for and can't run.
     """
-    if config.engine == "auto":
-        return _choose(config, device, dtype)
-    absent = ENGINES[config.engine].why_not(CELLS[config.rnn], device, dtype)
+    asked, unroll = config.engine, config.unroll
+    absent = NativeEngine.why_not(CELLS[config.rnn], device, dtype)
+    if asked == "native" and absent:
+        raise ConfigError(f"model.engine: found native; {absent}; or set auto or torch")
+    if asked == "native":
+        return NativeEngine("model.engine")
+    if asked == "torch" or unroll != "packed":
+        return TorchEngine("model.engine" if asked == "torch" else f"unroll {unroll}", unroll)
+    if device.type != "cpu":
+        return TorchEngine(f"its own kernels on {device.type}")
     if absent:
-        others = [name for name in ENGINES if name != config.engine]
-        raise ConfigError(
-            f"model.engine: found {config.engine}; {absent}; or set auto, {' or '.join(others)}"
-        )
-    return _unrolled(config, "model.engine") or ENGINES[config.engine]("model.engine")
+        return TorchEngine(f"without padding, but slower than native: {absent}")
+    return NativeEngine(f"cost linear in length, compiled for {vector_path()}")
 
 
 def serving_engines(
     config: ModelConfig, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> list[str]:
-    """Return the names of all engines that can compute a model's cell, packed; torch first."""
-    cell = CELLS[config.rnn]
-    engines = [name for name, e in ENGINES.items() if not e.why_not(cell, device, dtype)]
-    return engines[::-1]
-
-
-def _choose(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Engine:
-    """Return the fastest engine that serves."""
-    cell = CELLS[config.rnn]
-    unrolled = _unrolled(config, f"unroll {config.unroll}")
-    if unrolled is not None:
-        return unrolled
-    if device.type != "cpu":
-        return TorchEngine(f"its own kernels on {device.type}")
-    absent = NativeEngine.why_not(cell, device, dtype)
-    if not absent:
-        return NativeEngine(f"cost linear in length, compiled for {vector_path()}")
-    return FusedEngine(f"cost linear in length; {absent}")
-
-
-def _unrolled(config: ModelConfig, reason: str) -> UnrolledEngine | None:
-    return None if config.unroll == "packed" else UnrolledEngine(config.unroll, reason)
+    """Return the names of the engines that can compute a model's cell, packed; torch first."""
+    absent = NativeEngine.why_not(CELLS[config.rnn], device, dtype)
+    return [TorchEngine.name] if absent else [TorchEngine.name, NativeEngine.name]

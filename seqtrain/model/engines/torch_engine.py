@@ -1,4 +1,8 @@
-"""The engine that is torch's own: nn.GRU, nn.LSTM or nn.RNN over packed sequences."""
+"""The engine that is torch's own: its kernels over packed or padded steps, or masked step by step.
+
+Every way gives the same states. Legend of shapes: B batch, T longest length, N packed time steps,
+E input size, H hidden size, L layers, D directions, S tensors of a state.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,43 @@ from itertools import chain
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes, cell_of
+from seqtrain.model.cells import (
+    CELLS,
+    PARAMETERS,
+    Cell,
+    as_one_tensor,
+    as_torch_takes,
+    cell_of,
+    zero_state,
+)
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
+from seqtrain.model.packing import rows_and_steps
 
 
 class TorchEngine(Engine):
-    """Calls torch's module; it runs on every device and in every type of number."""
+    """Runs on every device and in every type of number.
+
+    Args:
+        reason: why it was chosen.
+        unroll: packed; padded (kernels run over padding too, and the states at length - 1 are
+            taken); masked (step by step; a sequence that has ended keeps its state).
+    """
 
     name = "torch"
     cells = tuple(CELLS.values())
     reads_distinct = False
+
+    def __init__(self, reason: str, unroll: str = "packed") -> None:
+        super().__init__(reason)
+        self.unroll = unroll
+
+    @property
+    def over_packed(self) -> TorchEngine:
+        """The same over packed steps: of a padded LSTM the last c is lost in the padding."""
+        return TorchEngine(self.reason)
 
     def run(
         self,
@@ -28,37 +57,135 @@ class TorchEngine(Engine):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers; as `Engine.run`."""
+        """Run all layers; as `Engine.run`, but a padded LSTM's last states are h alone (S = 1)."""
         packed = as_packed(inputs)
-        if start is not None:
-            start = start.to(packed.data.dtype).contiguous()
-        if between is not None or (encoder.training and encoder.dropout):
-            outputs, last = _layer_by_layer(encoder, packed, start, between)
+        data, sizes = packed.data, packed.batch_sizes
+        if start is None:
+            start = zero_state(encoder, int(sizes[0]), like=data)
+        start = start.to(data.dtype).contiguous()
+        if self.unroll == "packed" and data.device.type != "cpu":
+            outputs, last = _on_accelerator(encoder, packed, start, between)
             return outputs if need_outputs else None, last
-        outputs, last = encoder(packed, None if start is None else as_torch_takes(start))
-        return outputs.data if need_outputs else None, as_one_tensor(last)
+        finals: list[Tensor] = []
+        for layer in range(encoder.num_layers):
+            if layer and between is not None:
+                data = between(data, layer - 1)
+            states = []
+            for suffix in ("", "_reverse") if encoder.bidirectional else ("",):
+                layer_start = start[:, len(finals)]
+                weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
+                if self.unroll == "packed":
+                    run = _in_rectangles
+                else:
+                    run = _padded if self.unroll == "padded" else _masked
+                state, final = run(
+                    cell_of(encoder), data, sizes, layer_start, weights, reverse=bool(suffix)
+                )
+                states.append(state)
+                finals.append(final)
+            data = torch.cat(states, dim=1) if len(states) > 1 else states[0]
+        return data if need_outputs else None, torch.stack(finals, dim=1)
 
 
-def _layer_by_layer(
-    encoder: nn.RNNBase, packed: PackedSequence, start: Tensor | None, between: Between | None
+def _on_accelerator(
+    encoder: nn.RNNBase, packed: PackedSequence, start: Tensor, between: Between | None
 ) -> tuple[Tensor, Tensor]:
-    """Call torch's kernel once per layer; shapes as for `Engine.run`."""
-    cell, data, sizes = cell_of(encoder), packed.data, packed.batch_sizes
+    """Call torch's module, or its kernel once per layer; shapes as for `Engine.run`."""
+    if between is None and not (encoder.training and encoder.dropout):
+        outputs, last = encoder(packed, as_torch_takes(start))
+        return outputs.data, as_one_tensor(last)
+    data, finals = packed.data, []
     directions = 2 if encoder.bidirectional else 1
-    if start is None:
-        layers = encoder.num_layers * directions
-        start = data.new_zeros(cell.parts, layers, int(sizes[0]), encoder.hidden_size)
-    finals = []
     for layer, first in enumerate(range(0, start.shape[1], directions)):
         if layer and between is not None:
             data = between(data, layer - 1)
-        parameters = [*chain(*encoder.all_weights[first : first + directions])]
+        weights = [*chain(*encoder.all_weights[first : first + directions])]
         before = as_torch_takes(start[:, first : first + directions].contiguous())
         # Biases, one layer, no dropout, keep what backward needs or not, one direction or two.
         options = (encoder.bias, 1, 0.0, encoder.training, encoder.bidirectional)
-        data, *last = cell.kernel(data, sizes, before, parameters, *options)
+        kernel = cell_of(encoder).kernel
+        data, *last = kernel(data, packed.batch_sizes, before, weights, *options)
         finals.append(torch.stack(last))
     return data, torch.cat(finals, dim=1)
+
+
+def _in_rectangles(
+    cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
+) -> tuple[Tensor, Tensor]:
+    """Call torch's kernel once for all consecutive steps that have the same sequences.
+
+    Packed, they are a rectangle without padding. torch's own way over a packed batch takes step by
+    step, and its backward pass on the CPU a time that grows with the square of the length.
+
+    Shape:
+        data (N, E), sizes (T,), start (S, B, H) -> states (N, H), and the last ones (S, B, H).
+    """
+    counted = torch.unique_consecutive(sizes, return_counts=True)
+    rows, steps = (counts.tolist() for counts in counted)
+    pieces = data.split_with_sizes([r * s for r, s in zip(rows, steps, strict=True)])
+    order = range(len(rows))[:: -1 if reverse else 1]
+    state, states, ended = start[:, :0], [], []
+    for i in order:
+        ended.append(state[:, rows[i] :])
+        state = torch.cat((state[:, : rows[i]], start[:, state.shape[1] : rows[i]]), dim=1)
+        piece = pieces[i].view(steps[i], rows[i], -1)
+        outputs, *last = cell.kernel(
+            piece.flip(0) if reverse else piece,
+            as_torch_takes(state.unsqueeze(1)),
+            weights,
+            *_options(batch_first=False),
+        )
+        states.append((outputs.flip(0) if reverse else outputs).flatten(0, 1))
+        state = torch.cat(last)
+    last_states = torch.cat((state, *ended[::-1]), dim=1)
+    return torch.cat(states[::-1] if reverse else states), last_states
+
+
+def _padded(
+    cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
+) -> tuple[Tensor, Tensor]:
+    """Run torch's kernel over valid steps and padding alike; shapes as for `_in_rectangles`."""
+    padded, place, lengths = _pad(data, sizes, reverse=reverse)
+    before = as_torch_takes(start.unsqueeze(1))
+    states = cell.kernel(padded, before, weights, *_options(batch_first=True))[0]
+    last = states[torch.arange(len(states), device=states.device), lengths - 1]
+    return states[place], last.unsqueeze(0)
+
+
+def _masked(
+    cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
+) -> tuple[Tensor, Tensor]:
+    """Take step after step, and keep the state of a sequence that has ended."""
+    padded, place, lengths = _pad(data, sizes, reverse=reverse)
+    w_ih, w_hh, b_ih, b_hh = weights
+    projected = functional.linear(padded, w_ih, b_ih)
+    state, states = start, []
+    for step in range(padded.shape[1]):
+        recurrent = functional.linear(state[0], w_hh, b_hh)
+        after = cell.step(projected[:, step], recurrent, state)
+        state = torch.where((step < lengths).unsqueeze(1), after, state)
+        states.append(state[0])
+    return torch.stack(states, dim=1)[place], state
+
+
+def _pad(
+    data: Tensor, sizes: Tensor, *, reverse: bool
+) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
+    """Lay packed steps out row by row; in reverse each row begins with its own last step.
+
+    Returns:
+        (B, T, E) with zeros as padding, where each packed step stands in it, and lengths (B,).
+    """
+    row, step = (index.to(data.device) for index in rows_and_steps(sizes))
+    lengths = row.bincount(minlength=int(sizes[0]))
+    place = row, lengths[row] - 1 - step if reverse else step
+    padded = data.new_zeros(int(sizes[0]), len(sizes), data.shape[1])
+    return padded.index_put(place, data), place, lengths
+
+
+def _options(*, batch_first: bool) -> tuple[bool, int, float, bool, bool, bool]:
+    """Biases, one layer, no dropout, keep what backward needs or not, one direction, order."""
+    return True, 1, 0.0, torch.is_grad_enabled(), False, batch_first
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:

@@ -155,7 +155,7 @@ def find_library() -> Library | str:
     path = Path(__file__).parent / LIBRARY
     if not path.exists():
         return (
-            "the native engine isn't built, training is several times slower: "
+            "the native engine isn't built: "
             "install a C++ compiler (g++ or clang++), then reinstall seqtrain"
         )
     try:
