@@ -12,7 +12,7 @@ def complete_override(incomplete: str) -> list[str]:
     Args:
         incomplete: what was typed of `section.key=value`.
     """
-    from seqtrain.config.expectation import SECTIONS
+    from seqtrain.config.schema import SECTIONS
 
     fields = {
         f"{section}.{name}": field.annotation

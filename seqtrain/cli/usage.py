@@ -81,8 +81,8 @@ def _names(context: Any) -> list[str]:
 
 def _nearest_key(name: str) -> str | None:
     """Return the key of a config that an option is named like: epochs, learning_rate."""
-    from seqtrain.config.expectation import SECTIONS, nearest_key
-    from seqtrain.config.problems import dotted
+    from seqtrain.config.problems import nearest_key
+    from seqtrain.config.schema import SECTIONS
 
     near = nearest_key((name,))
-    return None if near is None or dotted(near) in SECTIONS else dotted(near)
+    return None if near in SECTIONS else near

@@ -1,9 +1,8 @@
-"""Typed configuration: strict YAML in, all problems told together. Imports errors only."""
+"""Typed config: strict YAML in, all problems reported together."""
 
 from seqtrain.config.formats import FIXED_COLUMNS, resolve_format
 from seqtrain.config.loading import config_from_mapping, load_config, parse_config
-from seqtrain.config.reference import key_reference
-from seqtrain.config.render import config_schema, render_config
+from seqtrain.config.rendering import config_schema, key_reference, render_config
 from seqtrain.config.schema import (
     BatchingConfig,
     Config,

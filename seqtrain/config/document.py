@@ -1,54 +1,109 @@
-"""Strict YAML: plain values and where each stands; tags and aliases are refused."""
+"""Strict YAML: plain values, where each of them stands, and values written on one line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
-from seqtrain.config.problems import Keys, Place, Problem
-from seqtrain.config.scalars import AmbiguousScalar, resolve_scalar
-from seqtrain.config.syntax import explain
-from seqtrain.text import shorten
+from seqtrain.text import quote, shorten
 
 DEPTH_LIMIT = 20
+"""Deepest nesting of lists and mappings."""
+NUMBER_LIMIT = 400
+"""Most characters of a number."""
 
-Locate: TypeAlias = Callable[[int, int], Place]
-"""Makes a place of a line and a column, both from 1."""
+Keys: TypeAlias = tuple[str | int, ...]
+"""Keys from the top of a config down, such as ("training", "lr")."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_DOUBTFUL = re.compile(
+    r"(?i:true|false|yes|no|on|off|y|n|null)"
+    r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"
+    r"|[-+]?0([xX][0-9a-fA-F_]+|[oO][0-7_]+|[bB][01_]+)"
+    r"|[-+]?(\.?[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)([eE][-+]?[0-9_]+)?"
+)
+"""Spellings that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 012, 1_000."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a key and its value stand, and how a plain scalar was spelled."""
+class Location(NamedTuple):
+    """Where something stands.
 
-    key: Place
-    value: Place
-    written: str | None
+    Attributes:
+        where: `file:line:column`, an option as given, or nothing for a mapping of Python.
+        order: sorts locations: the file from top to bottom, then the options.
+    """
+
+    where: str = ""
+    order: tuple[int, ...] = ()
+
+
+Locate: TypeAlias = Callable[[int, int], Location]
+"""Makes the location of a line and a column, both from 1."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Stands in place of a value that can't be used; `why` says what to write."""
+
+    why: str
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong: where it stands, at which key, and what (made when it is shown)."""
+
+    location: Location
+    path: Keys
+    say: Callable[[], str]
 
 
 @dataclass
 class Document:
-    """A configuration as written.
+    """A config as written.
 
     Attributes:
-        value: the plain value of the whole: dict, list, text, number, bool or None.
-        entries: where each key (or list item) stands.
-        faults: what is wrong with the structure, such as a key given twice.
-        refused: values that can't be used, by their keys; they stand as None in `value`.
+        value: dict, list, text, number, bool, None or Unreadable.
+        locations: of each key, and of its value; items of a list have the same one twice.
+        problems: keys that can't be used, such as one given twice.
     """
 
     value: Any = None
-    entries: dict[Keys, Entry] = field(default_factory=dict)
-    faults: list[Problem] = field(default_factory=list)
-    refused: dict[Keys, Problem] = field(default_factory=dict)
+    locations: dict[Keys, tuple[Location, Location]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
 
-    def forget(self, path: Keys) -> None:
-        """Drop the places and refusals of a value about to be replaced."""
-        for table in (self.entries, self.refused):
-            for known in [known for known in table if known[: len(path)] == path]:
-                del table[known]
+
+class _Composer(yaml.SafeLoader):
+    """Composes nodes; refuses aliases, anchors, tags and deep nesting where they begin."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        fault = ""
+        if isinstance(event, yaml.AliasEvent):
+            fault = f"alias *{shorten(str(event.anchor), 40)} refused; write the value out"
+        elif event.anchor is not None:
+            fault = f"anchor &{shorten(event.anchor, 40)} refused; write the value out"
+        elif event.tag is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!", 1)
+            fault = f"tag {shorten(tag, 60)} refused; write a plain value"
+        elif self.depth > DEPTH_LIMIT:
+            fault = f"nested more than {DEPTH_LIMIT} levels deep"
+        if fault:
+            raise yaml.MarkedYAMLError(problem=fault, problem_mark=event.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 def read_yaml(text: str, locate: Locate, root: Keys = ()) -> Document:
@@ -56,167 +111,114 @@ def read_yaml(text: str, locate: Locate, root: Keys = ()) -> Document:
 
     Args:
         text: the YAML.
-        locate: makes the place of a line and column of this text.
-        root: keys under which the value stands in the configuration.
+        locate: makes the location of a line and column of this text.
+        root: keys under which the value stands in the config.
 
     Returns:
-        The document; what is wrong with it stands in its `faults` and `refused`. If the text
-        can't be read at all, the whole is refused.
+        The document; of a text that can't be read, its value is Unreadable.
     """
-    return _Reader(text, locate, root).read()
+    document, loader = Document(), None
+    try:
+        loader = _Composer(text)
+        node = loader.get_single_node()
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        at = locate(before.count("\n") + 1, error.position - before.rfind("\n"))
+        why = f"character U+{error.character:04X} can't stand in a YAML file"
+        return Document(Unreadable(why), {root: (at, at)})
+    except yaml.MarkedYAMLError as error:
+        at = _location(error.problem_mark, locate)
+        context = f" ({error.context})" if error.context else ""
+        why = shorten(error.problem or "not YAML", 100) + context
+        return Document(Unreadable(why), {root: (at, at)})
+    except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
+        at = _location(loader and loader.get_mark(), locate)
+        return Document(Unreadable("a number here is out of range"), {root: (at, at)})
+    if node is not None:
+        document.value = _walk(node, node, root, document, locate)
+    return document
 
 
-class _Unreadable(Exception):
-    """The text can't be read past this line and column."""
+def _location(mark: Any, locate: Locate) -> Location:
+    return locate(mark.line + 1, mark.column + 1) if mark else locate(1, 1)
 
 
-class _Reader:
-    def __init__(self, text: str, locate: Locate, root: Keys) -> None:
-        self.text = text
-        self.locate = locate
-        self.root = root
-        self.document = Document()
-        self.parser: Any = None
-        self.events: Iterator[Any] = iter(())
-
-    def read(self) -> Document:
-        try:
-            self.parser = yaml.SafeLoader(self.text)
-            self.events = iter(self.parser.get_event, None)
-            self.document.value = self.whole()
-        except yaml.reader.ReaderError as error:
-            before = self.text[: error.position]
-            line, column = before.count("\n") + 1, error.position - before.rfind("\n")
-            self.give_up(
-                line, column, f"character U+{error.character:04X} can't stand in a YAML file"
-            )
-        except yaml.MarkedYAMLError as error:
-            self.give_up(*explain(error))
-        except _Unreadable as error:
-            mark, sentence = error.args
-            self.give_up(mark.line + 1, mark.column + 1, sentence)
-        except (ValueError, OverflowError):  # the parser's own int() and chr() on absurd numbers
-            mark = self.parser.get_mark()
-            self.give_up(mark.line + 1, mark.column + 1, "a number here is out of range")
-        return self.document
-
-    def give_up(self, line: int, column: int, text: str) -> None:
-        self.document.refused[self.root] = Problem(self.locate(line, column), (), text)
-
-    def whole(self) -> Any:
-        """Read the only document of the stream."""
-        next(self.events)  # the start of the stream
-        if isinstance(next(self.events), yaml.StreamEndEvent):
-            return None
-        event = next(self.events)
-        self.enter(self.root, event, event)
-        value = self.node(event, self.root)
-        next(self.events)  # the end of the document
-        after = next(self.events)
-        if not isinstance(after, yaml.StreamEndEvent):
-            raise _Unreadable(after.start_mark, "a second document begins here; expected one")
-        return value
-
-    def node(self, event: Any, path: Keys) -> Any:
-        """Read the value that begins with `event`."""
-        refusal = _refusal(event)
-        if refusal:
-            self.document.refused[path] = self.problem(event, path, refusal)
-            self.skip(event)
-            return None
-        if isinstance(event, yaml.ScalarEvent):
-            return self.scalar(event, path)
-        if len(path) - len(self.root) >= DEPTH_LIMIT:
-            raise _Unreadable(event.start_mark, f"nested more than {DEPTH_LIMIT} levels deep")
-        if isinstance(event, yaml.SequenceStartEvent):
-            return self.sequence(path)
-        return self.mapping(path)
-
-    def scalar(self, event: Any, path: Keys) -> Any:
-        if not event.implicit[0]:
-            return event.value
-        try:
-            return resolve_scalar(event.value)
-        except AmbiguousScalar as error:
-            self.document.refused[path] = self.problem(event, path, str(error))
-            return None
-
-    def sequence(self, path: Keys) -> list[Any]:
-        values: list[Any] = []
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            child = (*path, len(values))
-            self.enter(child, event, event)
-            values.append(self.node(event, child))
-        return values
-
-    def mapping(self, path: Keys) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        lines: dict[str, int] = {}
-        while not isinstance(key_event := next(self.events), yaml.MappingEndEvent):
-            fault = _key_fault(key_event)
-            key = "" if fault else key_event.value
-            line = key_event.start_mark.line + 1
-            if key in values:
-                both = f"lines {lines[key]} and {line}" if lines[key] != line else f"line {line}"
-                fault = f"given twice, on {both}; keep one"
-            if fault:
-                path_of_key = (*path, key) if key else path
-                self.document.faults.append(self.problem(key_event, path_of_key, fault))
-                if not key:
-                    self.skip(key_event)
-                self.skip(next(self.events))
-                continue
-            lines[key] = line
-            event, child = next(self.events), (*path, key)
-            self.enter(child, key_event, event)
-            values[key] = self.node(event, child)
-        return values
-
-    def enter(self, path: Keys, key_event: Any, event: Any) -> None:
-        """Note where a key and its value stand."""
-        plain = isinstance(event, yaml.ScalarEvent) and event.implicit[0]
-        written = event.value if plain else None
-        self.document.entries[path] = Entry(self.place(key_event), self.place(event), written)
-
-    def skip(self, event: Any) -> None:
-        """Pass over the value that begins with `event`, however deep."""
-        depth = 0
-        while True:
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth == 0:
-                return
-            event = next(self.events)
-
-    def place(self, event: Any) -> Place:
-        return self.locate(event.start_mark.line + 1, event.start_mark.column + 1)
-
-    def problem(self, event: Any, path: Keys, text: str) -> Problem:
-        return Problem(self.place(event), path, text)
+def _walk(key: Any, node: Any, path: Keys, document: Document, locate: Locate) -> Any:
+    """Return the value of a node; note where its key and it stand."""
+    at = _location(key.start_mark, locate), _location(node.start_mark, locate)
+    document.locations[path] = at
+    if isinstance(node, yaml.ScalarNode):
+        return node.value if node.style else resolve_scalar(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        items = enumerate(node.value)
+        return [_walk(item, item, (*path, number), document, locate) for number, item in items]
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    for name, inner in node.value:
+        line, fault = name.start_mark.line + 1, _key_fault(name)
+        if not fault and name.value in values:
+            fault = f"given twice, on lines {lines[name.value]} and {line}; keep one"
+        if fault:
+            child = (*path, name.value) if isinstance(name, yaml.ScalarNode) else path
+            at_key = _location(name.start_mark, locate)
+            document.problems.append(Problem(at_key, child, partial(str, fault)))
+        else:
+            lines[name.value] = line
+            values[name.value] = _walk(name, inner, (*path, name.value), document, locate)
+    return values
 
 
-def _refusal(event: Any) -> str:
-    """Say why a value can't be used as YAML: an alias, an anchor or a tag; else nothing."""
-    if isinstance(event, yaml.AliasEvent):
-        return f"alias *{shorten(str(event.anchor), 40)} refused; write the value out"
-    if event.anchor is not None:
-        return f"anchor &{shorten(event.anchor, 40)} refused; write the value out where it is used"
-    if event.tag is not None:
-        tag = event.tag.replace("tag:yaml.org,2002:", "!!", 1)
-        tag = tag if tag.startswith("!") else f"!<{tag}>"
-        return f"tag {shorten(tag, 60)} refused; write plain values"
-    return ""
-
-
-def _key_fault(event: Any) -> str:
+def _key_fault(key: Any) -> str:
     """Say why a key can't be used; else nothing."""
-    refusal = _refusal(event)
-    if refusal:
-        return refusal
-    if not isinstance(event, yaml.ScalarEvent):
+    if not isinstance(key, yaml.ScalarNode):
         return "a list or mapping can't be a key; expected text"
-    if event.implicit[0] and event.value == "<<":
-        return "merge key << refused; write the keys out"
-    if any("\ud800" <= character <= "\udfff" for character in event.value):
-        return "a key holds a lone surrogate, which is no character; expected text"
-    return "" if event.value else "a key is empty; expected text"
+    if key.value == "<<" and not key.style:
+        return "merge key refused; write the keys out"
+    return "" if key.value else "a key is empty; expected text"
+
+
+def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
+    """Read an unquoted scalar: null, true, false, a decimal number, or else text.
+
+    Returns:
+        Its value; Unreadable where YAML tools don't agree on it (`no`, `012`, `1:30`).
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NOT_FINITE.fullmatch(text):
+        return float(text.replace(".", ""))
+    if _FLOAT.fullmatch(text) and len(text) <= NUMBER_LIMIT:
+        return int(text) if _INTEGER.fullmatch(text) else float(text)
+    if _DOUBTFUL.fullmatch(text):
+        found = shorten(text, 40)
+        other = "else write true, false, null or a plain decimal number"
+        return Unreadable(f'found {found}; quote it ("{found}") if text is meant, {other}')
+    return text
+
+
+def flow(value: object) -> str:
+    """Write a value as YAML on one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{flow(key)}: {flow(item)}' for key, item in value.items())}}}"
+    if not isinstance(value, str):
+        return repr(value)
+    if _PLAIN.fullmatch(value) and resolve_scalar(value) == value:
+        return value
+    return f'"{"".join(map(_escaped, value))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def brief(value: object) -> str:
+    """Write a value for a message: at most 40 characters, text in quotes."""
+    return quote(value, 42) if isinstance(value, str) else shorten(flow(value), 40)

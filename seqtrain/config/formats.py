@@ -1,4 +1,4 @@
-"""Which format a data file has, by its name, and what each format asks of the configuration."""
+"""Which format a data file has, by its name, and what each format asks of the config."""
 
 from __future__ import annotations
 
@@ -19,17 +19,12 @@ ENDINGS = {
     ".parquet": "parquet",
 }
 """Format of each file ending; .gz or .zst after it changes nothing."""
-
 FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
 """Formats that fix where sequence and label stand, so that no column is named."""
-
 FEATURE_FORMATS = ("jsonl", "npz", "parquet", "ts")
 """Formats that can hold feature vectors."""
-
 NUMBER_FORMATS = ("npz", "ts")
-"""Formats that hold numbers alone, so that their sequences are features unless said otherwise."""
-
-
+"""Formats whose sequences are feature vectors unless the config says otherwise."""
 ADVICE = {
     ".xlsx": 'write the sheet as csv: python -c "import pandas; '
     "pandas.read_excel('{path}').to_csv('{stem}.csv', index=False)\"",
@@ -49,23 +44,19 @@ def advice(path: str) -> str | None:
 
 
 def resolve_format(path: str, format: str) -> str | None:
-    """Tell the format of a data file.
+    """Return the format of a data file.
 
     Args:
         path: the file, or for txt also a folder.
-        format: a format, or auto to go by the ending of the path (lower or upper case; .gz and
-            .zst after it change nothing).
+        format: a format, or auto to go by the ending of the path.
 
     Returns:
         The format, or None if it is auto and the ending names none.
     """
     if format != "auto":
         return format
-    name = path.lower()
-    known = ENDINGS.get(os.path.splitext(uncompressed(name))[1])
-    if known is None and os.path.isdir(path):
-        return "txt"
-    return known
+    known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
+    return "txt" if known is None and os.path.isdir(path) else known
 
 
 def holds(format: str, kind: str) -> bool:
@@ -77,20 +68,11 @@ def holds(format: str, kind: str) -> bool:
 
 def names_of(named: object) -> list[str]:
     """Return the paths and patterns that data.train, validation or test gives: none of a number."""
-    if isinstance(named, str):
-        return [named]
-    return list(named) if isinstance(named, list) else []
+    return [named] if isinstance(named, str) else list(named) if isinstance(named, list) else []
 
 
 def resolve_kind(train: str | list[str], format: str, kind: str) -> str:
-    """Tell what the sequences of data files are made of.
-
-    Args:
-        train: path, pattern, or a list of these.
-        format: as for `resolve_format`.
-        kind: text, tokens or features, or auto to go by the format.
-    """
+    """Return what sequences are made of: of kind auto, what the format of train's files says."""
     if kind != "auto":
         return kind
-    first = names_of(train)[0]
-    return "features" if resolve_format(first, format) in NUMBER_FORMATS else "text"
+    return "features" if resolve_format(names_of(train)[0], format) in NUMBER_FORMATS else "text"

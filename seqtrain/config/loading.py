@@ -1,145 +1,246 @@
-"""From a file, a text or a plain mapping to a checked configuration."""
+"""From a file, a text or a mapping, with --set options, to a checked config."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from seqtrain.config.document import Document, read_yaml
-from seqtrain.config.expectation import SECTIONS, expected
+from seqtrain.config.document import (
+    Document,
+    Keys,
+    Location,
+    Problem,
+    Unreadable,
+    brief,
+    read_yaml,
+)
 from seqtrain.config.formats import resolve_format
-from seqtrain.config.overrides import apply_overrides
-from seqtrain.config.problems import Place, Problem, raise_if_any, show
-from seqtrain.config.schema import Config, Section, TrainingConfig
-from seqtrain.config.validation import validate
+from seqtrain.config.problems import (
+    RETIRED_KEYS,
+    expected,
+    raise_if_any,
+    unknown_key,
+    wrong_value,
+)
+from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
 from seqtrain.errors import ConfigError, reading_fault
 from seqtrain.files.nearest import nearest_file
-from seqtrain.files.regular import WrongKindError, open_regular
 from seqtrain.text import shorten
 
 SIZE_LIMIT = 2**20
-"""Largest configuration file, in bytes."""
+"""Largest config file, in bytes."""
+NOWHERE = Location()
+_UNKNOWN = ("extra_forbidden", "invalid_key")
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a configuration file.
+    """Read a config file.
 
     Args:
         path: a YAML file in UTF-8, of 1 MiB at most.
         overrides: options `section.key=value` that replace values of the file.
 
     Returns:
-        The configuration, defaults filled in.
+        The config, defaults filled in.
 
     Raises:
-        ConfigError: if the file can't be read, or with all that is wrong in it and the options.
+        ConfigError: the file can't be read, or all that is wrong in it and the options.
         RunError: the machine failed to read it.
     """
     return parse_config(_decode(_read(path), str(path)), str(path), overrides)
 
 
 def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ()) -> Config:
-    """Read a configuration from YAML text.
+    """Read a config from YAML text.
 
     Args:
         text: the YAML.
         name: what messages call the text, usually its file.
         overrides: options `section.key=value` that replace values of the text.
 
-    Returns:
-        The configuration, defaults filled in.
-
     Raises:
-        ConfigError: with all that is wrong in the text and the options.
+        ConfigError: all that is wrong in the text and the options.
     """
     shown = shorten(name, 4096)
 
-    def locate(line: int, column: int) -> Place:
-        return Place(f"{shown}:{line}:{column}", (0, line, column))
+    def locate(line: int, column: int) -> Location:
+        return Location(f"{shown}:{line}:{column}", (0, line, column))
 
-    document = read_yaml(text, locate)
-    if () not in document.refused and not isinstance(document.value, dict):
-        found = "empty config" if document.value is None else f"found {show(document.value)}"
-        sections = ", ".join(SECTIONS)
-        fault = f"{found}; expected a mapping of sections ({sections})"
-        document.refused[()] = Problem(locate(1, 1), (), fault)
-    if () in document.refused:
-        raise_if_any([*document.faults, *document.refused.values()])
-    apply_overrides(document, overrides)
-    return validate(document, locate(1, 1))
+    document, top = read_yaml(text, locate), locate(1, 1)
+    if isinstance(document.value, Unreadable):
+        raise_if_any([Problem(document.locations[()][0], (), partial(str, document.value.why))])
+    if not isinstance(document.value, dict):
+        found = "empty config" if document.value is None else f"found {brief(document.value)}"
+        wanted = f"{found}; expected a mapping of sections ({', '.join(SECTIONS)})"
+        raise_if_any([Problem(top, (), partial(str, wanted))])
+    return _checked(document, overrides, top)
 
 
 def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
-    """Check a plain mapping as a configuration.
+    """Check a mapping as a config.
 
     Args:
-        mapping: sections by name, each a mapping of keys (or a section already built).
+        mapping: sections by name, each a mapping of keys, or a section object.
         overrides: options `section.key=value` that replace values of the mapping.
 
-    Returns:
-        The configuration, defaults filled in.
-
     Raises:
-        ConfigError: with all that is wrong in the mapping and the options, by dotted key.
+        ConfigError: all that is wrong in the mapping and the options, by dotted key.
     """
     if not isinstance(mapping, Mapping):
-        raise ConfigError(f"config: found {show(mapping)}; expected a mapping of sections")
-    document = Document({key: _section(value) for key, value in mapping.items()})
-    apply_overrides(document, overrides)
-    return validate(document, Place())
+        raise ConfigError(f"config: found {brief(mapping)}; expected a mapping of sections")
+    return _checked(Document({key: _plain(value) for key, value in mapping.items()}), overrides)
 
 
 def check_device(name: str) -> None:
-    """Refuse a device that is none on any machine; torch isn't needed for it.
+    """Refuse the name of a device that no machine has; needs no torch.
 
     Raises:
-        ConfigError: as said.
+        ConfigError: it is none.
     """
     try:
         TrainingConfig.model_validate({"device": name})
     except ValidationError:
-        allowed = expected(("training", "device"))
-        raise ConfigError(f"--device: found {show(name)}; expected {allowed}") from None
+        problem = wrong_value(("training", "device"), name)
+        raise ConfigError(f"--device: {problem}") from None
 
 
-def _section(value: object) -> object:
-    """Copy a section to a plain dict, paths to text."""
+def _plain(value: object) -> object:
+    """Copy sections and mappings to dicts, paths to text."""
     if isinstance(value, Section):
         return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return dict(value) if isinstance(value, Mapping) else value
+def _apply_override(document: Document, option: str, number: int) -> None:
+    """Replace a value of a document by that of an option `section.key=value`."""
+    at = Location(f"--set {shorten(option, 50)}", (1, number))
+    name, equals, text = option.partition("=")
+    path: Keys = tuple(name.strip().split("."))
+    if not equals or not all(path):
+        form = "expected the form section.key=value, such as training.lr=0.001"
+        document.problems.append(Problem(at, (), partial(str, form)))
+        return
+    for known in [known for known in document.locations if known[: len(path)] == path]:
+        del document.locations[known]
+    read = read_yaml(text, lambda line, column: at, path)
+    document.locations |= {path: (at, at), **read.locations}
+    document.problems += read.problems
+    here = document.value
+    for depth, step in enumerate(path[:-1], 1):
+        if not isinstance(here.get(step), dict):
+            here[step] = {}
+            document.locations[path[:depth]] = at, at
+        here = here[step]
+    here[path[-1]] = read.value
+
+
+def _checked(document: Document, overrides: Sequence[str], top: Location = NOWHERE) -> Config:
+    """Turn a document into a config.
+
+    Args:
+        document: plain values and where they stand; its value is a dict.
+        overrides: options that replace values, the last one wins.
+        top: where to point if no key stands there.
+
+    Raises:
+        ConfigError: every problem of the document, of its values and between them.
+    """
+    for number, option in enumerate(overrides):
+        _apply_override(document, option, number)
+    values = document.value
+    for name in SECTIONS:
+        values[name] = {} if values.get(name) is None else values[name]
+    for retired, (default, _) in RETIRED_KEYS.items():
+        name, key = retired.split(".")
+        given = values[name] if isinstance(values[name], dict) else {}
+        if key not in SECTIONS[name].model_fields and given.get(key, ...) == default:
+            del given[key]
+    problems = document.problems
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        for path, detail in _by_path(error, values).items():
+            location = _location(document, path, detail, top)
+            problems.append(Problem(location, path, partial(_text, path, detail, values)))
+    raise_if_any(problems)
+    return config
+
+
+def _by_path(error: ValidationError, values: dict[str, Any]) -> dict[Keys, ErrorDetails]:
+    """Return one error for each wrong value, the innermost ones; a broken rule before others."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    details.sort(key=lambda detail: detail["type"] == BROKEN_RULE)
+    errors = {_path(detail, values): detail for detail in details}
+    outer = {path[:end] for path in errors for end in range(len(path))}
+    return {path: detail for path, detail in errors.items() if path not in outer}
+
+
+def _path(detail: ErrorDetails, values: Any) -> Keys:
+    """Follow the location of an error through the values, past the names of the types tried."""
+    if detail["type"] in (*_UNKNOWN, "missing"):
+        return detail["loc"]
+    path: list[str | int] = []
+    for step in detail["loc"]:
+        in_list = isinstance(values, list) and isinstance(step, int)
+        if in_list or (isinstance(values, dict) and step in values):
+            path.append(step)
+            values = values[step]
+    # A rule may complain about a key that was not given.
+    return detail["loc"] if detail["type"] == BROKEN_RULE and len(path) < 2 else tuple(path)
+
+
+def _location(document: Document, path: Keys, detail: ErrorDetails, top: Location) -> Location:
+    """Find where to point: the value, the key if that is unknown, or the nearest key above."""
+    if path in document.locations:
+        return document.locations[path][detail["type"] not in _UNKNOWN]
+    above = (document.locations.get(path[:end]) for end in range(len(path) - 1, 0, -1))
+    return next((found[0] for found in above if found is not None), top)
+
+
+def _text(path: Keys, detail: ErrorDetails, values: Any) -> str:
+    """Say what is wrong with the value at a key."""
+    if detail["type"] == "missing":
+        return f"missing; expected {expected(path)}"
+    if detail["type"] == BROKEN_RULE:
+        return detail["msg"]
+    if detail["type"] in _UNKNOWN:
+        return unknown_key(path, of_section=isinstance(values.get(path[0]), dict))
+    for step in path:
+        values = values[step]
+    if isinstance(values, Unreadable):
+        return values.why
+    if detail["loc"][-1] == "[key]":
+        wanted = expected(path[:-1]) if isinstance(path[-1], str) else "text as key"
+        return f"found key {brief(path[-1])}; expected {wanted}"
+    return wrong_value(path, values)
 
 
 def _read(path: str | Path) -> bytes:
-    """Read a regular file of at most 1 MiB, without waiting on pipes and devices."""
+    """Read a file of at most 1 MiB, without waiting on pipes and devices."""
     tried = shorten(os.path.abspath(path), 4096)
-    if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
-        raise ConfigError(
-            f"{tried}: is a data file by its name; expected a YAML file; write one for it with: "
-            f"seqtrain init {shorten(os.fspath(path), 60)}"
-        )
     try:
-        with os.fdopen(open_regular(path, follow=True), "rb") as file:
+        if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
+            init = f"write one for it with: seqtrain init {shorten(os.fspath(path), 60)}"
+            raise ConfigError(f"{tried}: is a data file by its name; expected a YAML file; {init}")
+        if os.path.exists(path) and not os.path.isfile(path):
+            hint = "; of data there, write one with: seqtrain init" if os.path.isdir(path) else ""
+            raise ConfigError(f"{tried}: is no file; expected a YAML file{hint}")
+        with open(path, "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
-    except WrongKindError as error:
-        hint = "; of data there, write one with: seqtrain init" if os.path.isdir(path) else ""
-        raise ConfigError(f"{tried}: is {error.found}; expected a YAML file{hint}") from None
+    except FileNotFoundError:
+        near = nearest_file(path)
+        hint = f"did you mean {near}?" if near else "expected a YAML file"
+        raise ConfigError(f"{tried}: no such file; {hint}") from None
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        near = nearest_file(path) if missing else None
-        hint = f"; did you mean {near}?" if near else "; expected a YAML file"
-        wrong = ConfigError(f"{tried}: {'no such file' if missing else error.strerror}{hint}")
+        wrong = ConfigError(f"{tried}: {error.strerror}; expected a YAML file")
         raise reading_fault(tried, error) or wrong from None
     except ValueError:
         raise ConfigError(f"{tried}: a path can't hold NUL; expected a YAML file") from None
@@ -150,14 +251,9 @@ def _read(path: str | Path) -> bytes:
 
 def _decode(content: bytes, name: str) -> str:
     """Decode UTF-8, with or without a byte order mark."""
-    shown = shorten(name, 4096)
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise ConfigError(f"{shown}: UTF-16 at byte 0; save the file as UTF-8")
-    if b"\x00" in content:
-        raise ConfigError(f"{shown}: NUL at byte {content.index(0)}; save the file as UTF-8 text")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        offset = error.start + 3 * content.startswith(b"\xef\xbb\xbf")
-        found = f"byte 0x{content[offset]:02X} at byte {offset}"
-        raise ConfigError(f"{shown}: {found} isn't UTF-8; save the file as UTF-8") from None
+        at = error.start + 3 * content.startswith(b"\xef\xbb\xbf")
+        found = f"byte 0x{content[at]:02X} at byte {at} isn't UTF-8"
+        raise ConfigError(f"{shorten(name, 4096)}: {found}; save the file as UTF-8") from None

@@ -1,99 +1,193 @@
-"""One line for each thing wrong with a configuration, and the order in which they are told."""
+"""What a config's problems say: what was found, what is allowed, and the nearest valid name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
+from seqtrain.config.document import Keys, Problem, brief
+from seqtrain.config.schema import SECTIONS, Config, Section
 from seqtrain.errors import ConfigError
-from seqtrain.text import PROBLEM_LENGTH, located, shorten
+from seqtrain.text import PROBLEM_LENGTH, located, nearest, one_of, shorten
 
 SHOWN_PROBLEMS = 50
-"""Problems of a configuration that are told in full; the rest is counted."""
+"""Problems of a config that are shown; the rest is counted."""
 
-Keys: TypeAlias = tuple[str | int, ...]
-"""Keys from the top of the configuration down, such as ("training", "lr")."""
+KEYS = (*Config.model_fields, *(f"{s}.{key}" for s in SECTIONS for key in SECTIONS[s].model_fields))
+"""Every key of a config, sections included."""
 
+RETIRED_KEYS: dict[str, tuple[object, str]] = {
+    "data.readers": ("auto", "one process reads all files; leave the key out"),
+    "training.shards": (
+        None,
+        "processes sum their gradients, equal to rounding at any number; leave the key out "
+        "(seqtrain fit --nproc-per-node N)",
+    ),
+}
+"""Keys that are no longer in the schema: their default at the time, and what to use instead.
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where something stands.
-
-    Attributes:
-        where: `file:line:column`, an option as given, or nothing for a plain mapping.
-        order: sorts places: the file from top to bottom, then the options from left to right.
-    """
-
-    where: str = ""
-    order: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing wrong: where, at which key, and what.
-
-    Attributes:
-        place: where it stands.
-        path: keys of the value complained about; empty for the text as a whole.
-        text: what was found, what is allowed, what to do.
-    """
-
-    place: Place
-    path: Keys
-    text: str
-
-    def line(self) -> str:
-        """Return the problem as one line of at most `PROBLEM_LENGTH` characters."""
-        where, key = self.place.where, dotted(self.path)
-        if where.startswith(f"--set {key}="):
-            key = ""
-        return shorten(located(where, f"{key}: {self.text}" if key else self.text), PROBLEM_LENGTH)
+At that default, as in the config.yaml of an earlier run, they are left out; else they are refused.
+"""
+RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
+"""Values that are no longer in the schema, and what to use instead."""
+FOREIGN_NAMES = {
+    "data.validation": ("val", "dev"),
+    "data.delimiter": ("sep", "separator"),
+    "data.sequence": ("text", "text_column", "input"),
+    "data.label": ("label_column", "target", "y"),
+    "data.min_count": ("min_freq",),
+    "data.overlong": ("truncate", "truncation"),
+    "model.embedding_dim": ("embedding_size", "emb_size"),
+    "model.rnn": ("cell", "cell_type", "rnn_type"),
+    "model.hidden_size": ("units",),
+    "training.lr": ("learning_rate",),
+    "training.weight_decay": ("l2", "wd"),
+    "training.max_grad_norm": ("clip", "clip_norm", "grad_clip", "gradient_clip_val"),
+    "training.patience": ("early_stopping",),
+    "training.monitor": ("metric",),
+    "training.precision": ("amp", "bf16", "dtype", "fp16"),
+    "training.checkpoint_every": ("save_every", "save_steps"),
+    "training.device": ("cuda", "gpu"),
+}
+"""What other programs call a key, where the spelling doesn't lead to it."""
 
 
 def raise_if_any(problems: Iterable[Problem]) -> None:
-    """Raise all problems together, in the order of their places, the first 50 in full.
-
-    Args:
-        problems: what was found, in any order.
+    """Raise all problems together, one short line each, in the order of their locations.
 
     Raises:
-        ConfigError: if there is a problem.
+        ConfigError: there is a problem.
     """
-    ordered = sorted(problems, key=lambda problem: problem.place.order)
-    lines = [problem.line() for problem in ordered[:SHOWN_PROBLEMS]]
+    ordered = sorted(problems, key=lambda problem: problem.location.order)
+    lines = []
+    for location, path, say in ordered[:SHOWN_PROBLEMS]:
+        key = ".".join(shorten(str(step), 40) for step in path)
+        text = say() if not key or location.where.startswith(f"--set {key}=") else f"{key}: {say()}"
+        lines.append(shorten(located(location.where, text), PROBLEM_LENGTH))
     if len(ordered) > SHOWN_PROBLEMS:
         lines.append(f"{len(ordered) - SHOWN_PROBLEMS} more problems not shown")
     if lines:
         raise ConfigError(*lines)
 
 
-def dotted(path: Sequence[object]) -> str:
-    """Write keys as messages show them: `training.lr`."""
-    return ".".join(shorten(str(key), 40) for key in path)
+def wrong_value(path: Keys, value: object) -> str:
+    """Say what was found at a key, what is allowed, and what may have been meant."""
+    arms = _arms(_schema(path))
+    hint = ""
+    if isinstance(value, str):
+        near = nearest(value.lower(), [str(word) for arm in arms for word in _choices(arm)])
+        hint = f"; did you mean {near}?" if near else ""
+        instead = RETIRED_VALUES.get(f"{'.'.join(map(str, path))}: {value}")
+        hint = f"; {value} was removed: {instead}" if instead else hint
+    elif isinstance(value, int | float) and any("pattern" in arm for arm in arms):
+        number = any(arm.get("type") in ("integer", "number") for arm in arms)
+        hint = "" if number else f'; quote it ("{brief(value)}") if text is meant'
+    return f"found {brief(value)}; expected {expected(path)}{hint}"
 
 
-def show(value: object) -> str:
-    """Write a value for a message: text in quotes, containers by what they are.
+def unknown_key(path: Keys, *, of_section: bool) -> str:
+    """Say that a key is unknown, and which one may have been meant.
 
     Args:
-        value: anything found where a value of the configuration was expected.
-
-    Returns:
-        A few words on one line.
+        path: the section and key, or the key at the top.
+        of_section: whether keys stand under the first of these.
     """
-    if isinstance(value, str):
-        return f"'{shorten(value, 40)}'"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value) if abs(value) < 10**40 else "a number of more than 40 digits"
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, dict):
-        return "a mapping" if value else "an empty mapping"
-    if isinstance(value, list):
-        return "a list" if value else "an empty list"
-    return f"a value of type {shorten(type(value).__name__, 40)}"
+    retired = RETIRED_KEYS.get(".".join(map(str, path)))
+    if retired is not None:
+        return f"this key was removed: {retired[1]}"
+    near = nearest_key(path, of_section=of_section)
+    if near is None:
+        section = SECTIONS.get(str(path[0]), Config) if len(path) > 1 else Config
+        return f"unknown key; expected {one_of(list(section.model_fields))}"
+    if len(path) > 1 and "." not in near:
+        return f"unknown key; {near} stands at the top, in no section"
+    if near == path[-1]:
+        return "unknown key; write {1} under {0}".format(*near.split("."))
+    return f"unknown key; did you mean {near}?"
+
+
+def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
+    """Return the known key nearest to an unknown one: of the same name elsewhere, or a like one.
+
+    Args:
+        path: the section and key, or the key at the top.
+        of_section: whether keys stand under the first of these.
+    """
+    leaf = str(path[-1])[:100].lower()
+    if of_section and len(path) == 1:
+        return nearest(leaf, SECTIONS)
+    keys = [key for key in KEYS if key not in SECTIONS]
+    names = {key.rpartition(".")[2]: key for key in reversed(keys)}
+    siblings = {name: key for name, key in names.items() if key.startswith(f"{path[0]}.")}
+    whole = {key: key for key in (keys if len(path) > 1 else KEYS)}
+    foreign = {name: key for key, words in FOREIGN_NAMES.items() for name in words}
+    if leaf in (known := foreign | names | whole):
+        return known[leaf]
+    for some, cutoff in ((siblings, 0.6), (whole, 0.6 if len(path) == 1 else 0.8), (names, 0.7)):
+        near = nearest(leaf, some, cutoff)
+        if near is not None:
+            return some[near]
+    return None
+
+
+def expected(path: Keys) -> str:
+    """Say what the value at a known key, or one inside its value, may be."""
+    return one_of([word for arm in _arms(_schema(path)) for word in _words(arm)])
+
+
+@cache
+def _section_schema(section: type[Section]) -> dict[str, Any]:
+    return section.model_json_schema()
+
+
+def _schema(path: Keys) -> dict[str, Any]:
+    """Return the JSON Schema of the value at a key."""
+    section = SECTIONS.get(str(path[0]))
+    if section and len(path) == 1:
+        return {"$comment": "a mapping of keys"}
+    key, *inside = path[1:] if section else path
+    schema: dict[str, Any] = _section_schema(section or Config)["properties"][key]
+    for step in inside:
+        part = "items" if isinstance(step, int) else "additionalProperties"
+        schema = next(arm[part] for arm in _arms(schema) if part in arm)
+    return schema
+
+
+def _arms(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(schema.get("anyOf", [schema]))
+
+
+def _choices(arm: dict[str, Any]) -> list[Any]:
+    return list(arm["enum"]) if "enum" in arm else [arm["const"]] if "const" in arm else []
+
+
+def _words(arm: dict[str, Any]) -> list[str]:
+    """Say what one arm of a schema allows."""
+    if _choices(arm):
+        return [str(choice) for choice in _choices(arm)]
+    if "$comment" in arm:
+        return [arm["$comment"]]
+    if arm.get("type") == "boolean":
+        return ["true", "false"]
+    if arm.get("type") in ("integer", "number"):
+        return [_range("a whole number" if arm["type"] == "integer" else "a number", arm)]
+    return ["null" if arm.get("type") == "null" else "text"]
+
+
+def _range(noun: str, arm: dict[str, Any]) -> str:
+    """Say a range of numbers: `a number from 0 to 1`."""
+    if "minimum" in arm and "maximum" in arm:
+        return f"{noun} from {_number(arm['minimum'])} to {_number(arm['maximum'])}"
+    limits = {
+        "exclusiveMinimum": "above",
+        "minimum": "of at least",
+        "exclusiveMaximum": "below",
+        "maximum": "at most",
+    }
+    words = [f"{word} {_number(arm[limit])}" for limit, word in limits.items() if limit in arm]
+    return f"{noun} {' and '.join(words)}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

@@ -1,12 +1,29 @@
-"""Every key of a configuration: its type, default, range and meaning. The only list of them."""
+"""Every key of a config: its type, default, range and meaning. The only list of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from seqtrain.config.document import brief
 from seqtrain.config.formats import resolve_kind
+from seqtrain.config.rules import RightKeys, WrongKeyError, broken_rules
+
+BROKEN_RULE = "broken_rule"
+"""Type of the errors whose text is a message already."""
 
 
 def _wanted(words: str, **limits: Any) -> Any:
@@ -14,58 +31,83 @@ def _wanted(words: str, **limits: Any) -> Any:
     return Field(json_schema_extra={"$comment": words}, **limits)
 
 
+def _broken(text: str) -> PydanticCustomError:
+    return PydanticCustomError(BROKEN_RULE, "{text}", {"text": text})
+
+
+def _must(words: str, test: Callable[[Any], bool]) -> AfterValidator:
+    """Refuse a value of the right type that breaks a rule of its own."""
+
+    def check(value: Any) -> Any:
+        if not test(value):
+            raise _broken(f"found {brief(value)}; expected {words}")
+        return value
+
+    return AfterValidator(check)
+
+
 NO_NUL = r"^[^\x00]+$"
 PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 LARGEST_WIDTH = 65536
 Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
-HeldOut = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Epochs = Annotated[int, Field(ge=1, le=1_000_000)]
+LearningRate = Annotated[float, Field(gt=0.0, le=1000.0)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+HeldOut = Annotated[float, Field(gt=0.0, lt=1.0)]
 Fold = Annotated[
     dict[Literal["fold", "of"], PositiveInt],
     _wanted("{fold: I, of: N}", min_length=2, max_length=2),
+    _must("fold from 1 to of, and of from 2 on", lambda fold: 2 <= fold["of"] >= fold["fold"]),
 ]
-Positive = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, le=1e9)]
 Path = Annotated[str, _wanted("a file path", pattern=NO_NUL)]
 Column = (
     Annotated[str, _wanted("a column name", pattern=NO_NUL)]
     | Annotated[int, _wanted("a column index from 0", ge=0, le=2**31 - 1)]
 )
 Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
-Paths = Annotated[
-    list[Path],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    _wanted("a file path, a list of file paths", min_length=1),
-]
 Files = Annotated[list[Path], _wanted("a list of file paths", min_length=1)]
+Paths = Annotated[
+    Files, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 Label = Annotated[str, Field(min_length=1)]
 ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
 Interval = Annotated[
     dict[Literal["steps", "minutes"], Positive],
     _wanted("{steps: N} or {minutes: M}", min_length=1, max_length=1),
+    _must("a whole number of steps", lambda every: every.get("steps", 1.0).is_integer()),
 ]
 CudaIndex = Annotated[str, _wanted("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
-_GramSize = Annotated[int, Field(ge=1, le=16)]
-GramSizes = Annotated[list[_GramSize], _wanted("[shortest, longest]", min_length=2, max_length=2)]
-_LayerNumber = Annotated[int, Field(ge=1, le=4096)]
+GramSizes = Annotated[
+    list[Annotated[int, Field(ge=1, le=16)]],
+    _wanted("[shortest, longest]", min_length=2, max_length=2),
+    _must("the shorter size first", lambda sizes: sizes[0] <= sizes[1]),
+]
 Convolution = Annotated[
-    list[_LayerNumber], _wanted("[width, kernel, stride]", min_length=3, max_length=3)
+    list[Annotated[int, Field(ge=1, le=4096)]],
+    _wanted("[width, kernel, stride]", min_length=3, max_length=3),
+    _must("an odd kernel, which has a middle", lambda layer: layer[1] % 2 == 1),
 ]
 Convolutions = Annotated[
     list[Convolution], _wanted("a list of [width, kernel, stride]", min_length=1, max_length=16)
 ]
 Pooling = Literal["last", "mean", "max", "attention"]
-Poolings = Annotated[list[Pooling], _wanted("a list of these", min_length=1, max_length=4)]
-_Amount = Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
-Augmentation = Annotated[
-    dict[Literal["shift", "slice"], _Amount],
-    _wanted("{shift: deviations, slice: share}", min_length=1, max_length=2),
+Poolings = Annotated[
+    list[Pooling],
+    _wanted("a list of these", min_length=1, max_length=4),
+    _must("each of them once", lambda names: len(set(names)) == len(names)),
 ]
-_Between = Annotated[
+Augmentation = Annotated[
+    dict[Literal["shift", "slice"], Annotated[float, Field(ge=0, le=10)]],
+    _wanted("{shift: deviations, slice: share}", min_length=1, max_length=2),
+    _must("slice below 1", lambda augment: augment.get("slice", 0.0) < 1.0),
+]
+Between = Annotated[
     dict[Literal["low", "high"], int | Annotated[float, Field(allow_inf_nan=False)]],
     _wanted("{low: number, high: number}", min_length=2),
 ]
-_Tried = Annotated[list[Any], _wanted("a list of values", min_length=1)] | _Between | None
-TunedKeys = Annotated[dict[str, _Tried], _wanted("a mapping of section.key to what is tried")]
+Tried = Annotated[list[JsonValue], _wanted("a list of values", min_length=1)] | Between | None
+TunedKeys = Annotated[dict[str, Tried], _wanted("a mapping of section.key to what is tried")]
 Metric = Literal["accuracy", "macro_f1", "weighted_f1", "loss"]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"]
 
@@ -74,7 +116,7 @@ class Section(BaseModel):
     """A frozen group of keys; unknown keys and loose types are errors."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
 
@@ -82,55 +124,54 @@ class DataConfig(Section):
     """Which files hold the sequences, and how a sequence becomes ids."""
 
     train: Path | Files
-    """File of labelled sequences to learn from (for format txt also a folder); or a pattern such as
-    part-*.jsonl, or a list of these, which read as one file."""
+    """Labelled sequences to train on: a file, a pattern such as part-*.jsonl, a list of these, or
+    (txt) a folder."""
     validation: Path | Files | HeldOut | Fold | None = None
-    """File or files, or a fraction of train held out by a seeded, stratified split, or
-    {fold: I, of: N}: one of N such parts of train; null: none."""
+    """Validation data: files; a fraction of train, held out at random and stratified by label; or
+    {fold: I, of: N}, one of N such parts of train. null: none."""
     test: Path | Files | HeldOut | None = None
-    """File or files, or a fraction of train held out, scored once at the end, at the best epoch;
-    null: none."""
+    """Test data: files, or a fraction of train. It is scored once, at the end. null: none."""
     format: Format = "auto"
-    """File format; auto goes by the file name, also under .gz or .zst."""
+    """Format of the files. auto: by their names; .gz or .zst after the ending: compressed."""
     header: Literal["auto"] | bool = "auto"
-    """csv, tsv: whether the first row names the columns; auto: true where a column is named."""
+    """csv, tsv: whether the first row names the columns. auto: true if a key names a column."""
     quoting: Literal["auto", "standard", "none"] = "auto"
-    """csv, tsv: standard reads "…" as one field; auto: standard for csv, none for tsv."""
+    """csv, tsv: standard reads "…" as one field. auto: standard for csv, none for tsv."""
     delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
-    """csv, tsv: what separates fields; auto: tab in tsv, found from the first lines in csv."""
+    """csv, tsv: what separates fields. auto: a tab for tsv; found from the first lines for csv."""
     kind: Literal["auto", "text", "tokens", "features"] = "auto"
-    """text; tokens (symbols, already split); features (one vector of floats per step); auto:
-    features where train is ts or npz, else text."""
+    """What sequences are made of: text, tokens (symbols, already split) or features (a vector of
+    numbers per time step). auto: features for ts and npz, else text."""
     sequence: Column | Columns | None = None
-    """Column of the sequence: a name or an index from 0; a list is joined by a space."""
+    """Column of the sequence: its name, or its index from 0. A list is joined by spaces."""
     label: Column | None = None
-    """Column of the label: a name or an index from 0."""
+    """Column of the label: its name, or its index from 0."""
     group: Column | None = None
-    """csv, tsv, jsonl: column of the group (conversation, session) whose rows stand in order."""
+    """Column that says which rows follow one another (with model.initial_state: carried)."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
-    """text: word (runs of letters and digits, or single marks), whitespace, char, byte, bpe."""
+    """text: how it is split; word: runs of letters and digits, and single marks."""
     lowercase: bool = True
-    """text: lower-case before splitting."""
+    """text: convert to lower case before splitting."""
     min_count: PositiveInt = 1
-    """Occurrences in train (and pretraining.data) that a token needs to enter the vocabulary."""
+    """Least number of occurrences in train (and pretraining.data) of a token of the vocabulary."""
     max_vocab_size: Annotated[int, Field(ge=3, le=2**31 - 1)] = 30000
     """Largest vocabulary, <pad> and <unk> included; the most frequent tokens stay."""
     max_length: PositiveInt | None = None
-    """Longest sequence in steps; longer ones are cut by overlong; null: no limit."""
+    """Largest number of time steps; longer sequences are cut (see overlong). null: no limit."""
     overlong: Literal["head", "tail", "middle", "error"] = "head"
-    """Which part of an overlong sequence is kept, or error."""
+    """Part of an overlong sequence that is kept, or error."""
     empty: Literal["error", "drop", "unk"] = "error"
-    """A sequence of no steps: error, drop the row, or read it as one <unk> (features: zeros)."""
+    """Sequence of no time steps: error, drop the row, or read one <unk> (features: zeros)."""
     missing: Literal["error", "mask"] = "error"
-    """features: a missing value is an error, or 0 with an indicator channel beside it."""
+    """features: a missing value is an error, or 0 with a channel beside it that marks it."""
     standardize: Literal["train", "series", "both"] = "train"
-    """features: by train's mean and deviation, by each series' own, or both side by side."""
+    """features: scale by mean and deviation of train, of each series, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
-    """A row that can't be read: error, or (in fit and eval) drop, which names and counts it."""
+    """Row that can't be read: error, or drop (fit and eval name and count them)."""
 
     @model_validator(mode="after")
     def _name_the_kind(self) -> DataConfig:
-        """Put the kind that auto stands for in its place; it still counts as not given."""
+        """Replace auto by the kind that it stands for; it still counts as not given."""
         self.__dict__["kind"] = resolve_kind(self.train, self.format, self.kind)
         return self
 
@@ -141,168 +182,207 @@ class BatchingConfig(Section):
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     """Sequences per batch, where max_tokens is null."""
     max_tokens: PositiveInt | None = None
-    """Steps per batch with padding (rows times the longest); null: batch_size decides."""
+    """Time steps per batch, padding included (sequences times the longest). null: batch_size."""
     bucketing: bool = True
-    """Put sequences of similar length together; false: random batches."""
+    """Put sequences of similar length into the same batch. false: random batches."""
     sort: Literal["collate", "module"] = "collate"
-    """Where a batch is sorted by length: as it is put together, or padded, in the model."""
+    """Where a batch is sorted by length: as it is put together, or inside the model, padded."""
 
 
 class ModelConfig(Section):
     """The network: input, recurrent encoder, pooling, head."""
 
     embedding_dim: Width | None = None
-    """Size of the vector a token (or a feature vector) is mapped to; null: that of vectors, or
-    128."""
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] = 0.3
-    """Standard deviation of initial token vectors: 0.1 to 0.3 for words, 1 for small alphabets."""
+    """Size of the vector for a token or feature vector. null: that of model.vectors, else 128."""
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.3
+    """Standard deviation of the initial embedding: 0.1 to 0.3 for words, 1 for small alphabets."""
     vectors: Path | None = None
-    """text, tokens: file of word vectors to begin with, .vec, GloVe's or word2vec's text, also .gz
-    or .zst; null: none."""
+    """text, tokens: file of initial word vectors (.vec, text of GloVe or word2vec). null: none."""
     vectors_keep: Annotated[int, Field(ge=0, le=2**24)] = 20_000
-    """Words of vectors that train lacks and the model knows anyway: so many, the first ones."""
+    """How many words of vectors that train lacks enter the vocabulary: the file's first ones."""
     freeze: bool | PositiveInt = False
-    """text, tokens: whether the tokens' vectors stay as they are; a number: for so many epochs."""
+    """text, tokens: keep the embedding fixed; a number: for the first N epochs."""
     subwords: GramSizes | None = None
-    """text: add vectors of each word's character n-grams, of so many characters; null: none."""
+    """text: add the vectors of a word's character n-grams to its own. null: none."""
     convolutions: Convolutions | None = None
-    """[width, kernel, stride] of each layer before the encoder (features: in place of the linear
-    map); null: none."""
+    """Convolutions before the encoder (features: in place of the linear map). null: none."""
     ngrams: GramSizes | None = None
-    """text, tokens: a linear classifier on n-grams of so many tokens beside it; null: none."""
+    """text, tokens: add a linear classifier on n-grams of tokens to the network. null: none."""
     max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
-    """n-grams at most; the most frequent of train stay."""
+    """Largest number of n-grams; the most frequent of train stay."""
     rnn: Literal["gru", "lstm", "rnn"] = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128
     """Size of the hidden state of each layer and direction."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 1
-    """Recurrent layers, one above the other."""
+    """Number of recurrent layers."""
     bidirectional: bool = False
-    """Also read each sequence backward and join both states."""
+    """Also read each sequence backward."""
     join: Literal["concat", "sum", "mean"] = "concat"
-    """bidirectional: how the states of both directions become what pooling sees."""
+    """bidirectional: how the states of both directions are combined."""
     pooling: Pooling | Poolings = "last"
-    """What the head sees: last valid state, mean, max or attention over valid steps; or a list."""
+    """What the head sees: the last valid state; mean, max or attention over all of them; a list."""
     initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
-    """State before the first step: random (in training), learned, carried on in data.group."""
+    """State before the first time step: random in training, learned, or carried from the row
+    before in data.group."""
     initial_scale: Positive = 0.1
     """Standard deviation of a random initial state."""
     unroll: Literal["packed", "padded", "masked"] = "packed"
-    """How the encoder runs over unequal lengths; the results are equal; packed is the fastest."""
+    """How the encoder handles unequal lengths. All give equal results; packed is the fastest."""
     engine: Literal["auto", "native", "torch"] = "auto"
-    """What computes the recurrence: native (C++) or torch; auto: native where it can run."""
+    """What computes the recurrence: native (C++) or torch. auto: native where it can run."""
     dropout: Fraction = 0.5
     """Fraction of units dropped before the head and between layers."""
     embedding_dropout: Fraction = 0.5
-    """Fraction of embedded units dropped; of a token the same wherever it stands in the batch."""
+    """Fraction of embedding units dropped, the same ones for a token anywhere in the batch."""
 
     @model_validator(mode="after")
     def _name_the_width(self) -> ModelConfig:
-        """Put 128 where no file says the width; it still counts as not given."""
+        """Put 128 where no file gives the width; it still counts as not given."""
         if self.vectors is None and self.embedding_dim is None:
             self.__dict__["embedding_dim"] = 128
         return self
 
     @property
     def width(self) -> int:
-        """Size of an embedded step."""
+        """Size of an embedded time step."""
         if self.embedding_dim is None:
             raise ValueError("model.embedding_dim: read the file of model.vectors first")
         return self.embedding_dim
 
     @property
     def architecture(self) -> ModelConfig:
-        """What a model on its own is told: it needs no file, and doesn't learn."""
-        return self.model_copy(update=_OF_TRAINING)
-
-
-_OF_TRAINING = {
-    name: ModelConfig.model_fields[name].default for name in ("vectors", "vectors_keep", "freeze")
-}
+        """The keys that a trained model needs; those for training have their defaults."""
+        of_training = ("vectors", "vectors_keep", "freeze")
+        fields = ModelConfig.model_fields
+        return self.model_copy(update={name: fields[name].default for name in of_training})
 
 
 class TrainingConfig(Section):
-    """The optimization and when it stops."""
+    """How the model is trained, and when training stops."""
 
-    max_epochs: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto"] = "auto"
-    """Passes over train at most; auto: 10, or up to 100 where 10 are fewer than 2,000 updates."""
+    max_epochs: Epochs | Literal["auto"] = "auto"
+    """Largest number of passes over train. auto: 10, or up to 100 if 10 are under 2,000 updates."""
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
-    """Update rule; sgd has momentum 0.9."""
+    """Optimizer. sgd has momentum 0.9."""
     sparse_embedding: bool = True
-    """Update only tokens of the batch, make up for skipped steps later; false: update all."""
-    lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.004
+    """Update only tokens of the batch and make up for the others later. false: update all."""
+    lr: LearningRate = 0.004
     """Peak learning rate."""
-    weight_decay: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 0.0
-    """Decay of weight matrices (biases never): decoupled in adamw, an L2 term in adam and sgd."""
+    weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
+    """Decay of weight matrices, not biases: decoupled in adamw, an L2 term in adam and sgd."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"
     """Learning rate after warm-up; plateau: halved after each epoch without a better monitor."""
     warmup: Fraction = 0.0
-    """Fraction of all steps over which the learning rate rises from 0."""
+    """Fraction of all updates in which the learning rate rises from 0."""
     bptt: PositiveInt | None = None
-    """Steps that gradients reach back at most, which bounds memory too; null: all."""
+    """Truncated backpropagation: gradients reach back at most N time steps. null: all of them."""
     max_grad_norm: Positive | None = 1.0
-    """Gradients are scaled down to this norm; null: no clipping."""
+    """Largest norm of the gradients; larger ones are scaled down. null: no clipping."""
     patience: PositiveInt | Literal["auto"] | None = "auto"
-    """Epochs without a better monitored value before stopping; auto: 3 or a fifth of all epochs,
-    counted anew whenever the validation loss falls; null: never stop early."""
+    """Epochs without a better monitor before training stops. auto: 3 or a fifth of all epochs,
+    counted from the last fall of the validation loss. null: never stop early."""
     monitor: Metric = "accuracy"
-    """Validation metric that chooses the best epoch (of train where there is no validation)."""
+    """Validation score that chooses the best epoch (without validation: score of train)."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
-    """Weight of each class in the loss: balanced (inverse frequency), {label: weight}, or null."""
+    """Weight of each class in the loss. balanced: inverse to its frequency. null: equal."""
     label_smoothing: Fraction = 0.0
-    """Probability mass of the target spread over all classes."""
+    """Share of the target probability that is spread over all classes."""
     augment: Augmentation | None = None
-    """features, in training: shift each series by a normal number a channel, in deviations; slice
-    off at most this share; null: neither."""
+    """features: in training, shift each channel by a normal random number (in deviations), and
+    slice off at most a share of the series. null: neither."""
     refit: bool = False
-    """Train anew on train and validation together, up to the last epoch within one standard error
-    of the best."""
+    """At the end, train a new model on train and validation together, up to the last epoch within
+    one standard error of the best."""
     calibration: Literal["temperature", "none"] = "temperature"
-    """temperature: in the end, divide the logits by the number that suits validation best; none."""
+    """temperature: at the end, divide the logits by the number with the least validation loss."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """bfloat16 runs matrix products under autocast."""
+    """bfloat16 computes matrix products under autocast."""
     checkpoint_every: Interval | None = None
-    """{steps: N} or {minutes: M} between checkpoints; null: only at the end of each epoch."""
+    """How often to save a checkpoint within an epoch. null: only at the end of each epoch."""
     deterministic: bool = False
-    """cuda: slower algorithms that give equal bits; a run on the CPU gives them anyway."""
+    """cuda: use slower algorithms that give equal bits. (A CPU always gives them.)"""
     device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
-    """auto (cuda, else mps, else cpu), cpu, cuda, cuda:N, mps."""
+    """Device to train on. auto: cuda, else mps, else cpu."""
 
 
 class PretrainingConfig(Section):
     """What the encoder learns from sequences without labels, before training."""
 
     objective: Literal["autoencoder", "language_model"] | None = None
-    """language_model: predict each next token; autoencoder: the read sequence; null: none."""
+    """language_model predicts each next token, autoencoder the sequence itself. null: none."""
     data: Paths | None = None
-    """Files of more sequences, read as train is; labels aren't needed."""
-    max_epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    """Passes over train and these files."""
-    lr: Annotated[float, Field(gt=0.0, le=1000.0, allow_inf_nan=False)] = 0.002
+    """Files of more sequences, read as train is. They need no labels."""
+    max_epochs: Epochs = 5
+    """Number of passes over train and these files."""
+    lr: LearningRate = 0.002
     """Peak learning rate."""
     max_length: PositiveInt | None = 100
-    """Longer sequences are read in pieces of this many steps, each on its own; null: whole."""
+    """Longer sequences are cut into pieces of so many time steps, each on its own. null: whole."""
     dropout: Fraction = 0.2
-    """Fraction of units dropped from embedded steps and from the states that predict."""
+    """Fraction of units dropped from the embedding and before the output."""
 
 
 class TuneConfig(Section):
-    """What `seqtrain tune` tries; fit leaves it alone."""
+    """What `seqtrain tune` tries. fit ignores it."""
 
     space: TunedKeys | None = None
-    """Values to try by `section.key`: a list, or {low: number, high: number}; null: not this key.
-    Other keys as for the kind of data."""
+    """Values to try for a key: a list, or {low: number, high: number}. null: don't tune it."""
 
 
 class Config(Section):
-    """One whole run of training."""
+    """A whole training run."""
 
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    """Seed of the split, the initial weights, the batch order and dropout."""
+    """Seed of the splits, the initial weights, the order of batches and dropout."""
     data: DataConfig
     batching: BatchingConfig = BatchingConfig()
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
     pretraining: PretrainingConfig = PretrainingConfig()
     tune: TuneConfig = TuneConfig()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check_rules(cls, given: Any, validate: ModelWrapValidatorHandler[Config]) -> Config:
+        """Check each key, then the rules between those that are right; raise all errors at once."""
+        if not isinstance(given, dict):
+            return validate(given)
+        errors: list[InitErrorDetails] = []
+        try:
+            config = validate(given)
+        except ValidationError as error:
+            for found in error.errors():
+                kind = PydanticCustomError(found["type"], "{text}", {"text": found["msg"]})
+                errors.append({"type": kind, "loc": found["loc"], "input": found["input"]})
+        wrong = {error["loc"][:2] for error in errors}
+        for key, text in broken_rules(_right_keys(given, wrong)):
+            errors.append({"type": _broken(text), "loc": tuple(key.split(".")), "input": None})
+        if errors:
+            raise ValidationError.from_exception_data("config", errors)
+        return config
+
+
+SECTIONS: dict[str, type[Section]] = {
+    name: field.annotation
+    for name, field in Config.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+"""The sections of a config, by name."""
+
+
+def _right_keys(given: dict[str, Any], wrong: set[tuple[str | int, ...]]) -> RightKeys:
+    """Return the values that are right by themselves, defaults included."""
+    keys = RightKeys()
+    for name, section in SECTIONS.items():
+        values = given.get(name, {})
+        values = vars(values) if isinstance(values, Section) else values
+        for key, field in section.model_fields.items():
+            if not {(name,), (name, key)} & wrong:
+                keys[f"{name}.{key}"] = values.get(key, field.default)
+    try:
+        kind = resolve_kind(keys["data.train"], keys["data.format"], keys["data.kind"])
+    except WrongKeyError:
+        keys.pop("data.kind", None)
+        return keys
+    return RightKeys({**keys, "data.kind": kind})

@@ -9,8 +9,8 @@ from dataclasses import replace
 from shlex import join
 
 from seqtrain.config import parse_config
+from seqtrain.config.document import flow
 from seqtrain.config.formats import names_of
-from seqtrain.config.render import flow
 from seqtrain.data.preparation import prepare
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of

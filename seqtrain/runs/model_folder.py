@@ -15,8 +15,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
-from seqtrain.config.problems import show
-from seqtrain.config.rules import part_faults
+from seqtrain.config.document import brief
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
@@ -155,9 +154,7 @@ def _read_ngrams(saved: VerifiedFolder, values: dict[str, Any]) -> NgramVocabula
 
 
 def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
-    """Architecture and preprocessing must ask for the same parts, which can be."""
-    for key, problem in part_faults(config.model_dump()):
-        raise ValueError(f"{key}: {problem}")
+    """Architecture and preprocessing must ask for the same parts, if any."""
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
     ngrams = preprocessing.ngrams
@@ -178,7 +175,7 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
     version = description.get("format_version")
     if version != known or isinstance(version, bool):
         raise CheckpointError(
-            f"{path}: format version {show(version)}; this seqtrain reads version {known}"
+            f"{path}: format version {brief(version)}; this seqtrain reads version {known}"
         )
     return description
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from seqtrain.config.render import flow
+from seqtrain.config.document import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.strict_json import number_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seqtrain.config import Config
-from seqtrain.config.render import flow
+from seqtrain.config.document import flow
 from seqtrain.tuning.space import changed, differing, value_at
 from seqtrain.tuning.trials import Trial
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from seqtrain.config import Config
-from seqtrain.config.render import flow
+from seqtrain.config.document import flow
 from seqtrain.errors import ConfigError
 from seqtrain.tuning.space import Choices, Range, Space, rounded, value_at
 from seqtrain.tuning.trials import Trial

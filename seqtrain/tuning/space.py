@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.config.render import flow
+from seqtrain.config.document import flow
 from seqtrain.errors import ConfigError
 
 LOGARITHMIC = 10

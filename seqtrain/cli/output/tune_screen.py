@@ -9,7 +9,7 @@ from seqtrain.cli.output.console import note, stderr_console
 from seqtrain.cli.output.epoch_rows import score_text
 from seqtrain.cli.output.svg import svg_picture, svg_text
 from seqtrain.config import Config
-from seqtrain.config.render import flow
+from seqtrain.config.document import flow
 from seqtrain.text import counted, shorten
 from seqtrain.tuning.space import differing
 from seqtrain.tuning.trials import Trial

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config import Config, config_from_mapping, parse_config, render_config
-from seqtrain.config.expectation import KNOWN_KEYS
+from seqtrain.config.problems import KEYS
 from seqtrain.errors import ConfigError
 from tests.helpers.examples import examples
 
@@ -50,7 +50,7 @@ PIECES = [
 EDIT = st.tuples(
     st.integers(0, len(WHOLE)), st.integers(0, 12), st.sampled_from(PIECES) | st.text(max_size=4)
 )
-NAMES = [".".join(map(str, path)) for path in KNOWN_KEYS]
+NAMES = list(KEYS)
 OPTION = st.builds(
     lambda name, value: f"{name}={value}",
     st.sampled_from(NAMES),
@@ -100,7 +100,7 @@ VALUE = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(LEAF, inner, max_size=3),
     max_leaves=5,
 )
-KEY = st.sampled_from([str(path[-1]) for path in KNOWN_KEYS]) | LEAF
+KEY = st.sampled_from([key.rpartition(".")[2] for key in KEYS]) | LEAF
 
 
 @given(st.dictionaries(KEY, VALUE | st.dictionaries(KEY, VALUE, max_size=4), max_size=4))

@@ -1,0 +1,75 @@
+"""A config as YAML, the schema for editors, and the reference table of all keys."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from seqtrain.config.document import flow
+from seqtrain.config.problems import expected
+from seqtrain.config.schema import Config, Section
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+_NOT_PLAIN = re.compile(r"<\w+>|\{[^}]*\}")
+"""Parts of a text that Markdown would read as its own: `<pad>`, `{label: weight}`."""
+
+
+def render_config(config: Config, *, defaulted: bool = False) -> str:
+    """Write a whole config as YAML, one key per line, in the order of the schema.
+
+    Args:
+        config: what to write.
+        defaulted: end the line of each key that was not given with the comment `# default`.
+
+    Returns:
+        YAML that `parse_config` reads back to an equal config.
+    """
+    rows = list(_rows(config, ""))
+    width = max((len(text) for text, is_default in rows if is_default), default=0)
+    lines = [
+        f"{text:<{width}}  # default" if defaulted and is_default else text
+        for text, is_default in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(section: Section, indent: str) -> list[tuple[str, bool]]:
+    """Write each key of a section; say whether it has its default because it was not given."""
+    rows: list[tuple[str, bool]] = []
+    for name in type(section).model_fields:
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            rows += [(f"{name}:", False), *_rows(value, indent + "  ")]
+        else:
+            rows.append((f"{indent}{name}: {flow(value)}", name not in section.model_fields_set))
+    return rows
+
+
+def config_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a config, for editors."""
+    return {"$schema": DRAFT, **Config.model_json_schema(), "title": "seqtrain configuration"}
+
+
+def key_reference() -> str:
+    """Write a Markdown table with one row per key: key, default, values, meaning."""
+    lines = ["| key | default | values | meaning |", "|---|---|---|---|", *_reference(Config, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _reference(section: type[Section], above: str) -> list[str]:
+    rows = []
+    for name, field in section.model_fields.items():
+        key, kind = above + name, field.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            rows += [f"| **{key}** | | | {_cell(kind.__doc__)} |", *_reference(kind, f"{key}.")]
+        else:
+            default = "required" if field.is_required() else f"`{flow(field.default)}`"
+            values = _cell(expected(tuple(key.split("."))))
+            rows.append(f"| `{key}` | {default} | {values} | {_cell(field.description)} |")
+    return rows
+
+
+def _cell(text: str | None) -> str:
+    one_line = " ".join((text or "").split())
+    return _NOT_PLAIN.sub(lambda part: f"`{part[0]}`", one_line).replace("|", "\\|")
