@@ -1,4 +1,4 @@
-"""What a recurrent cell is: its gates, the parts of its state, its work. The one file that says it.
+"""What a recurrent cell is: its gates, the tensors of its state, its work.
 
 In each formula, x is an input, h a hidden state and c an LSTM's cell state; torch's parameters
 hold the gates one below the other, H rows each, in the order of the letters.
@@ -26,7 +26,7 @@ class Cell:
     Attributes:
         name: as model.rnn has it.
         gates: blocks of H rows in each weight and bias.
-        parts: of its state: h, or h and c.
+        tensors: of its state: 1 (h), or 2 (h and c).
         keeping_gate: number of the block that keeps the state; None: no gate does.
         module: torch's module of this cell.
         kernel: torch's function over padded or packed sequences, as that module calls it.
@@ -36,7 +36,7 @@ class Cell:
 
     name: str
     gates: int
-    parts: int
+    tensors: int
     keeping_gate: int | None
     module: type[nn.GRU | nn.LSTM | nn.RNN]
     kernel: Callable[..., Any]
@@ -53,24 +53,24 @@ def cell_of(encoder: nn.RNNBase) -> Cell:
 
 
 def state_shape(config: ModelConfig) -> tuple[int, int, int]:
-    """Return the shape of one sequence's state: parts, layers, hidden.
+    """Return the shape of one sequence's state: (h, or h and c; layers; hidden).
 
     Each direction of a layer counts as one of the layers, as in torch's h_n.
     """
     layers = config.num_layers * (2 if config.bidirectional else 1)
-    return CELLS[config.rnn].parts, layers, config.hidden_size
+    return CELLS[config.rnn].tensors, layers, config.hidden_size
 
 
 def zero_state(encoder: nn.RNNBase, rows: int, *, like: Tensor) -> Tensor:
     """Return a state of zeros for torch's module, (S, L * D, B, H), on the device of `like`."""
     layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
-    return like.new_zeros(cell_of(encoder).parts, layers, rows, encoder.hidden_size)
+    return like.new_zeros(cell_of(encoder).tensors, layers, rows, encoder.hidden_size)
 
 
 def as_torch_takes(state: Tensor) -> Tensor | tuple[Tensor, ...]:
     """Return a state (P, …) as torch's modules and kernels take it: h, or the tuple h, c."""
-    parts = state.unbind()
-    return parts if len(parts) > 1 else parts[0]
+    tensors = state.unbind()
+    return tensors if len(tensors) > 1 else tensors[0]
 
 
 def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:

@@ -76,10 +76,7 @@ def embed(
     """
     if vocabulary is not None:
         return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
-    dropped = noise is not None and rate > 0
-    announced = isinstance(embedding, TokenEmbedding) and embedding.before_read is not None
-    distinct = engine.reads_distinct or dropped or announced or subwords is not None
-    if not (isinstance(embedding, TokenEmbedding) and distinct):
+    if not isinstance(embedding, TokenEmbedding):
         vectors = embedding(packed.data)
         if noise is not None:
             vectors = noise.drop(vectors, rate, Site.EMBEDDING)

@@ -9,9 +9,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import run_stack, why_not
+from seqtrain.model.engines.native import NativeEngine, why_not
 
 every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
+run_native, project = NativeEngine("").run, NativeEngine("").project
 needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
@@ -27,7 +28,6 @@ class Case:
         cell: str = "gru",
         num_layers: int = 1,
         bidirectional: bool = False,
-        bias: bool = True,
         vectors: int | None = None,
         with_start: bool = False,
         need_outputs: bool = True,
@@ -35,14 +35,14 @@ class Case:
     ) -> None:
         torch.manual_seed(seed)
         self.encoder = CELLS[cell].module(
-            input_size, hidden_size, num_layers, bias=bias, bidirectional=bidirectional
+            input_size, hidden_size, num_layers, bidirectional=bidirectional
         )
         lengths = sorted(lengths, reverse=True)
         self.batch_sizes = torch.tensor([sum(n > t for n in lengths) for t in range(lengths[0])])
         self.table = torch.randn(vectors or sum(lengths), input_size, requires_grad=True)
         self.index = torch.randint(vectors, (sum(lengths),)) if vectors else None
         layers = (1 + bidirectional) * num_layers
-        states = (CELLS[cell].parts, layers, len(lengths), hidden_size)
+        states = (CELLS[cell].tensors, layers, len(lengths), hidden_size)
         self.start = torch.randn(states, requires_grad=True) if with_start else None
         self.weight = torch.randn(states)
         self.output_weight = torch.randn(sum(lengths), (1 + bidirectional) * hidden_size)
@@ -65,7 +65,7 @@ class Case:
         inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
         if self.index is not None:
             inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
-        return run_stack(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
+        return run_native(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
 
     def to_float64(self) -> None:
         """Take the same numbers at twice the precision."""

@@ -10,9 +10,8 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import CELLS, as_one_tensor
-from seqtrain.model.engines.native import run_stack
 from tests.helpers.examples import examples
-from tests.helpers.native_cases import Case, assert_close, every_cell, needs_library
+from tests.helpers.native_cases import Case, assert_close, every_cell, needs_library, run_native
 
 CELL = st.sampled_from(sorted(CELLS))
 SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
@@ -38,7 +37,6 @@ def assert_same_as_torch(case: Case) -> None:
     hidden_size=SIZES,
     num_layers=st.integers(1, 2),
     bidirectional=st.booleans(),
-    bias=st.booleans(),
     vectors=st.one_of(st.none(), st.integers(1, 9), st.integers(100, 300)),
     with_start=st.booleans(),
     need_outputs=st.booleans(),
@@ -51,7 +49,6 @@ def test_states_and_gradients_are_torchs(
     hidden_size: int,
     num_layers: int,
     bidirectional: bool,
-    bias: bool,
     vectors: int | None,
     with_start: bool,
     need_outputs: bool,
@@ -64,7 +61,6 @@ def test_states_and_gradients_are_torchs(
             cell=cell,
             num_layers=num_layers,
             bidirectional=bidirectional,
-            bias=bias,
             vectors=vectors,
             with_start=with_start,
             need_outputs=need_outputs,
@@ -116,7 +112,7 @@ def test_a_sequence_does_not_depend_on_its_batch_mates(cell: str) -> None:
         alone = PackedSequence(
             case.table[starts[:steps] + row], torch.ones(steps, dtype=torch.long)
         )
-        _, last = run_stack(case.encoder, alone, case.start[:, :, row : row + 1])
+        _, last = run_native(case.encoder, alone, case.start[:, :, row : row + 1])
         assert_close(last[:, :, 0], together[:, :, row], 1e-6)
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines.native import project, why_not
+from seqtrain.model.engines.native import why_not
 from seqtrain.model.engines.native.library import load_library
 from tests.helpers.examples import examples
-from tests.helpers.native_cases import Case, needs_library
+from tests.helpers.native_cases import Case, needs_library, project
 
 needs_bfloat16 = pytest.mark.skipif(
     bool(why_not()) or not load_library().has_bfloat16, reason="no bfloat16 products here"

@@ -21,10 +21,9 @@ from torch import Tensor, nn
 
 from seqtrain.model.cells import CELLS, cell_of
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import project, run_stack
 from seqtrain.model.engines.native.build import compile_library
 from tests.helpers.examples import examples
-from tests.helpers.native_cases import Case
+from tests.helpers.native_cases import Case, project, run_native
 
 FUZZ = examples(40)
 
@@ -36,7 +35,6 @@ CASES = st.fixed_dictionaries(
         "hidden_size": st.integers(1, 40),
         "num_layers": st.integers(1, 2),
         "bidirectional": st.booleans(),
-        "bias": st.booleans(),
         "vectors": st.one_of(st.none(), st.integers(1, 150)),
         "with_start": st.booleans(),
         "need_outputs": st.booleans(),
@@ -61,7 +59,7 @@ def test_fuzz_prediction(path: str, keys: dict[str, object], bfloat16: bool, vec
     assert case.index is not None
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
         inputs = DistinctInputs(project(case.table, case.encoder), case.index, case.batch_sizes)
-        _, last = run_stack(case.encoder, inputs, case.start, need_outputs=case.need_outputs)
+        _, last = run_native(case.encoder, inputs, case.start, need_outputs=case.need_outputs)
         assert torch.equal(last, case.native()[1])
 
 
@@ -89,7 +87,7 @@ def mistakes(case: Case) -> dict[str, Callable[[], object]]:
     assert case.index is not None
     index, sizes, table, encoder = case.index, case.batch_sizes, case.table, case.encoder
     layers = encoder.num_layers * (1 + encoder.bidirectional)
-    start = torch.zeros(cell_of(encoder).parts, layers, int(sizes[0]), encoder.hidden_size)
+    start = torch.zeros(cell_of(encoder).tensors, layers, int(sizes[0]), encoder.hidden_size)
     wrong: dict[str, list[Tensor]] = {
         "table": [table.T[:, :1], table[:, 0], table[:, :0], torch.cat((table, table), 1)],
         "index": [
@@ -123,9 +121,6 @@ def mistakes(case: Case) -> dict[str, Callable[[], object]]:
         for name, values in wrong.items()
         for number, value in enumerate(values)
     }
-    for name, parameter in encoder.named_parameters():
-        for number, value in enumerate((parameter[:-1], parameter.double(), parameter[None])):
-            changes[f"{name} {number}"] = partial(setattr, encoder, name, nn.Parameter(value))
     return changes
 
 

@@ -1,31 +1,37 @@
-"""What every engine is: which cells it serves, how it runs a stack of layers, and what it reads.
+"""What every engine is: how it runs a stack of layers, and what it reads.
 
 Legend of shapes: B batch, N packed time steps, U distinct vectors, E input size, H hidden size,
-L layers, D directions, P parts of a state.
+L layers, D directions, S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
-
-from seqtrain.model.cells import Cell
 
 Between: TypeAlias = Callable[[Tensor, int], Tensor]
 """A layer's states (N, D * H), packed, and its number from 0 -> what the next layer reads."""
 
 
-class ProjectedTable(Sized):
-    """A table of vectors as an engine has projected it beforehand; its length is the table's.
+@dataclass(frozen=True, eq=False)
+class ProjectedTable:
+    """What each vector of a table adds to the gates of an encoder's first layer.
 
     It stands for the table and the weights as they were: project again once either changed.
+
+    Attributes:
+        rows: one tensor a direction (U, …), in the engine's own layout.
     """
+
+    rows: tuple[Tensor, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,32 +57,17 @@ class Engine(ABC):
 
     Attributes:
         name: as model.engine has it.
-        cells: those it serves.
-        reads_distinct: whether equal vectors of a batch are better given once, as `DistinctInputs`.
         reason: why it was chosen.
     """
 
     name: ClassVar[str]
-    cells: ClassVar[tuple[Cell, ...]]
-    reads_distinct: ClassVar[bool]
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
-    @classmethod
-    def why_not(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
-        """Return in one line why it can't run; empty where it can.
-
-        Args:
-            cell: of the layers.
-            device: of the weights.
-            dtype: of the weights.
-        """
-        return "" if cell in cls.cells else f"it has no {cell.name}"
-
     @property
     def over_packed(self) -> Engine:
-        """The engine for where all parts of the last states are wanted."""
+        """The engine for where both h and c of the last states are wanted."""
         return self
 
     @abstractmethod
@@ -100,8 +91,8 @@ class Engine(ABC):
                 None: nothing.
 
         Shape:
-            inputs: N vectors of size E. start: (P, L * D, B, H). Returns: outputs (N, D * H) of the
-            top layer, packed (None where not wanted), and the last valid states (P, L * D, B, H).
+            inputs: N vectors of size E. start: (S, L * D, B, H). Returns: outputs (N, D * H) of the
+            top layer, packed (None where not wanted), and the last valid states (S, L * D, B, H).
         """
 
     def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable | None:

@@ -14,7 +14,6 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import (
-    CELLS,
     PARAMETERS,
     Cell,
     as_one_tensor,
@@ -36,8 +35,6 @@ class TorchEngine(Engine):
     """
 
     name = "torch"
-    cells = tuple(CELLS.values())
-    reads_distinct = False
 
     def __init__(self, reason: str, unroll: str = "packed") -> None:
         super().__init__(reason)

@@ -9,41 +9,39 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from seqtrain.model.cells import GRU, LSTM, RNN, Cell
 from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
-"""Environment variable that forces a vector path: avx512, avx2 or portable, or neon; or off.
-
-Products in bfloat16 belong to avx512 and neon.
-"""
-
+"""Environment variable that forces a vector path, or off."""
 CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
-
-_POINTER = ctypes.c_void_p
-_NUMBER = ctypes.c_int64
-_REAL = ctypes.c_double
-
-
+"""Products in bfloat16 belong to avx512 and neon."""
 KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
 """The cells that the library has, by `enum CellKind` of interface.h."""
+OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
+"""Functions of `Threads`, as the OpenMP libraries of GCC, LLVM and Intel name them."""
+
+_POINTER, _NUMBER, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+
+
+def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, kind) for name in names.split())
 
 
 class LayerCall(ctypes.Structure):
     """`struct LayerCall` of interface.h, field by field; pointers are addresses, None is null."""
 
     _fields_ = (
-        *(
-            (name, _NUMBER)
-            for name in ("cell", "threads", "bfloat16", "reverse", "tokens", "steps", "batch")
-        ),
-        *((name, _NUMBER) for name in ("vectors", "input_size", "hidden_size", "states_stride")),
-        *((name, _POINTER) for name in ("batch_sizes", "index", "vectors_in")),
-        *((name, _POINTER) for name in ("w_ih", "w_hh", "b_ih", "b_hh", "h0", "c0")),
-        *((name, _POINTER) for name in ("projected", "states", "gates", "last", "last_c")),
-        *((name, _POINTER) for name in ("scratch", "d_states", "d_last", "d_last_c", "d_vectors")),
-        ("add_d_vectors", _NUMBER),
-        *((name, _POINTER) for name in ("d_w_ih", "d_w_hh", "d_b_ih", "d_b_hh", "d_h0", "d_c0")),
+        *_fields(_NUMBER, "cell threads bfloat16 reverse tokens steps batch vectors"),
+        *_fields(_NUMBER, "input_size hidden_size states_stride"),
+        *_fields(_POINTER, "batch_sizes index vectors_in w_ih w_hh b_ih b_hh h0 c0"),
+        *_fields(_POINTER, "projected states gates last last_c"),
+        *_fields(_POINTER, "scratch d_states d_last d_last_c d_vectors"),
+        *_fields(_NUMBER, "add_d_vectors"),
+        *_fields(_POINTER, "d_w_ih d_w_hh d_b_ih d_b_hh d_h0 d_c0"),
     )
 
 
@@ -51,10 +49,9 @@ class Weight(ctypes.Structure):
     """`struct Weight` of interface.h, field by field."""
 
     _fields_ = (
-        *((name, _NUMBER) for name in ("rows", "row_size", "touched")),
-        *((name, _POINTER) for name in ("which", "gradient", "weight", "mean", "square")),
-        *((name, _POINTER) for name in ("step", "up_to_date")),
-        *((name, _REAL) for name in ("decay", "l2")),
+        *_fields(_NUMBER, "rows row_size touched"),
+        *_fields(_POINTER, "which gradient weight mean square step up_to_date"),
+        *_fields(_REAL, "decay l2"),
     )
 
 
@@ -62,20 +59,16 @@ class Update(ctypes.Structure):
     """`struct Update` of interface.h, field by field."""
 
     _fields_ = (
-        *((name, _NUMBER) for name in ("threads", "count")),
+        *_fields(_NUMBER, "threads count"),
         ("weights", ctypes.POINTER(Weight)),
-        *((name, _REAL) for name in ("lr", "beta1", "beta2", "eps", "scale")),
+        *_fields(_REAL, "lr beta1 beta2 eps scale"),
     )
 
 
 class Threads(ctypes.Structure):
     """`struct Threads` of interface.h, field by field."""
 
-    _fields_ = tuple((name, _POINTER) for name in ("parallel", "barrier", "number", "of"))
-
-
-OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-"""Functions of `Threads`, as the OpenMP libraries of GCC, LLVM and Intel name them."""
+    _fields_ = _fields(_POINTER, "parallel barrier number of")
 
 
 class Library:
@@ -85,49 +78,50 @@ class Library:
         path: the shared library.
         wanted: vector path, or auto.
 
+    Attributes:
+        vector_path: the path that runs.
+        has_bfloat16: whether products take bfloat16 where a call allows it.
+        gate_row, projected_row: how many numbers forward saves for a token, and a projected vector
+            has, given the kind of cell and the hidden size.
+        scratch: how many bytes of scratch a call needs, forward (0) or backward (1).
+
     Raises:
         OSError: the library doesn't load, isn't made from these sources, or lacks the path.
     """
 
     def __init__(self, path: Path, wanted: str) -> None:
         library = ctypes.CDLL(str(path))
-        sources = _declare(library.seqtrain_sources, ctypes.c_char_p)
-        if sources().decode() != sources_digest():
+
+        def declared(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+            function: Any = getattr(library, f"seqtrain_{name}")
+            function.restype, function.argtypes = result, arguments
+            return function  # type: ignore[no-any-return]
+
+        if declared("sources", ctypes.c_char_p)().decode() != sources_digest():
             raise OSError("it was built from other sources: reinstall seqtrain")
-        chosen = _declare(library.seqtrain_choose, ctypes.c_char_p, ctypes.c_char_p)(
-            wanted.encode()
-        )
+        chosen = declared("choose", ctypes.c_char_p, ctypes.c_char_p)(wanted.encode())
         if chosen is None:
             raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
         self.vector_path: str = chosen.decode()
-        self.has_bfloat16 = bool(_declare(library.seqtrain_has_bfloat16, _NUMBER)())
-        """Whether products take bfloat16 where a call allows it."""
-        call = ctypes.POINTER(LayerCall)
-        self.gate_row = functools.cache(
-            _declare(library.seqtrain_gate_row, _NUMBER, _NUMBER, _NUMBER)
+        self.has_bfloat16 = bool(declared("has_bfloat16", _NUMBER)())
+        call, update = ctypes.POINTER(LayerCall), ctypes.POINTER(Update)
+        self.gate_row = functools.cache(declared("gate_row", _NUMBER, _NUMBER, _NUMBER))
+        self.projected_row = declared("projected_row", _NUMBER, _NUMBER, _NUMBER)
+        self.scratch = declared("scratch", _NUMBER, call, ctypes.c_int)
+        self.project, self.forward, self.backward = (
+            declared(name, None, call) for name in ("project", "forward", "backward")
         )
-        """How many numbers forward saves for a token, given the kind of cell and hidden size."""
-        self.projected_row = _declare(library.seqtrain_projected_row, _NUMBER, _NUMBER, _NUMBER)
-        """How many numbers a projected vector has, given the kind of cell and hidden size."""
-        self.scratch = _declare(library.seqtrain_scratch, _NUMBER, call, ctypes.c_int)
-        """How many bytes of scratch a call needs, forward (0) or backward (1)."""
-        self.project = _declare(library.seqtrain_project, None, call)
-        self.forward = _declare(library.seqtrain_forward, None, call)
-        self.backward = _declare(library.seqtrain_backward, None, call)
-        pointers = (_POINTER,) * 3
-        self.distinct = _declare(
-            library.seqtrain_distinct, _NUMBER, _POINTER, _NUMBER, _NUMBER, *pointers
+        self.distinct = declared("distinct", _NUMBER, _POINTER, _NUMBER, _NUMBER, *(_POINTER,) * 3)
+        self.gradient_norm = declared("gradient_norm", _REAL, update)
+        self.adam, self.adam_idle = (
+            declared(name, _NUMBER, update) for name in ("adam", "adam_idle")
         )
-        update = ctypes.POINTER(Update)
-        self.gradient_norm = _declare(library.seqtrain_gradient_norm, _REAL, update)
-        self.adam = _declare(library.seqtrain_adam, _NUMBER, update)
-        self.adam_idle = _declare(library.seqtrain_adam_idle, _NUMBER, update)
-        threads = torchs_threads()
+        threads = _torchs_threads()
         if threads is not None:
-            _declare(library.seqtrain_use_threads, None, ctypes.POINTER(Threads))(threads)
+            declared("use_threads", None, ctypes.POINTER(Threads))(threads)
 
 
-def torchs_threads() -> Threads | None:
+def _torchs_threads() -> Threads | None:
     """Return the functions of the OpenMP library that torch has loaded; None where it has none."""
     process = ctypes.CDLL(None)
     try:
@@ -135,13 +129,6 @@ def torchs_threads() -> Threads | None:
     except AttributeError:
         return None
     return Threads(*(ctypes.cast(function, _POINTER).value for function in functions))
-
-
-def _declare(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """Tell ctypes the types of a function; return it."""
-    function.restype, function.argtypes = result, arguments
-    declared: Callable[..., Any] = function
-    return declared
 
 
 @functools.cache
@@ -186,3 +173,65 @@ def load_library() -> Library:
     if isinstance(library, str):
         raise RuntimeError(library)
     return library
+
+
+def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return memory that the library may write, of any content.
+
+    Type and device are named: torch's own defaults, which a program may change, must not decide
+    how large it is or where it lies.
+    """
+    return torch.empty(shape, dtype=dtype, device="cpu")
+
+
+def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torch.float32) -> int:
+    """Return where number `offset` of a tensor lies; 0 (null) for no tensor.
+
+    Every address that the library gets comes from here.
+
+    Raises:
+        TypeError: not contiguous memory on the CPU, or of another type than the library reads.
+    """
+    if tensor is None:
+        return 0
+    if tensor.dtype != dtype or not tensor.is_cpu or not tensor.is_contiguous():
+        contiguous = "" if tensor.is_contiguous() else ", not contiguous"
+        raise TypeError(
+            f"{tensor.dtype} on {tensor.device}{contiguous}: the native engine takes contiguous "
+            f"{dtype} on cpu"
+        )
+    return tensor.data_ptr() + offset * dtype.itemsize
+
+
+def distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """Sort out repeated ids: what `torch.unique(ids, return_inverse=True)` does, by counting.
+
+    Args:
+        ids: int64, on the CPU.
+        vocab_size: ids are below it.
+
+    Shape:
+        ids (N,) -> distinct ids, ascending (U,), and where each id stands among them (N,).
+
+    Raises:
+        RuntimeError: the native library isn't there.
+        TypeError: not int64 on the CPU.
+        ValueError: an id outside the vocabulary.
+    """
+    library, ids = load_library(), ids.contiguous()
+    scratch = new(vocab_size, dtype=torch.int32)
+    unique, inverse = (
+        new(size, dtype=torch.int64) for size in (min(len(ids), vocab_size), len(ids))
+    )
+    count = library.distinct(
+        address(ids, dtype=torch.int64),
+        len(ids),
+        vocab_size,
+        address(scratch, dtype=torch.int32),
+        address(unique, dtype=torch.int64),
+        address(inverse, dtype=torch.int64),
+    )
+    if count < 0:
+        found = f"{int(ids.min())} to {int(ids.max())}"
+        raise ValueError(f"ids: {found}, must be 0 to {vocab_size - 1}")
+    return unique[:count], inverse

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from seqtrain.model.engines.native.buffers import address
-from seqtrain.model.engines.native.checks import check_type
-from seqtrain.model.engines.native.library import Update, Weight, load_library
+from seqtrain.model.engines.native.library import Update, Weight, address, load_library
 
 
 def describe_weight(
@@ -29,29 +27,21 @@ def describe_weight(
         weight, exp_avg, exp_avg_sq (V, …); up_to_date (V,).
 
     Raises:
-        TypeError: another type or device than the library takes.
+        TypeError: another type, device or layout than the library takes.
         ValueError: sizes that don't fit.
     """
-    for name, tensor in (
-        ("weight", weight),
-        ("exp_avg", state["exp_avg"]),
-        ("exp_avg_sq", state["exp_avg_sq"]),
-    ):
-        check_type(name, tensor, torch.float32)
-        if tensor.shape != weight.shape or not tensor.is_contiguous():
-            raise ValueError(f"{name}: must be contiguous, of the weight's shape")
-    up_to_date = state.get("up_to_date")
-    if up_to_date is not None:
-        check_type("up_to_date", up_to_date, torch.int64)
-        if up_to_date.shape != weight.shape[:1] or not up_to_date.is_contiguous():
-            raise ValueError(f"up_to_date: must be contiguous, of {len(weight)} rows")
+    mean, square, up_to_date = state["exp_avg"], state["exp_avg_sq"], state.get("up_to_date")
+    if not weight.shape == mean.shape == square.shape:
+        raise ValueError("exp_avg, exp_avg_sq: must have the weight's shape")
+    if up_to_date is not None and up_to_date.shape != weight.shape[:1]:
+        raise ValueError(f"up_to_date: must have {len(weight)} rows")
     rows = len(weight) if weight.ndim > 1 else 1
     return Weight(
         rows=rows,
         row_size=weight.numel() // max(1, rows),
         weight=address(weight),
-        mean=address(state["exp_avg"]),
-        square=address(state["exp_avg_sq"]),
+        mean=address(mean),
+        square=address(square),
         step=address(state["step"]),
         up_to_date=address(up_to_date, dtype=torch.int64),
         decay=decay,
@@ -89,9 +79,8 @@ class Gradients:
         return Update(threads=threads, count=len(self._weights), weights=self._weights, scale=scale)
 
     def _address(self, tensor: Tensor, dtype: torch.dtype) -> int:
-        tensor = tensor.contiguous()
-        self._read.append(tensor)
-        return address(tensor, dtype=dtype)
+        self._read.append(tensor.contiguous())
+        return address(self._read[-1], dtype=dtype)
 
 
 def gradient_norm(gradients: Gradients) -> float | None:
@@ -121,7 +110,7 @@ def adam(
         ValueError: rows of a gradient are outside its weight or out of order; nothing was updated.
     """
     update = gradients.update(scale=scale)
-    _set(update, lr, betas, eps)
+    update.lr, update.eps, (update.beta1, update.beta2) = lr, eps, betas
     if load_library().adam(update) < 0:
         raise ValueError("rows of a gradient: must ascend, each once, within the weight")
 
@@ -154,19 +143,10 @@ def adam_idle(
         TypeError: as for `describe_weight`.
         ValueError: as there, or rows are outside the weight or out of order; nothing was updated.
     """
-    check_type("rows", rows, torch.int64)
-    if "up_to_date" not in state:
-        raise ValueError("up_to_date: missing; these rows never lie idle")
     described = describe_weight(weight, state, decay=weight_decay)
     described.touched, described.which = len(rows), address(rows, dtype=torch.int64)
-    update = Update(
-        threads=torch.get_num_threads(), count=1, weights=(Weight * 1)(described), scale=1.0
-    )
-    _set(update, lr, betas, eps)
+    weights = (Weight * 1)(described)
+    update = Update(threads=torch.get_num_threads(), count=1, weights=weights, scale=1.0, lr=lr)
+    update.eps, (update.beta1, update.beta2) = eps, betas
     if load_library().adam_idle(update) < 0:
         raise ValueError(f"rows: must ascend, each once, within 0 to {len(weight) - 1}")
-
-
-def _set(update: Update, lr: float, betas: tuple[float, float], eps: float) -> None:
-    update.lr, update.eps = lr, eps
-    update.beta1, update.beta2 = betas
