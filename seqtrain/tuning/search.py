@@ -1,44 +1,37 @@
-"""The trials of a search: which one begins when, what each says, and what is kept of it."""
+"""The training of trials: one after another, or side by side in processes of their own."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from multiprocessing.connection import wait
+from collections.abc import Callable, Container, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from shlex import quote
-from typing import TypeAlias
+from shutil import rmtree
+from typing import Any, TypeAlias
 
 import torch
 
-from seqtrain.api.training_process import EpochReport, TrainingProcess, TrainingTask
-from seqtrain.config import Config
-from seqtrain.errors import CheckpointError, ConfigError, Interrupted, SeqtrainError
-from seqtrain.files.atomic import write_atomically
+from seqtrain.api.events import Event, StartEvent
+from seqtrain.api.fit import fit
+from seqtrain.api.workers import Workers
+from seqtrain.errors import Interrupted, SeqtrainError, ran_out_of_memory
 from seqtrain.signals import StopSignals
-from seqtrain.text import counted
-from seqtrain.tuning.best_config import BEST_CONFIG, render_best
-from seqtrain.tuning.proposal import Proposal
-from seqtrain.tuning.shared import SharedTrials, name_of
-from seqtrain.tuning.space import Space, changed, differing, holds
-from seqtrain.tuning.trials import (
-    FOLDER,
-    State,
-    Trial,
-    best_of,
-    read_trials,
-    remove_runs,
-    write_trials,
-)
+from seqtrain.training.events import EpochEvent
+from seqtrain.tuning.space import changed, differing
+from seqtrain.tuning.trials import RECORD, Study, Trial, best_of, import_optuna
 
-BASE = "base.yaml"
-"""The config that is tuned."""
+FOLDER = "trials"
+"""The folder of the runs of trials under way, and of the best one, each named by its number."""
+WARMUP = 4
+"""A trial isn't pruned in the first of so many parts of its epochs."""
 PAUSE = 0.2
-"""Seconds until signals and the time are looked at again."""
+"""Seconds between two looks at signals and at what processes have done."""
 
-Listener: TypeAlias = Callable[[Trial, bool], None]
-"""Is told of each trial that is over, and whether it is the best so far."""
+TrialListener: TypeAlias = Callable[[Trial, bool], None]
+"""Receives each trial that is over, and whether it is the best so far."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +39,8 @@ class Limits:
     """When a search ends.
 
     Attributes:
-        seconds: after which no trial begins, and those under way end with their epoch (but for the
-            first one); None: no limit.
+        seconds: after these no trial begins, and those under way end with their epoch; but the
+            first trial always trains all its epochs. None: no limit.
         trials: at most; None: no limit.
         jobs: trials side by side.
     """
@@ -57,200 +50,145 @@ class Limits:
     jobs: int = 1
 
 
-@dataclass
-class Running:
-    """A trial under way."""
+class _GivenUp(Exception):
+    """A trial ends before its last epoch."""
 
-    number: int
-    proposal: Proposal
-    worker: TrainingProcess
-    state: State = "complete"
-    curve: list[tuple[int, float]] = field(default_factory=list)
-    best: EpochReport | None = None
-    epochs: int = 0
 
-    def __post_init__(self) -> None:
-        self.began = time.monotonic()
+class _NoValue(Exception):
+    """A trial has no value for Optuna: it was stopped, or it failed."""
 
-    def add(self, said: EpochReport) -> bool:
-        """Note an epoch; return whether the trial is hopeless."""
-        self.epochs = said.epoch
-        if said.is_best or self.best is None:
-            self.best = said
-        share = 100 * said.epoch // said.epochs
-        if self.curve and self.curve[-1][0] == share:
-            return False
-        self.curve.append((share, self.best.rank))
-        return self.proposal.is_hopeless(share, self.best.rank)
 
-    def record(self, state: State, problem: str | None) -> Trial:
-        """Return what is kept of it."""
-        best = self.best
-        return Trial(
-            number=self.number,
-            state=state,
-            settings=self.proposal.settings,
-            value=best.value if best else None,
-            loss=best.loss if best else None,
-            best_epoch=best.epoch if best else 0,
-            epochs=self.epochs,
-            curve=tuple(self.curve),
-            seconds=round(time.monotonic() - self.began, 2),
-            problem=problem,
-        )
+def train_trial(
+    study: Study, directory: Path, seconds: float | None, threads: int, *, cache: bool
+) -> None:
+    """Train the next trial of a study, in whatever process; the study keeps how it ended.
+
+    Args:
+        study: of the search.
+        directory: of the search.
+        seconds: after these it ends with its epoch; None: no limit.
+        threads: of torch.
+        cache: keep encoded data.
+
+    Raises:
+        Interrupted: a signal stopped it.
+    """
+    torch.set_num_threads(threads)
+    began, is_first = time.monotonic(), best_of(study.trials()) is None
+    epochs, trial, problem = 0, Trial(0, {}), None
+
+    def note(asked: Any, event: Event) -> None:
+        nonlocal epochs, trial
+        if isinstance(event, StartEvent):
+            epochs = event.epochs
+        if not isinstance(event, EpochEvent) or event.validation is None:
+            return
+        trial = trial.after(event, study.config.training.monitor)
+        asked.report(trial.curve[-1][1], event.epoch)
+        if is_first or event.epoch == epochs:
+            return
+        is_late = seconds is not None and time.monotonic() - began > seconds
+        if is_late or (WARMUP * event.epoch >= epochs and asked.should_prune()):
+            trial = replace(trial, state="stopped" if is_late else "pruned")
+            raise _GivenUp
+
+    def train(asked: Any) -> float:
+        nonlocal trial, problem
+        trial = study.choose(asked)
+        try:
+            config = changed(study.config, differing(study.config, trial.settings))
+            run_dir, listener = directory / FOLDER / str(trial.number), partial(note, asked)
+            fit(config, run_dir=run_dir, cache=cache, finish=False, listener=listener)
+            trial = replace(trial, state="complete")
+        except Interrupted:
+            raise
+        except _GivenUp:
+            pass
+        except SeqtrainError as error:
+            problem = error.problems[0]
+        except (MemoryError, RuntimeError, OSError) as error:
+            if not ran_out_of_memory(error):
+                raise
+            problem = "memory ran out"
+        took = round(time.monotonic() - began, 2)
+        asked.set_user_attr(RECORD, asdict(replace(trial, problem=problem, seconds=took)))
+        if trial.state == "complete":
+            return trial.order[0]
+        raise import_optuna().TrialPruned if trial.state == "pruned" else _NoValue
+
+    study.optuna.optimize(train, n_trials=1, catch=_NoValue)
 
 
 @dataclass
 class Search:
-    """A search under way."""
+    """A search under way.
 
-    config: Config
-    space: Space
+    Attributes:
+        study: of its trials.
+        directory: where its runs stand.
+        limits: when it ends.
+        listener: of its trials.
+        cache: keep encoded data between trials.
+    """
+
+    study: Study
     directory: Path
     limits: Limits
+    listener: TrialListener
     cache: bool
-    listener: Listener
-    shared: SharedTrials | None = None
-    trials: dict[int, Trial] = field(default_factory=dict)
-    running: dict[int, Running] = field(default_factory=dict)
-    idle: list[TrainingProcess] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.trials = read_trials(self.directory)
-        for trial in self.trials.values():
-            if not holds(self.space, trial.settings):
-                raise CheckpointError(
-                    f"{self.directory}: trial {trial.number} has settings that this search doesn't "
-                    "try; restore trials.jsonl, or start anew with --force"
-                )
-        self.began = time.monotonic()
-
-    @property
-    def best(self) -> Trial | None:
-        """The best complete trial so far."""
-        return best_of(self.trials.values())
 
     def run(self, signals: StopSignals) -> None:
         """Run trials until a limit is reached.
 
         Raises:
-            Interrupted: by a signal.
+            Interrupted: by a signal; the trials under way are lost.
         """
-        self._forget_all_but_best()
-        while True:
-            while (number := self._next()) is not None:
-                self._start(number)
-            if not self.running:
-                return
-            ready = wait([trial.worker.connection for trial in self.running.values()], PAUSE)
-            if signals.received:
-                raise Interrupted(signals.received, self._how_to_go_on())
-            for trial in list(self.running.values()):
-                if trial.worker.connection in ready:
-                    self._hear(trial)
+        (self.directory / FOLDER).mkdir(exist_ok=True)
+        jobs, threads = self.limits.jobs, max(1, torch.get_num_threads() // self.limits.jobs)
+        self._known = {trial.number for trial in self.study.trials()}
+        running, began, left = set[Future[None]](), time.monotonic(), self.limits.seconds
+        with Workers(jobs) as workers:
+            while True:
+                self._note()
+                while len(running) < jobs and self._may_begin(len(running), left):
+                    study = self.study if jobs == 1 else replace(self.study)  # each opens its own
+                    given = study, self.directory, left, threads
+                    running.add(workers.submit(partial(train_trial, *given, cache=self.cache)))
+                if not running:
+                    return
+                done, running = wait(running, PAUSE, FIRST_COMPLETED)
+                if signals.received is not None:
+                    raise Interrupted(signals.received, "the search was stopped")
+                for future in done:
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        self.study.end_lost("its process was killed; memory may have run out")
+                    else:
+                        future.result()
+                if left is not None:
+                    left = (self.limits.seconds or 0.0) + began - time.monotonic()
 
-    def end(self) -> None:
-        """End all processes."""
-        for worker in (*self.idle, *(trial.worker for trial in self.running.values())):
-            worker.end()
-        self.idle, self.running = [], {}
+    def _may_begin(self, running: int, left: float | None) -> bool:
+        begun, most = len(self._known) + running, self.limits.trials
+        return (most is None or begun < most) and (left is None or left > 0 or not begun)
 
-    @property
-    def _is_over(self) -> bool:
-        limit = self.limits.seconds
-        return limit is not None and time.monotonic() - self.began > limit
+    def _note(self) -> None:
+        """Write down the trials that are over; of their runs the best one's alone stays."""
+        runs = list((self.directory / FOLDER).glob("*"))  # before the study says which go on
+        trials = self.study.trials()
+        best = best_of(trials)
+        kept = [*self.study.under_way(), *([best] if best else [])]
+        remove_runs(runs, {str(trial.number) for trial in kept})
+        self.study.write(self.directory)
+        for trial in trials:
+            if trial.number not in self._known:
+                self._known.add(trial.number)
+                self.listener(trial, trial is best)
 
-    def _next(self) -> int | None:
-        """Return the number of the trial that can begin now.
 
-        Trial n is chosen by trials 0 to n − jobs, so these must be over: what it tries then doesn't
-        depend on which of those side by side ends first.
-        """
-        jobs = self.limits.jobs
-        number = next(n for n in range(len(self.trials) + jobs + 1) if self._is_free(n))
-        if len(self.running) == jobs or number >= (self.limits.trials or number + 1):
-            return None
-        if self._is_over and self.trials:
-            return None
-        ready = all(earlier in self.trials for earlier in range(number - jobs + 1))
-        return number if ready else None
-
-    def _is_free(self, number: int) -> bool:
-        return number not in self.trials and number not in self.running
-
-    def _start(self, number: int) -> None:
-        known, search = [self.trials[n] for n in range(number - self.limits.jobs + 1)], ""
-        if self.shared is not None:
-            search = name_of(self.directory)
-            known += [trial for _, trial in self.shared.others(search)]
-        proposal = Proposal(self.config, self.space, number, known, search)
-        trial = Running(number, proposal, self.idle.pop() if self.idle else TrainingProcess())
-        self.running[number] = trial
-        try:
-            settings = differing(self.config, proposal.settings)
-            config = changed(self.config, settings)
-        except ConfigError as error:
-            self._note(trial, "failed", error.problems[0])
-            return
-        remove_runs(self.directory, lambda other: other == number)
-        run_dir = self._run_of(number)
-        run_dir.parent.mkdir(exist_ok=True)
-        jobs = self.limits.jobs
-        threads = None if jobs == 1 else max(1, torch.get_num_threads() // jobs)
-        trial.worker.send(TrainingTask(config, run_dir, threads, self.cache, finish=False))
-
-    def _hear(self, trial: Running) -> None:
-        """Take what a trial says: an epoch, or its end."""
-        said = trial.worker.receive()
-        if isinstance(said, EpochReport):
-            hopeless = trial.add(said)
-            if said.epoch < said.epochs and trial.number > 0:  # so that one comes to its end
-                late = self._is_over
-                trial.state = "stopped" if late else "pruned" if hopeless else "complete"
-            trial.worker.send(trial.state == "complete")
-        elif not isinstance(said, str):  # a warning, of what the config brings: not the search's
-            problem = said.problems[0] if isinstance(said, SeqtrainError) else None
-            failed = problem is not None or not trial.curve
-            self._note(trial, "failed" if failed else trial.state, problem)
-
-    def _note(self, trial: Running, state: State, problem: str | None = None) -> None:
-        """Write down a trial that is over; of the runs, the best one alone is kept."""
-        del self.running[trial.number]
-        if trial.worker.is_alive:
-            self.idle.append(trial.worker)
-        else:
-            trial.worker.end()
-        record = trial.record(state, problem)
-        before = self.best
-        self.trials[trial.number] = record
-        best = self.best
-        if best is not None and best is not before:
-            write_atomically(
-                self.directory / BEST_CONFIG,
-                render_best(self.config, best, len(self.trials)).encode(),
-            )
-        write_trials(self.directory, self.trials)
-        if self.shared is not None:
-            self.shared.add(name_of(self.directory), self.trials.values())
-        self._forget_all_but_best()
-        self.listener(record, record is best)
-
-    def _run_of(self, number: int) -> Path:
-        return self.directory / FOLDER / str(number)
-
-    def _forget_all_but_best(self) -> None:
-        """Remove the runs of trials that are over, but for the best one's.
-
-        Raises:
-            CheckpointError: a link, or no folder, stands where they belong.
-        """
-        kept = {*self.running, self.best.number if self.best else None}
-        remove_runs(self.directory, lambda number: number not in kept)
-
-    def _how_to_go_on(self) -> str:
-        shared = "" if self.shared is None else f" --storage {quote(self.shared.place)}"
-        return (
-            f"stopped after {counted(len(self.trials), 'trial')}, kept; go on with: seqtrain tune "
-            f"{quote(str(self.directory / BASE))} --resume --run-dir {quote(str(self.directory))}"
-            f"{shared}"
-        )
+def remove_runs(paths: Iterable[Path], kept: Container[str] = ()) -> None:
+    """Remove runs of trials, whose names are numbers; a link is never entered."""
+    for path in paths:
+        if path.is_symlink():
+            path.unlink()
+        elif path.name.isdecimal() and path.name not in kept:
+            rmtree(path)

@@ -12,13 +12,11 @@ from seqtrain.errors import ConfigError
 
 LOGARITHMIC = 10
 """A range whose ends differ by this factor or more is searched by factors, not by differences."""
-ROWS_OF_DATA = (
-    *("train", "validation", "test", "format", "header", "quoting", "delimiter", "kind"),
-    *("sequence", "label", "group", "empty", "bad_rows"),
-)
 FIXED = {
-    *(f"data.{name}" for name in ROWS_OF_DATA),
-    *("training.monitor", "training.refit", "training.device", "training.checkpoint_every"),
+    *("data.train", "data.validation", "data.test", "data.format", "data.header", "data.quoting"),
+    *("data.delimiter", "data.kind", "data.sequence", "data.label", "data.group", "data.empty"),
+    *("data.bad_rows", "training.monitor", "training.refit", "training.device"),
+    "training.checkpoint_every",
 }
 """Keys that decide which rows are scored, and how: trials that differ in them can't be compared."""
 TUNED = ("data", "batching", "model", "training", "pretraining")
@@ -26,41 +24,15 @@ TUNED = ("data", "batching", "model", "training", "pretraining")
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high.
-
-    Attributes:
-        low, high: both included.
-        whole: whole numbers alone.
-    """
+    """Numbers from low to high, both included; whole: whole numbers alone."""
 
     low: float
     high: float
     whole: bool
 
-    @property
-    def logarithmic(self) -> bool:
-        """Whether it is searched by factors."""
-        return self.low > 0 and self.high / self.low >= LOGARITHMIC
 
-    def holds(self, value: object) -> bool:
-        """Whether a value lies in it."""
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and self.low <= float(str(value)) <= self.high
-
-
-@dataclass(frozen=True)
-class Choices:
-    """A few values, told apart by how YAML writes them."""
-
-    values: tuple[Any, ...]
-
-    def holds(self, value: object) -> bool:
-        """Whether a value is one of them."""
-        return flow(value) in map(flow, self.values)
-
-
-Space: TypeAlias = dict[str, Range | Choices]
-"""What may be tried, by `section.key`."""
+Space: TypeAlias = dict[str, Range | list[Any]]
+"""What may be tried, by `section.key`: a range, or one of a few values."""
 
 DROPOUTS = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 EVERY_KIND: dict[str, list[Any]] = {
@@ -104,7 +76,7 @@ def kind_of(config: Config) -> str:
 
 
 def space_of(config: Config) -> Space:
-    """Return what a search may try for a config: its kind's space, changed as tune.space says.
+    """Return what a search may try for a config: its kind's values, changed as tune.space says.
 
     A value that the rest of the config doesn't go with is left out, and the config's own value is
     always among those to try.
@@ -114,24 +86,30 @@ def space_of(config: Config) -> Space:
     """
     lr = config.training.lr
     space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
-    tried = {**EVERY_KIND, **KINDS[kind_of(config)]}
+    for key, values in {**EVERY_KIND, **KINDS[kind_of(config)]}.items():
+        space[key] = [value for value in values if not _problems(config, {key: value})]
+    if config.batching.max_tokens is not None:
+        del space["batching.batch_size"]
     if config.model.vectors is not None:
-        del tried["model.embedding_dim"]  # the file says it
-    for key, values in tried.items():
-        fitting = [value for value in values if _fits(config, {key: value})]
-        if key != "batching.batch_size" or config.batching.max_tokens is None:
-            space[key] = Choices(tuple(fitting))
+        space.pop("model.embedding_dim", None)  # the file says it
     for key, wanted in (config.tune.space or {}).items():
         space.pop(key, None)
         if wanted is not None:
             space[key] = _given(config, key, wanted)
-    space = {key: _with_own(tried, value_at(config, key)) for key, tried in space.items()}
-    return {key: t for key, t in space.items() if isinstance(t, Range) or len(t.values) > 1}
+    space = {key: _with(tried, value_at(config, key)) for key, tried in space.items()}
+    return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
 
 
-def holds(space: Space, settings: Mapping[str, Any]) -> bool:
-    """Whether settings are among those that may be tried."""
-    return all(key in space and space[key].holds(value) for key, value in settings.items())
+def choose(asked: Any, key: str, tried: Range | list[Any], own: Any) -> Any:
+    """Let Optuna's trial choose a value; numbers but the config's own have three digits."""
+    if isinstance(tried, list):
+        chosen = asked.suggest_categorical(key, [flow(value) for value in tried])
+        return next(value for value in tried if flow(value) == chosen)
+    log = tried.low > 0 and tried.high / tried.low >= LOGARITHMIC
+    if tried.whole:
+        return asked.suggest_int(key, tried.low, tried.high, log=log)
+    chosen = asked.suggest_float(key, tried.low, tried.high, log=log)
+    return own if chosen == own else min(max(rounded(chosen), tried.low), tried.high)
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
@@ -166,41 +144,41 @@ def rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _fits(config: Config, settings: Mapping[str, Any]) -> bool:
+def _problems(config: Config, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return why a config can't have some values."""
     try:
         changed(config, settings)
-    except ConfigError:
-        return False
-    return True
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
-def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) -> Range | Choices:
+def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) -> Range | list[Any]:
     """Check what tune.space says of a key."""
     if key in FIXED or key.partition(".")[0] not in TUNED:
         raise ConfigError(f"tune.space: {key}: trials that differ in it can't be compared")
-    values = list(wanted.values()) if isinstance(wanted, dict) else wanted
-    whole = all(float(v).is_integer() for v in values) if isinstance(wanted, dict) else False
+    values, whole = list(wanted), False
     if isinstance(wanted, dict):
-        if wanted["low"] >= wanted["high"]:
+        values = [wanted["low"], wanted["high"]]
+        if values[0] >= values[1]:
             raise ConfigError(f"tune.space: {key}: found low {values[0]:g}, not below high")
-        whole = whole and not _fits(config, {key: wanted["low"] + 0.5})
+        whole = all(float(value).is_integer() for value in values)
+        whole = whole and bool(_problems(config, {key: values[0] + 0.5}))
         values = [int(value) if whole else float(value) for value in values]
     for value in values:
-        try:
-            changed(config, {key: value})
-        except ConfigError as error:
-            raise ConfigError(*(f"tune.space: {line}" for line in error.problems)) from None
-    if isinstance(wanted, dict):
-        return Range(wanted["low"], wanted["high"], whole)
-    return Choices(tuple(values))
+        if problems := _problems(config, {key: value}):
+            raise ConfigError(*(f"tune.space: {line}" for line in problems))
+    return Range(values[0], values[1], whole) if isinstance(wanted, dict) else values
 
 
-def _with_own(tried: Range | Choices, own: Any) -> Range | Choices:
-    """Return what is tried, the config's own value included where it can be."""
-    if tried.holds(own):
-        return tried
-    if isinstance(tried, Choices):
-        return Choices((own, *tried.values))
-    if isinstance(own, bool) or not isinstance(own, int | float):
+def _with(tried: Range | list[Any], own: Any) -> Range | list[Any]:
+    """Return what is tried with the config's own value, where that can be among it."""
+    if isinstance(tried, list):
+        return tried if flow(own) in map(flow, tried) else [own, *tried]
+    if not _is_number(own):
         return tried
     return Range(min(tried.low, own), max(tried.high, own), tried.whole)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,64 +1,74 @@
-"""What a search found so far: a record of each trial, in trials.jsonl."""
+"""The trials of a search: Optuna's study of them, and what trials.jsonl and best.yaml keep."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from itertools import chain
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from random import Random
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from seqtrain.errors import CheckpointError
+from seqtrain.config import Config
+from seqtrain.config.render import flow
+from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.atomic import write_atomically
-from seqtrain.files.directory import Directory
-from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
-from seqtrain.files.strict_json import LARGEST
 from seqtrain.text import json_line
+from seqtrain.training.events import EpochEvent
+from seqtrain.tuning.space import Space, changed, choose, differing, value_at
 
-TRIALS = "trials.jsonl"
-FOLDER = "trials"
-"""The folder of the runs of trials under way, and of the best one, each named by its number."""
-State: TypeAlias = Literal["complete", "pruned", "failed", "stopped"]
+TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
+FIRST_TRIALS = 8
+"""The config itself, and some that keep about half of its values; then the estimator chooses."""
+UNPRUNED = 4
+"""Complete trials before one may be pruned."""
+SEARCH, RECORD = "search", "record"
+"""What the study keeps of a trial beside Optuna's own: the name of its search; its `Trial`."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial that is over.
+    """One trial.
 
     Attributes:
-        number: from 0, the config itself.
-        state: complete; pruned (given up, as it was worse than others were by then); failed; or
-            stopped, as time was over.
-        settings: what was tried, by key.
+        number: in the study, from 0.
+        settings: values tried, by `section.key`.
+        state: complete; pruned (worse than the median of others after as many epochs); failed; or
+            stopped, as the time was over.
         value: the best monitored value; None where no epoch ended.
         loss: of validation in that epoch, in nats.
         best_epoch: that epoch, from 1.
-        epochs: passes over train made.
-        curve: (share of its epochs in percent, best value so far in the sense that greater is
-            better), after each epoch.
-        seconds: it took.
+        curve: after each epoch its number and the best value so far, where greater is better.
+        seconds: duration.
         problem: why it failed.
     """
 
     number: int
-    state: State
     settings: dict[str, Any]
+    state: str = "failed"
     value: float | None = None
     loss: float | None = None
     best_epoch: int = 0
-    epochs: int = 0
     curve: tuple[tuple[int, float], ...] = ()
     seconds: float = 0.0
     problem: str | None = None
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """What the best complete trial has the most of: value, lower loss, earlier number."""
-        assert self.curve
+        """The best trial has the most of it: the best value, the lower loss, the earlier number."""
         return self.curve[-1][1], -(self.loss or 0.0), -self.number
+
+    def after(self, event: EpochEvent, monitor: str) -> Trial:
+        """Return the trial after one more epoch."""
+        scores, trial = event.validation, self
+        assert scores is not None
+        if event.is_best or not self.curve:
+            value = getattr(scores, monitor)
+            trial = replace(self, value=value, loss=scores.loss, best_epoch=event.epoch)
+        best = max([scores.monitored(monitor), *(value for _, value in self.curve[-1:])])
+        return replace(trial, curve=(*self.curve, (event.epoch, best)))
 
 
 def best_of(trials: Iterable[Trial]) -> Trial | None:
@@ -67,66 +77,148 @@ def best_of(trials: Iterable[Trial]) -> Trial | None:
     return max(complete, key=lambda trial: trial.order, default=None)
 
 
-def write_trials(folder: Path, trials: Mapping[int, Trial]) -> None:
-    """Write all trials, a line each; raises as `write_atomically` does."""
-    lines = [json_line(asdict(trials[number])) + "\n" for number in sorted(trials)]
-    write_atomically(folder / TRIALS, "".join(lines).encode())
-
-
-def remove_runs(directory: Path, unwanted: Callable[[int], bool]) -> None:
-    """Remove runs of trials by their number; what no search names so stays.
+def import_optuna() -> Any:
+    """Return the package optuna.
 
     Raises:
-        CheckpointError: a link, or no folder, stands where they belong.
-        RunError: the machine failed to read it.
+        ConfigError: it isn't installed.
     """
     try:
-        with Directory(directory) as here:
-            if here.status_of(FOLDER) is None:
-                return
-            with here.folder(FOLDER) as folder:
-                for name in folder.names():
-                    if name.isdecimal() and unwanted(int(name)):
-                        folder.try_to_remove(name)
-    except OSError as error:
-        raise unreadable(directory / FOLDER, error) from None
+        import optuna
+    except ImportError as error:
+        raise ConfigError(
+            f"tune needs the package {error.name}; install it with: pip install 'seqtrain[tune]'"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
 
 
-def read_trials(folder: Path) -> dict[int, Trial]:
-    """Return the trials of a folder by number; none where it has no such file.
+@dataclass(frozen=True)
+class Study:
+    """Optuna's study of a search, in a journal; searches of one config and data may share it.
 
-    Raises:
-        CheckpointError: the file is damaged.
+    Attributes:
+        journal: the file.
+        name: of the study.
+        search: name of this search.
+        config: that is tuned.
+        space: what may be tried.
     """
-    if not os.path.lexists(folder / TRIALS):
-        return {}
-    with Directory(folder) as here:
-        content = read_regular(here, TRIALS, LARGEST_JSON)
-    trials = {}
-    for line, text in enumerate(content.splitlines(), start=1):
-        values = json_of(folder / TRIALS, text)
+
+    journal: Path
+    name: str
+    search: str
+    config: Config
+    space: Space
+
+    @cached_property
+    def optuna(self) -> Any:
+        """Optuna's study, opened.
+
+        Raises:
+            CheckpointError: the journal is damaged.
+        """
+        optuna, path = import_optuna(), str(self.journal)
+        lock = optuna.storages.journal.JournalFileSymlinkLock(path)
+        backend = optuna.storages.journal.JournalFileBackend(path, lock_obj=lock)
+        lock.acquire()
+        try:  # a kill may have cut the last line, and Optuna would append the next one to it
+            with self.journal.open("r+b") as file:
+                length = file.truncate(file.read().rfind(b"\n") + 1)
+        finally:
+            lock.release()
+        seed = Random(f"{self.config.seed} {length}").getrandbits(32)
         try:
-            trial = checked(values)
-        except ValueError:
-            raise CheckpointError(
-                f"{folder / TRIALS}:{line}: not a trial; restore the file, or start anew with "
-                "--force"
-            ) from None
-        trials[trial.number] = trial
-    return trials
+            return optuna.create_study(
+                storage=optuna.storages.JournalStorage(backend),
+                sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=FIRST_TRIALS),
+                pruner=optuna.pruners.MedianPruner(UNPRUNED),
+                study_name=self.name,
+                direction="maximize",
+                load_if_exists=True,
+            )
+        except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
+            raise self._damaged(error) from None
 
+    def _damaged(self, error: Exception) -> CheckpointError:
+        reason = repr(error).splitlines()[0]
+        return CheckpointError(f"{self.journal}: damaged: {reason}; restore it, or use --force")
 
-def checked(values: Any) -> Trial:
-    """Return a trial from its record, if a search can have written it.
+    def begin(self) -> None:
+        """End the trials that a stop or kill of this search cut, and plan the first ones."""
+        self.end_lost(None)
+        draw = Random(self.config.seed)
+        own = {
+            key: flow(value) if isinstance(tried, list) else value
+            for key, tried in self.space.items()
+            if (value := value_at(self.config, key)) is not None or isinstance(tried, list)
+        }
+        if best_of(self.trials()) is None:
+            self.optuna.enqueue_trial(own)
+        for _ in range(FIRST_TRIALS - len(self.optuna.trials)):
+            self.optuna.enqueue_trial({k: v for k, v in own.items() if draw.random() < 0.5})
 
-    Raises:
-        ValueError: it can't have written this.
-    """
-    trial: Trial = TypeAdapter(Trial).validate_python(values)
-    counts = [trial.number, trial.best_epoch, trial.epochs]
-    numbers = [trial.value, trial.loss, trial.seconds, *chain.from_iterable(trial.curve), *counts]
-    finite = all(abs(number) <= LARGEST for number in numbers if number is not None)
-    whole = trial.state != "complete" or (trial.curve and trial.value is not None)
-    if not (finite and whole and min(counts) >= 0 and values.keys() == asdict(trial).keys()):
-        raise ValueError("no search's")
-    return trial
+    def end_lost(self, problem: str | None) -> None:
+        """End the trials whose processes are gone; without a problem they count for nothing."""
+        optuna = import_optuna()
+        for found in self.under_way():
+            if problem is not None:
+                lost = Trial(found.number, found.params, problem=problem)
+                asked = optuna.trial.Trial(self.optuna, found._trial_id)
+                asked.set_user_attr(RECORD, asdict(lost))
+            self.optuna.tell(found.number, state=optuna.trial.TrialState.FAIL)
+
+    def under_way(self) -> list[Any]:
+        """Return Optuna's trials of this search that aren't over."""
+        running = (import_optuna().trial.TrialState.RUNNING,)
+        found = self.optuna.get_trials(deepcopy=False, states=running)
+        return [trial for trial in found if trial.user_attrs.get(SEARCH) == self.search]
+
+    def choose(self, asked: Any) -> Trial:
+        """Choose the settings of one of Optuna's trials."""
+        asked.set_user_attr(SEARCH, self.search)
+        own = {key: value_at(self.config, key) for key in self.space}
+        settings = {k: choose(asked, k, tried, own[k]) for k, tried in self.space.items()}
+        return Trial(asked.number, settings)
+
+    def trials(self, *, of_others: bool = False) -> list[Trial]:
+        """Return the trials of this search that are over, or those of others in its study.
+
+        Raises:
+            CheckpointError: the journal is damaged.
+        """
+        found = [trial.user_attrs for trial in self.optuna.get_trials(deepcopy=False)]
+        over = [kept for kept in found if RECORD in kept]
+        wanted = [kept[RECORD] for kept in over if (kept[SEARCH] != self.search) is of_others]
+        try:
+            return TypeAdapter(list[Trial]).validate_python(wanted)
+        except ValueError as error:
+            raise self._damaged(error) from None
+
+    def write(self, directory: Path) -> None:
+        """Write trials.jsonl, a line per trial, and best.yaml: the keys given, and those changed.
+
+        Raises:
+            RunError: the disk is full, or fails.
+        """
+        trials, config = self.trials(), self.config
+        lines = [json_line(asdict(trial)) + "\n" for trial in trials]
+        write_atomically(directory / TRIALS, "".join(lines).encode())
+        best = best_of(trials)
+        if best is None:
+            return
+        changes = differing(config, best.settings)
+        found = [
+            f"# Written by: seqtrain tune; trial {best.number}, the best of {len(trials)}",
+            f"# {config.training.monitor} on validation, which chose it: {best.value:.4f}",
+        ]
+        for name, section in changed(config, changes).model_dump(exclude_unset=True).items():
+            if not isinstance(section, dict):
+                found.append(f"{name}: {flow(section)}")
+                continue
+            found += [f"{name}:"] if section else []
+            for key, value in section.items():
+                path = f"{name}.{key}"
+                was = f"  # was {flow(value_at(config, path))}" if path in changes else ""
+                found.append(f"  {key}: {flow(value)}{was}")
+        write_atomically(directory / BEST_CONFIG, ("\n".join(found) + "\n").encode())

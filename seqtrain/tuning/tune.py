@@ -1,13 +1,15 @@
-"""A search for better settings, whose best trial is finished as a run like any other."""
+"""A search for better settings. Its best trial becomes a run like any other."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import socket
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from glob import escape as glob_escape
+from glob import escape
+from hashlib import sha256
 from pathlib import Path
+from shlex import join
 
 from seqtrain.api.events import Run
 from seqtrain.api.fit import fit, resolved_config
@@ -15,20 +17,20 @@ from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.configured import check_files
 from seqtrain.data.preparation import prepare
-from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, ConfigError, Interrupted, RunError
 from seqtrain.files.atomic import write_atomically
-from seqtrain.files.directory import Directory
 from seqtrain.files.lock import FolderLock
-from seqtrain.runs.destination import CONFIG, FILES, FOLDERS, RUNS, check_free, check_removable
+from seqtrain.runs.destination import CONFIG, RUNS, check_free
 from seqtrain.runs.run_directory import RunDirectory, make
 from seqtrain.signals import StopSignals
-from seqtrain.tuning.best_config import BEST_CONFIG
-from seqtrain.tuning.proposal import import_optuna
-from seqtrain.tuning.search import BASE, Limits, Listener, Search
-from seqtrain.tuning.shared import SharedTrials, check_storage, name_of
-from seqtrain.tuning.space import changed, space_of
-from seqtrain.tuning.trials import FOLDER, TRIALS, Trial, remove_runs
+from seqtrain.text import counted
+from seqtrain.tuning.search import FOLDER, Limits, Search, TrialListener, remove_runs
+from seqtrain.tuning.space import Space, changed, space_of
+from seqtrain.tuning.trials import BEST_CONFIG, TRIALS, Study, Trial, best_of, import_optuna
 
+BASE, JOURNAL = "base.yaml", "study.log"
+"""Files of a search: the config that is tuned; Optuna's journal, where no other is given."""
+JOURNAL_BEGINS = b'{"op_code"'
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
 
@@ -38,50 +40,46 @@ class Tuned:
     """What a search found.
 
     Attributes:
-        run: the best trial, finished: its test rows chose nothing.
+        run: the best trial's, finished: its test rows chose nothing.
         best: its record.
         trials: all that are over, in order.
         config: that was tuned.
-        others: trials of the searches that share theirs, each with host and folder of its search.
+        others: trials of other searches in the study.
     """
 
     run: Run
     best: Trial
     trials: list[Trial]
     config: Config
-    others: list[tuple[str, Trial]]
+    others: list[Trial]
 
 
 def tune(
     config: Config | str | Path,
     limits: Limits,
     *,
+    source: Path | None = None,
     run_dir: Path | None = None,
     device: str | None = None,
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    name: str = "run",
-    beside: Path | None = None,
-    listener: Listener = lambda trial, is_best: None,
-    storage: str | None = None,
-    warn: Callable[[str], None] = lambda line: None,
+    storage: Path | None = None,
+    listener: TrialListener = lambda trial, is_best: None,
 ) -> Tuned:
-    """Run trials of a config with other settings, and finish the best one.
+    """Train a config with other settings, trial by trial, and finish the best trial's run.
 
     Args:
         config: a Config, or the path of a YAML file.
-        limits: when it ends.
-        run_dir: of the best trial, which also gets trials.jsonl and best.yaml.
+        limits: when the search ends.
+        source: the config's YAML file, for the run's default name and for messages.
+        run_dir: of the search and of the best run. None: runs/<name>-tuned-<time>.
         device: in place of training.device.
         resume: go on with the search in run_dir (None: the newest one of this name).
         force: replace what is in run_dir.
         cache: keep encoded data between trials.
-        name: first part of the run's default name.
-        beside: folder of the YAML file, for the message where a data file is missing.
-        listener: is told of each trial.
-        storage: file or database that shares trials with other searches; None: none.
-        warn: is told when that fails.
+        storage: file of Optuna's study, which other searches may share; None: in run_dir.
+        listener: receives each trial that is over.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -89,13 +87,16 @@ def tune(
         Interrupted: a signal stopped it; all trials that were over are kept.
     """
     import_optuna()
-    config = _with_honest_rows(resolved_config(config, device))
+    config = _with_test_split(resolved_config(config, device))
     space = space_of(config)
-    begun = _begun(run_dir, name, config, resume=resume, force=force)
-    check_files(config, beside)
-    check_storage(storage)
+    name = "run" if source is None else source.stem
+    begun = _begun(run_dir, name, config) if resume else None
+    if begun is None:
+        check_free(run_dir, force=force)
+    check_files(config, None if source is None else source.parent)
+    if storage is not None:
+        _check_journal(storage)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
-    shared = None if storage is None else SharedTrials(storage, config, digests, space, warn)
     with ExitStack() as held:
         signals = held.enter_context(StopSignals())
         directory = begun or make(run_dir, f"{name}-tuned").path
@@ -103,44 +104,54 @@ def tune(
         if begun is None:
             _clear(directory)
             write_atomically(directory / BASE, render_config(config).encode())
-        search = Search(config, space, directory, limits, cache, listener, shared)
-        held.callback(search.end)
-        search.run(signals)
-        best = _best_of(search)
-        search.end()
-    _move(directory / FOLDER / str(best.number), directory)
+        own = f"{socket.gethostname()}:{directory.resolve()}"
+        journal = storage or directory / JOURNAL
+        study = Study(journal, _study_name(config, digests, space), own, config, space)
+        study.begin()
+        try:
+            Search(study, directory, limits, listener, cache).run(signals)
+        except Interrupted as error:
+            how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+            how += [] if storage is None else ["--storage", str(storage)]
+            done = f"stopped after {counted(len(study.trials()), 'trial')}, kept"
+            line = f"{done}; go on with: seqtrain {join(how)}"
+            raise Interrupted(error.exit_code - 128, line) from None
+        trials = study.trials()
+        best = best_of(trials)
+        if best is None:
+            problems = [trial.problem for trial in trials if trial.problem]
+            why = [*problems, "there was no time left"][0]
+            raise RunError(f"{directory}: no trial came to its end; {why}")
+        _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
-    others = [] if shared is None else shared.others(name_of(directory))
-    return Tuned(run, best, [search.trials[n] for n in sorted(search.trials)], config, others)
+    return Tuned(run, best, trials, config, study.trials(of_others=True))
 
 
-def _begun(
-    run_dir: Path | None, name: str, config: Config, *, resume: bool, force: bool
-) -> Path | None:
-    """Return the directory of the search that goes on; None: a new one, whose place is free."""
-    if not resume:
-        check_free(run_dir, force=force)
-        _check_removable(run_dir)
-        return None
-    directory = run_dir or _newest(name)
-    _check_unchanged(directory, config)
-    return directory
+def _study_name(config: Config, digests: dict[str, str], space: Space) -> str:
+    """Name the study of all searches of this config, but for its device, on this data."""
+    anywhere = render_config(changed(config, {"training.device": "auto"}))
+    same = repr((anywhere, sorted(digests.values()), sorted(space.items())))
+    return f"seqtrain-{sha256(same.encode()).hexdigest()[:16]}"
 
 
-def _best_of(search: Search) -> Trial:
-    """Return the best trial.
+def _check_journal(path: Path) -> None:
+    """Refuse what can't be a journal of Optuna's, which would append to any file.
 
     Raises:
-        RunError: none came to its end.
+        ConfigError: as said.
     """
-    if search.best is None:
-        problems = [trial.problem for trial in search.trials.values() if trial.problem]
-        why = problems[0] if problems else "no time was left"
-        raise RunError(f"{search.directory}: no trial came to its end; {why}")
-    return search.best
+    try:
+        is_known = path.read_bytes()[: len(JOURNAL_BEGINS)] in (b"", JOURNAL_BEGINS)
+    except OSError:
+        is_known = path.parent.is_dir() and not path.exists()
+    if not is_known or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigError(
+            f"--storage: found {path}; expected the file of a search's trials, or a new file in a "
+            "folder that exists"
+        )
 
 
-def _with_honest_rows(config: Config) -> Config:
+def _with_test_split(config: Config) -> Config:
     """Hold out rows that choose nothing, where the config has no test split.
 
     Raises:
@@ -156,73 +167,43 @@ def _with_honest_rows(config: Config) -> Config:
     return changed(config, {"data.test": HELD_OUT})
 
 
-def _newest(name: str) -> Path:
-    """Return the newest folder of a search of this name.
+def _begun(run_dir: Path | None, name: str, config: Config) -> Path:
+    """Return the directory of the search that goes on.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: there is none, or it is of another config.
     """
-    found = list(RUNS.glob(f"{glob_escape(name)}-tuned-*/{BASE}"))
-    if not found:
-        raise CheckpointError(f"no search of {name} under {RUNS}; name one with --run-dir")
-    return max(found, key=lambda path: path.stat().st_mtime_ns).parent
-
-
-def _check_unchanged(directory: Path, config: Config) -> None:
-    """Refuse to go on with another config.
-
-    Raises:
-        CheckpointError: there is no search, or it is of another config.
-    """
-    if not (directory / BASE).is_file():
-        raise CheckpointError(f"{directory}: no {BASE} in it, so no search to go on with")
-    before, now = render_config(load_config(directory / BASE)), render_config(config)
-    if before != now:
-        lines = zip(before.splitlines(), now.splitlines(), strict=False)
-        was, is_ = next(((a, b) for a, b in lines if a != b), ("", ""))
-        raise CheckpointError(
-            f"{directory}: the search is of another config: found {is_.strip()}, then "
-            f"{was.strip()}; search anew in another --run-dir"
-        )
+    found = RUNS.glob(f"{escape(name)}-tuned-*/{BASE}") if run_dir is None else [run_dir / BASE]
+    bases = [path for path in found if path.is_file()]
+    if not bases:
+        where = f"{run_dir}: no {BASE} in it" if run_dir else f"no search of {name} under {RUNS}"
+        raise CheckpointError(f"{where}; name the directory of a search with --run-dir")
+    base = max(bases, key=lambda path: path.stat().st_mtime_ns)
+    before, now = (render_config(each).splitlines() for each in (load_config(base), config))
+    for was, is_ in zip(before, now, strict=False):
+        if was != is_:
+            raise CheckpointError(
+                f"{base.parent}: the search is of another config: found {is_.strip()}, then "
+                f"{was.strip()}; start a new search in another --run-dir"
+            )
+    return base.parent
 
 
 def _clear(directory: Path) -> None:
     """Remove what an earlier run or search left."""
-    _check_removable(directory)
     RunDirectory(directory).clear(force=True)
-    remove_runs(directory, lambda number: True)
-    with Directory(directory) as here:
-        for name in (TRIALS, BEST_CONFIG, BASE):
-            here.remove(name)
-
-
-def _check_removable(directory: Path | None) -> None:
-    """Refuse what no search left under the names of one, before anything is removed.
-
-    Raises:
-        ConfigError: as said.
-    """
-    if directory is not None and directory.is_dir():
-        check_removable(directory, files=(TRIALS, BEST_CONFIG, BASE), folders=(FOLDER,))
-        if (directory / FOLDER).is_symlink():
-            raise ConfigError(
-                f"--run-dir: {directory / FOLDER} is a link, so no search's; move it away, or "
-                "choose another"
-            )
+    remove_runs((directory / FOLDER).glob("*"))
+    for name in (TRIALS, BEST_CONFIG, BASE, JOURNAL):
+        (directory / name).unlink(missing_ok=True)
 
 
 def _move(source: Path, directory: Path) -> None:
-    """Make the best trial's run the run of the directory; done again, it does what is left."""
-    remove_runs(directory, lambda number: str(number) != source.name)  # and refuse a link there
-    if source.is_symlink() or not source.is_dir():
-        return
-    if (directory / CONFIG).exists():
-        RunDirectory(directory).clear(force=True)
-    with Directory(directory) as here:
-        for name in (*FOLDERS, *FILES[::-1]):  # the config last: without it there is no run here
-            if (source / name).exists():
-                here.remove(name)
-                os.replace(source / name, directory / name)
-    remove_runs(directory, lambda number: True)
+    """Make the best trial's run the run of the directory; where it is already, do nothing."""
+    if source.is_dir():
+        if (directory / CONFIG).exists():
+            RunDirectory(directory).clear(force=True)
+        for path in sorted(source.iterdir(), key=lambda path: path.name == CONFIG):
+            os.replace(path, directory / path.name)  # the config last: it makes a run of the rest
+    remove_runs((directory / FOLDER).glob("*"))
     with suppress(OSError):  # what no search left stays
         source.parent.rmdir()

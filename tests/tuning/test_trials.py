@@ -1,48 +1,111 @@
-"""The record of a search: what is written is read again, and damage is named."""
+"""A study's trials: what is tried first, what is kept, which is best, and what a kill may leave."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from seqtrain.errors import CheckpointError
-from seqtrain.tuning.trials import TRIALS, Trial, best_of, read_trials, write_trials
+from seqtrain.config import config_from_mapping
+from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.tuning.search import Limits
+from seqtrain.tuning.space import differing, space_of
+from seqtrain.tuning.trials import FIRST_TRIALS, RECORD, Study, Trial, best_of, import_optuna
+from seqtrain.tuning.tune import tune
+from tests.helpers.tiny import write_text_project
 
-SETTINGS = {"model.pooling": ["last", "max"], "training.lr": 0.004}
-DONE = Trial(0, "complete", SETTINGS, 0.9, 0.3, 2, 2, ((50, 0.8), (100, 0.9)), 1.5)
-FAILED = Trial(1, "failed", SETTINGS, problem="memory ran out")
-
-
-def test_trials_are_read_as_they_were_written(tmp_path: Path) -> None:
-    assert read_trials(tmp_path) == {}
-    trials = {1: FAILED, 0: DONE}
-    write_trials(tmp_path, trials)
-    assert read_trials(tmp_path) == trials
-    assert [line[:13] for line in (tmp_path / TRIALS).read_text().splitlines()] == [
-        '{"number": 0,',
-        '{"number": 1,',
-    ]
+CONFIG = config_from_mapping({"data": {"train": "a.csv", "sequence": "s", "label": "l"}})
 
 
-@pytest.mark.parametrize("line", ["", "{", "[]", "{}", '{"number": 0, "curve": 3}'])
-def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
-    write_trials(tmp_path, {0: DONE})
-    with (tmp_path / TRIALS).open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(CheckpointError, match=TRIALS):
-        read_trials(tmp_path)
+def study(journal: Path, search: str = "here") -> Study:
+    found = Study(journal, "a study", search, CONFIG, space_of(CONFIG))
+    found.begin()
+    return found
+
+
+def try_next(of: Study) -> Trial:
+    """Let a trial end; its value is better the nearer the learning rate is to 0.002."""
+    asked = of.optuna.ask()
+    trial = of.choose(asked)
+    value = 1 / (1 + abs(trial.settings["training.lr"] - 0.002) * 1000)
+    trial = Trial(trial.number, trial.settings, "complete", value, curve=((1, value),))
+    asked.set_user_attr(RECORD, asdict(trial))
+    of.optuna.tell(asked, value)
+    return trial
+
+
+def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_path: Path) -> None:
+    first, *others = (try_next(one) for one in [study(tmp_path / "log")] * 14)
+    assert differing(CONFIG, first.settings) == {}
+    early, late = others[: FIRST_TRIALS - 1], others[FIRST_TRIALS - 1 :]
+    kept = [len(first.settings) - len(differing(CONFIG, trial.settings)) for trial in early]
+    assert 0.3 < sum(kept) / len(early) / len(first.settings) < 0.9
+    assert min(abs(trial.settings["training.lr"] - 0.002) for trial in late) < 0.001
+    rates = {trial.settings["training.lr"] for trial in others}
+    assert rates == {float(f"{rate:.3g}") for rate in rates}
+
+
+def test_searches_of_one_study_know_each_others_trials(tmp_path: Path) -> None:
+    here, there = study(tmp_path / "log"), study(tmp_path / "log", "there")
+    one, two = try_next(here), try_next(there)
+    assert (here.trials(), here.trials(of_others=True)) == ([one], [two])
+    assert study(tmp_path / "log").trials() == [one]
+
+
+def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path: Path) -> None:
+    journal = tmp_path / "log"
+    done = try_next(study(journal))
+    cut = study(journal)
+    lost = cut.choose(cut.optuna.ask()).number
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 5, "trial')
+    for _ in range(2):
+        assert study(journal).trials() == [done]
+    assert lost not in [trial.number for trial in study(journal).under_way()]
+    again = try_next(study(journal))
+    assert study(journal).trials() == [done, again]
+
+
+def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
+    journal = tmp_path / "log"
+    try_next(study(journal))
+    lines = journal.read_text().splitlines(keepends=True)
+    for damaged in ("{\n", "[]\n", '{"op_code": 99}\n', '{"op_code": 5}\n'):
+        journal.write_text("".join([*lines[:3], damaged, *lines[3:]]))
+        with pytest.raises(CheckpointError, match="log: damaged"):
+            study(journal)
 
 
 def test_of_equal_trials_the_one_of_lower_loss_is_best_then_the_earlier_one() -> None:
-    curve = ((100, 0.9),)
+    curve = ((1, 0.9),)
     trials = [
-        Trial(3, "complete", {}, 0.9, 0.2, 1, 1, curve),
-        Trial(2, "complete", {}, 0.9, 0.2, 1, 1, curve),
-        Trial(1, "complete", {}, 0.9, 0.3, 1, 1, curve),
-        Trial(0, "stopped", {}, 0.95, 0.1, 1, 1, ((50, 0.95),)),
+        Trial(3, {}, "complete", 0.9, 0.2, curve=curve),
+        Trial(2, {}, "complete", 0.9, 0.2, curve=curve),
+        Trial(1, {}, "complete", 0.9, 0.3, curve=curve),
+        Trial(0, {}, "stopped", 0.95, 0.1, curve=((1, 0.95),)),
     ]
-    best = best_of(trials)
-    assert best is not None
-    assert best.number == 2
-    assert best_of([FAILED]) is None
+    assert best_of(trials) is trials[1]
+    assert best_of([Trial(1, {}, problem="memory ran out")]) is None
+
+
+def test_a_trial_counts_by_the_best_of_all_its_epochs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it may have more than a hundred of them."""
+    monkeypatch.chdir(tmp_path)
+    write_text_project(tmp_path)
+    config = Path("c.yaml").read_text().replace("max_epochs: 2, patience: null", "max_epochs: 900")
+    Path("c.yaml").write_text(config.replace("lr: 0.02", "lr: 0.002, patience: 4"))
+    found = tune("c.yaml", Limits(None, 1))
+    (trial,) = found.trials
+    assert len(trial.curve) == found.run.epochs > 4
+    assert trial.curve[-1][1] == trial.value == found.run.best_value
+    assert trial.best_epoch == found.run.best_epoch > 1
+
+
+def test_without_optuna_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[tune\]'"):
+        import_optuna()

@@ -15,26 +15,33 @@ DEFAULT_BUDGET = 600.0
 
 Budget = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Such as 90s, 10m or 2h; default: 10m, or as --trials."),
+    typer.Option(
+        metavar="TIME",
+        help="Time for the search: 90s, 10m or 2h. Default: 10m; none where --trials is given.",
+    ),
 ]
 Trials = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Trials at most, the config's first.")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Largest number of trials; the config itself is one."),
 ]
-Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side.")]
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side. Default: 1.")]
 Storage = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE|URL", help="Share trials with other searches of CONFIG, on any machine: here."
+        metavar="FILE",
+        help="Keep the trials in this file. Searches of CONFIG that name the same file learn from "
+        "each other. Default: a file in --run-dir.",
     ),
 ]
 RunDir = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Default: runs/<config name>-tuned-<time>.")
+    str | None,
+    typer.Option(metavar="DIR", help="Run directory. Default: runs/<config name>-tuned-<time>."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in --run-dir.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is in --run-dir.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no tables.")]
 NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+    bool, typer.Option("--no-cache", help="Encode the data again, and keep no copy of it.")
 ]
 
 
@@ -52,7 +59,7 @@ def tune(
     quiet: Quiet = False,
     no_cache: NoCache = False,
 ) -> None:
-    """Try other settings for CONFIG, and keep the best trial as a run like any other.
+    """Train CONFIG with other settings, and keep the best trial as a run like any other.
 
     Example: seqtrain tune my.yaml --budget 10m
     """
@@ -65,7 +72,7 @@ def tune(
     if seconds is None and trials is None:
         seconds = DEFAULT_BUDGET
 
-    from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
     from seqtrain.files.atomic import write_atomically
@@ -78,16 +85,14 @@ def tune(
     found = run_tune(
         settings,
         Limits(seconds, trials, jobs),
+        source=Path(config),
         run_dir=None if run_dir is None else Path(run_dir),
         device=device,
         resume=resume,
         force=force,
         cache=not no_cache,
-        name=Path(config).stem,
-        beside=Path(config).parent,
+        storage=None if storage is None else Path(storage),
         listener=screen,
-        storage=storage,
-        warn=warn,
     )
     write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)

@@ -12,7 +12,7 @@ from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.text import counted, shorten
 from seqtrain.tuning.space import differing
-from seqtrain.tuning.trials import Trial
+from seqtrain.tuning.trials import Trial, best_of
 from seqtrain.tuning.tune import Tuned
 
 CHART = "trials.svg"
@@ -77,11 +77,10 @@ class TuneScreen:
             note(f"on {rows:,} rows that chose nothing: {monitor} {_figure(config, value)}{error}")
         if found.others:
             note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
-        others = [other for other in found.others if other[1].state == "complete"]
-        place, better = max(others, key=lambda other: other[1].order, default=("", found.best))
-        if better.order > found.best.order:
-            figure = _figure(config, better.value or 0.0)
-            note(f"better than this search's best: trial {better.number} of {place}, {figure}")
+            better = best_of([found.best, *found.others])
+            if better is not None and better is not found.best:
+                figure = _figure(config, better.value or 0.0)
+                note(f"better than this search's best: trial {better.number} of another, {figure}")
 
 
 def draw_trials(found: Tuned, title: str) -> str:
