@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from seqtrain.config import Config
-from seqtrain.config.render import flow
+from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.atomic import write_atomically
 from seqtrain.text import json_line
