@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import typer
 
-from seqtrain.cli.main import app, run
+from seqtrain.cli.main import COMMANDS as COMMAND_NAMES
+from seqtrain.cli.main import load_command, program, run
 from seqtrain.config import config_from_mapping, key_reference, load_config, render_config
 
 ROOT = Path(__file__).parents[1]
@@ -35,14 +35,14 @@ SPANS = [
     " ".join(code.split()) for text in PROSE.values() for code in re.findall(r"`([^`]+)`", text)
 ]
 SET_UP = [block for language, block in BLOCKS["README.md"] if language == "sh"]
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: load_command(name) for name in COMMAND_NAMES}
 OPTIONS = {
     name: {
         option
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    for name, command in {"": typer.main.get_command(app), **COMMANDS}.items()
+    for name, command in {"": program(), **COMMANDS}.items()
 }
 FEW = 60
 SMALLEST = {"data": {"train": "a.tsv", "sequence": "text", "label": "label"}}

@@ -1,36 +1,19 @@
-"""The program: gathers the commands, and turns every ending into its exit code."""
+"""The program: loads the command that is called, and turns every ending into its exit code."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, TextIO
+from importlib import import_module
+from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from seqtrain import __version__
-from seqtrain.cli.commands import (
-    check,
-    compare,
-    config,
-    data,
-    diff,
-    errors,
-    evaluate,
-    export,
-    fit,
-    init,
-    predict,
-    reconstruct,
-    report,
-    runs,
-    tune,
-)
-from seqtrain.cli.usage import UsageError, usage_problem
 from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError, ran_out_of_memory
 from seqtrain.signals import (
     INTERRUPTED,
@@ -40,30 +23,68 @@ from seqtrain.signals import (
 )
 from seqtrain.text import one_line, printable
 
-app = typer.Typer(
-    name="seqtrain",
-    help="Train, measure and use classifiers of variable-length sequences.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("init")(init.init)
-app.command("data")(data.data)
-app.command("fit")(fit.fit)
-app.command("tune")(tune.tune)
-app.command("eval")(evaluate.evaluate)
-app.command("errors")(errors.errors)
-app.command("predict")(predict.predict)
-app.command("report")(report.report)
-app.command("diff")(diff.diff)
-app.command("runs")(runs.runs)
-app.command("reconstruct")(reconstruct.reconstruct)
-app.command("export")(export.export)
-app.command("check")(check.check)
-app.command("compare")(compare.compare)
-app.command("config")(config.config)
-
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
+COMMANDS = {
+    "init": "Write a commented config for a data file, ready for `seqtrain fit`.",
+    "data": "Look at the data of a config without training.",
+    "fit": "Train a classifier; the last line of output is its run directory.",
+    "tune": "Try other settings within a time, and keep the best trial as a run.",
+    "eval": "Score a run on its test split, another split, or another file.",
+    "errors": "Show the mistakes of a run, the most confident first.",
+    "predict": "Classify each row of a file or of standard input.",
+    "report": "Write one offline HTML page about one or several runs.",
+    "diff": "Compare two runs on the same examples.",
+    "runs": "List the runs: settings that differ, best epoch, scores, time.",
+    "reconstruct": "Show what a pretrained autoencoder makes of each row.",
+    "export": "Write a model as ONNX, with a script that needs no torch.",
+    "check": "Show that predictions don't depend on the batch; else exit with 3.",
+    "compare": "Measure every way to handle unequal lengths on your machine.",
+    "config": "Print every key of a config, and which have their default.",
+}
+"""What each command does; its function stands in the file of its name in `cli/commands/`."""
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+
+class Commands(TyperGroup):
+    """Loads a command when it is called: `--help` needs none of them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None: there is none of this name."""
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and what they do."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@cache
+def load_command(name: str) -> Any:
+    """Make a command of its function."""
+    function = getattr(import_module(f"seqtrain.cli.commands.{name}"), name)
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    text = f"{COMMANDS[name]}\n\n{function.__doc__}"
+    alone.command(name, help=text, context_settings=HELP_OPTIONS)(function)
+    return typer.main.get_command(alone)
+
+
+@cache
+def program() -> Any:
+    """Make the program: all commands, and the options that stand before them."""
+    app = typer.Typer(
+        name="seqtrain",
+        cls=Commands,
+        help="Train, measure and use classifiers of variable-length sequences.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_OPTIONS,
+    )
+    app.callback()(main)
+    return typer.main.get_command(app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -72,14 +93,13 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
 def main(
     version: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show a traceback where the program fails by a bug.")
+        bool, typer.Option("--debug", help="Show the traceback if the program fails by a bug.")
     ] = False,
 ) -> None:
     """Train, measure and use classifiers of variable-length sequences."""
@@ -101,19 +121,13 @@ def run(arguments: list[str] | None = None) -> None:
         sys.exit(_exit_code(arguments or ["--help"]))
 
 
-@cache
-def program() -> Callable[..., object]:
-    """Make what runs the commands, once: Typer itself would make it anew for every run."""
-    return typer.main.get_command(app)
-
-
 def _exit_code(arguments: list[str]) -> int:
-    """Run a verb; whatever ends it becomes lines on stderr and a code."""
+    """Run a command; whatever ends it becomes lines on stderr and a code."""
     if sys.stdout is None:
-        _complain("standard output is closed; nothing can be answered")
+        _complain("standard output is closed; nothing can be written")
         return RUN_FAULT
     try:
-        code = program()(arguments, prog_name="seqtrain", standalone_mode=False)
+        code = _called(arguments)
         sys.stdout.flush()
         if code == INTERRUPTED:  # Typer's answer to SIGINT
             _complain("interrupted")
@@ -123,9 +137,6 @@ def _exit_code(arguments: list[str]) -> int:
         problems = () if error.told else error.problems
         _complain(*(one_line(problem) if bad_input else problem for problem in problems))
         return error.exit_code
-    except UsageError as error:
-        _complain(one_line(usage_problem(error)))
-        return BAD_USAGE
     except typer.Exit as end:
         return end.exit_code
     except BrokenPipeError:
@@ -140,34 +151,52 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("interrupted")
         return INTERRUPTED
     except Exception as error:
-        if ran_out_of_memory(error):
-            _complain(
-                f"memory ran out ({one_line(str(error) or 'an object could not be made')}); what "
-                "was saved stays valid; try smaller data, a smaller model, or OMP_NUM_THREADS=1"
-            )
-            return RUN_FAULT
-        ended = code_of_signal(error)
-        if ended is not None:
-            return ended
-        if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
-            _abandon(sys.stdout)
-            _complain(f"{error.filename or 'standard output'}: {error.strerror}")
-            return RUN_FAULT
-        refusal = _refusal(error)
-        if refusal:
-            _complain(one_line(refusal))
-            return BAD_USAGE
-        if "--debug" in arguments:
-            raise
+        return _code_of(error, arguments)
+
+
+def _called(arguments: list[str]) -> Any:
+    """Run a command; one that comes first is run on its own, which starts faster."""
+    name, *rest = arguments
+    if name in COMMANDS:
+        return load_command(name)(rest, prog_name=f"seqtrain {name}", standalone_mode=False)
+    return program()(arguments, prog_name="seqtrain", standalone_mode=False)
+
+
+def _code_of(error: Exception, arguments: list[str]) -> int:
+    """Put an error that isn't ours into words: of usage, the system, memory, or else a bug."""
+    from seqtrain.cli.usage import UsageError, usage_problem
+
+    if isinstance(error, UsageError):
+        _complain(one_line(usage_problem(error, program())))
+        return BAD_USAGE
+    if ran_out_of_memory(error):
         _complain(
-            f"bug: {type(error).__name__}: {error}; please report it with the output of: "
-            f"seqtrain --debug {' '.join(arguments)}"
+            f"memory ran out ({one_line(str(error) or 'an object could not be made')}); what was "
+            "saved stays valid; try smaller data, a smaller model, or OMP_NUM_THREADS=1"
         )
-        return BUG
+        return RUN_FAULT
+    ended = code_of_signal(error)
+    if ended is not None:
+        return ended
+    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+        _abandon(sys.stdout)
+        _complain(f"{error.filename or 'standard output'}: {error.strerror}")
+        return RUN_FAULT
+    refusal = _refusal(error)
+    if refusal:
+        _complain(one_line(refusal))
+        return BAD_USAGE
+    if "--debug" in arguments:
+        raise error
+    _complain(
+        f"bug: {type(error).__name__}: {error}; please report it with the output of: "
+        f"seqtrain --debug {' '.join(arguments)}"
+    )
+    return BUG
 
 
 def _refusal(error: Exception) -> str | None:
-    """Word the system's refusal of a path that was given; None where it is another error."""
+    """Put the system's refusal of a path into words; None: it is another error."""
     if isinstance(error, FileNotFoundError):
         try:
             os.getcwd()

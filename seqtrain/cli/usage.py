@@ -11,9 +11,7 @@ from seqtrain.text import listed, nearest
 
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Typer's own base of usage errors: click's, or its copy of click's, by version."""
-
-
-MEANT = {
+COMMANDS_ELSEWHERE = {
     "train": "fit",
     "learn": "fit",
     "run": "fit",
@@ -26,13 +24,16 @@ MEANT = {
     "validate": "check",
 }
 """Commands by the names that other programs give them."""
+OPTIONS_ELSEWHERE = {"model": "run", "checkpoint": "run", "file": "data", "out": "output"}
+"""Options by the names that other programs give them."""
 
 
-def usage_problem(error: typer.BadParameter) -> str:
+def usage_problem(error: typer.BadParameter, program: Any) -> str:
     """Say what is wrong with a command line.
 
     Args:
         error: a UsageError.
+        program: of which the command is one.
 
     Returns:
         One line: what was found, the nearest valid name or all valid ones, and where help stands.
@@ -41,42 +42,39 @@ def usage_problem(error: typer.BadParameter) -> str:
     text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     text = re.sub(r"Input should be greater than or equal to (\S+)", r"expected \1 or more", text)
     text = re.sub(r"Input should be less than or equal to (\S+)", r"expected \1 or less", text)
-    option = getattr(error, "option_name", None)
-    verb = re.match("No such command '(.*?)'", text)
     if context is None:
         return f"{text}; see: seqtrain --help"
+    commands = program.list_commands(context)
+    option = getattr(error, "option_name", None)
+    command = re.match("No such command '(.*?)'", text)
     if option and text.startswith("No such option"):
-        text = f"no option {option}; {_instead(option, context)}"
-    elif verb:
-        near = MEANT.get(verb[1].lower()) or nearest(verb[1], context.command.commands)
-        hint = f"did you mean {near}?" if near else ""
-        text = f"no command {verb[1]}; {hint or 'expected ' + ', '.join(context.command.commands)}"
+        text = f"no option {option}; {_instead(option, context, program)}"
+    elif command:
+        near = COMMANDS_ELSEWHERE.get(command[1].lower()) or nearest(command[1], commands)
+        hint = f"did you mean {near}?" if near else f"expected {', '.join(commands)}"
+        text = f"no command {command[1]}; {hint}"
     return f"{text}; see: {context.command_path} --help"
 
 
-def _instead(option: str, context: Any) -> str:
-    """Name the option that may have been meant: of the verb, of the program, or a config's key."""
-    own, program = _names(context), _names(context.find_root())
-    near = nearest(option, own)
-    name = option.lstrip("-").replace("-", "_")
-    key = _nearest_key(name) if "--set" in own else None
-    if near and not (key or "").endswith(name):
-        return f"did you mean {near}?"
-    if option in program:
-        return f"it stands before the verb: seqtrain {option} {context.info_name} …"
+def _instead(option: str, context: Any, program: Any) -> str:
+    """Name the option that may be meant: of the command, of the program, or a key of the config."""
+    own, of_program = _names(context.command, context), _names(program, context)
+    name = option.lstrip("-")
+    near = nearest(OPTIONS_ELSEWHERE.get(name, name), own, 0.65)
+    key = _nearest_key(name.replace("-", "_")) if "set" in own else None
+    if near and not (key or "").endswith(name.replace("-", "_")):
+        return f"did you mean --{near}?"
+    if name in of_program:
+        return f"it stands before the command: seqtrain {option} {context.command.name} …"
     if key:
         return f"did you mean --set {key}=…?"
-    return f"expected {listed(own, 8)}"
+    return f"expected {listed([f'--{each}' for each in own], 8)}"
 
 
-def _names(context: Any) -> list[str]:
-    """Return the long options of a command."""
-    return [
-        name
-        for parameter in context.command.params
-        for name in parameter.opts
-        if name.startswith("--")
-    ] + ["--help"]
+def _names(command: Any, context: Any) -> list[str]:
+    """Return the long options of a command, without their dashes."""
+    parameters = [*command.params, command.get_help_option(context)]
+    return [name[2:] for each in parameters for name in each.opts if name.startswith("--")]
 
 
 def _nearest_key(name: str) -> str | None:

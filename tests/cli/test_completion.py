@@ -24,7 +24,7 @@ def test_the_shell_is_told() -> None:
         "COMP_WORDS": "seqtrain fit c.yaml --set data.token",
         "COMP_CWORD": "4",
     }
-    script = "from seqtrain.cli.main import app; app(prog_name='seqtrain')"
+    script = "from seqtrain.cli.main import program; program()(prog_name='seqtrain')"
     ended = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, **told}, capture_output=True, text=True
     )

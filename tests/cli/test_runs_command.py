@@ -150,7 +150,8 @@ def test_unfinished_damaged_and_other_folders(place: Path, cli: Cli) -> None:
 
 def test_it_needs_no_torch(place: Path) -> None:
     code = (
-        "import sys; from seqtrain.cli.main import app; app(['runs'], standalone_mode=False); "
+        "import sys; from seqtrain.cli.main import program; "
+        "program()(['runs'], standalone_mode=False); "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

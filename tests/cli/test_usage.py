@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from seqtrain import __version__
-from seqtrain.cli.main import app
+from seqtrain.cli.main import COMMANDS
 from seqtrain.config import load_config
 from tests.helpers.tiny import Cli
 
-VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
-
-@pytest.mark.parametrize("verb", [[], *([name] for name in VERBS)])
+@pytest.mark.parametrize("verb", [[], *([name] for name in COMMANDS)])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help(cli: Cli, verb: list[str], option: str) -> None:
     ended = cli(*verb, option)
     assert ended.code == 0
     assert "Usage: seqtrain" in ended.out
     assert ended.err == ""
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["predict"]])
+def test_help_needs_neither_torch_nor_pydantic(command: list[str]) -> None:
+    script = f"from seqtrain.cli.main import run; run({[*command, '--help']})"
+    heavy = "{'torch', 'pydantic', 'numpy', 'rich', 'yaml'} & set(sys.modules)"
+    check = f"import atexit, sys; atexit.register(lambda: print({heavy})); {script}"
+    ended = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert ended.stdout.splitlines()[-1] == "set()"
 
 
 def test_no_arguments_show_the_help(cli: Cli) -> None:
@@ -37,7 +45,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "words"),
     [
         (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected " + ", ".join(VERBS)),
+        (["xyz"], "expected " + ", ".join(COMMANDS)),
         (["fit"], "CONFIG"),
         (["fit", "c.yaml", "d.yaml"], "d.yaml"),
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import seqtrain
-from seqtrain.cli.main import program
+from seqtrain.cli.main import COMMANDS, load_command, program
 from tests.helpers.forked import fork_children
 
 LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo", "torch.distributed.run")
@@ -26,7 +26,7 @@ for path in sorted(PACKAGE.rglob("*.py")):
     module = path.relative_to(PACKAGE)
     if path.name != "__init__.py" and str(module) not in LEFT_OUT:
         import_module(".".join(["seqtrain", *module.with_suffix("").parts]))
-for command in program().commands.values():
+for command in (program(), *map(load_command, COMMANDS)):
     for parameter in command.params:
         getattr(parameter, "get_runtime_param", list)()  # else each process makes it anew
 fork_children(pytest.MonkeyPatch())

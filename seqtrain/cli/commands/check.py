@@ -21,10 +21,7 @@ def check(
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare predictions alone, in batches of all sorts, and by every engine; 3 if they differ.
-
-    Example: seqtrain check runs/mine --data new.csv
-    """
+    """Example: seqtrain check runs/mine --data new.csv"""
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check

@@ -25,10 +25,7 @@ def compare(
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure how fast and how good each way to run CONFIG's model is here; recommend one.
-
-    Example: seqtrain compare my.yaml --seconds 120 --chart speed.svg
-    """
+    """Example: seqtrain compare my.yaml --seconds 120 --chart speed.svg"""
     from dataclasses import asdict
     from pathlib import Path
 

@@ -21,10 +21,7 @@ def config(
         bool, typer.Option("--reference", help="Print a Markdown table of all keys instead.")
     ] = False,
 ) -> None:
-    """Print CONFIG with every key, and which of them were defaulted.
-
-    Example: seqtrain config my.yaml --set model.rnn=lstm
-    """
+    """Example: seqtrain config my.yaml --set model.rnn=lstm"""
     import json
 
     from seqtrain.config import config_schema, key_reference, load_config, render_config

@@ -20,10 +20,7 @@ def data(
         bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
     ] = False,
 ) -> None:
-    """Look at CONFIG's data without training: sizes, lengths, repeated rows, labels, characters.
-
-    Example: seqtrain data my.yaml --set data.max_length=200
-    """
+    """Example: seqtrain data my.yaml --set data.max_length=200"""
     from pathlib import Path
 
     from seqtrain.cli.output.console import note, warn

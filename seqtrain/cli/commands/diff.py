@@ -23,10 +23,7 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     device: Device = None,
 ) -> None:
-    """Compare two runs on the same examples: the difference, its interval, and where they differ.
-
-    Example: seqtrain diff runs/small runs/large --split validation
-    """
+    """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.diff_screen import diff_json, show_diff

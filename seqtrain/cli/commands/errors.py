@@ -46,10 +46,7 @@ def errors(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of all.")] = False,
     device: Device = None,
 ) -> None:
-    """Show the most confident mistakes of a run first: line, label, answer, probability, text.
-
-    Example: seqtrain errors runs/mine --split validation --top 50
-    """
+    """Example: seqtrain errors runs/mine --split validation --top 50"""
     from seqtrain.api.predictions import predict_split
     from seqtrain.cli.output.answer_rows import as_values, show_errors, show_weights
     from seqtrain.cli.output.console import note, warn

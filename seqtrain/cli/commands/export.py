@@ -14,10 +14,7 @@ def export(
         bool, typer.Option("--force", help="Replace an earlier export in DIR.")
     ] = False,
 ) -> None:
-    """Write RUN's best model as ONNX with a script that classifies files: predict.py in DIR.
-
-    Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt
-    """
+    """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from seqtrain.api.export import export as run_export
     from seqtrain.cli.output.console import note
 

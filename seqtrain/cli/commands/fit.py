@@ -89,10 +89,7 @@ def fit(
     rdzv_endpoint: Endpoint = None,
     max_restarts: Restarts = None,
 ) -> None:
-    """Train a classifier as CONFIG says; the last line of output is its run directory.
-
-    Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2
-    """
+    """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])

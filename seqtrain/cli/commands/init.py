@@ -42,10 +42,7 @@ def init(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a commented config for DATA, ready for `seqtrain fit`.
-
-    Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml
-    """
+    """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.files.atomic import write_atomically

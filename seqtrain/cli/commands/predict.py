@@ -56,10 +56,7 @@ def predict(
     force: Force = False,
     device: Device = None,
 ) -> None:
-    """Classify each row of INPUT: a .txt file or standard input holds one sequence per line.
-
-    Example: seqtrain predict new.csv --keep id --output answers.csv
-    """
+    """Example: seqtrain predict new.csv --keep id --output answers.csv"""
     from pathlib import Path
 
     from seqtrain.cli.output.new_file import check_new_file

@@ -29,10 +29,7 @@ def reconstruct(
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.tsv,
     device: Device = None,
 ) -> None:
-    """Show how the decoder of a run pretrained as an autoencoder reconstructs each row.
-
-    Example: seqtrain reconstruct new.txt --run runs/mine
-    """
+    """Example: seqtrain reconstruct new.txt --run runs/mine"""
     from seqtrain.api.reconstruct import reconstruct as run_reconstruction
     from seqtrain.text import json_line, printable
 

@@ -30,10 +30,7 @@ def report(
     ] = False,
     device: Device = None,
 ) -> None:
-    """Write one HTML page about runs: figures, curves, confusions, errors; it needs no network.
-
-    Example: seqtrain report runs/small runs/large -o report.html
-    """
+    """Example: seqtrain report runs/small runs/large -o report.html"""
     from pathlib import Path
 
     from seqtrain.cli.output.new_file import check_new_file

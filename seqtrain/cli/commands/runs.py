@@ -25,10 +25,7 @@ def runs(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List runs: what differs in their configs, best epoch, scores and time.
-
-    Example: seqtrain runs --sort accuracy --filter model.rnn=lstm
-    """
+    """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""
     from pathlib import Path
 
     from seqtrain.cli.output.console import note, warn

@@ -59,10 +59,7 @@ def tune(
     quiet: Quiet = False,
     no_cache: NoCache = False,
 ) -> None:
-    """Train CONFIG with other settings, and keep the best trial as a run like any other.
-
-    Example: seqtrain tune my.yaml --budget 10m
-    """
+    """Example: seqtrain tune my.yaml --budget 10m"""
     from pathlib import Path
 
     from seqtrain.config import load_config

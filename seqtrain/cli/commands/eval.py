@@ -17,7 +17,7 @@ from seqtrain.cli.options import (
 )
 
 
-def evaluate(
+def eval(
     run: RunOrNewest = None,
     named: RunOption = None,
     split: Split = None,
@@ -29,10 +29,7 @@ def evaluate(
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Score a run's best model on its test split, another split, or another file.
-
-    Example: seqtrain eval runs/mine --split validation --json
-    """
+    """Example: seqtrain eval runs/mine --split validation --json"""
     from dataclasses import asdict
     from pathlib import Path
 
