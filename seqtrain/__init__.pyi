@@ -1,14 +1,14 @@
 """The public names and the modules that define them: the only list of both."""
 
 from seqtrain.api.check import check as check
-from seqtrain.api.classifier import Classifier as Classifier
-from seqtrain.api.classifier import Prediction as Prediction
 from seqtrain.api.evaluate import evaluate as evaluate
 from seqtrain.api.events import Run as Run
-from seqtrain.api.loading import load as load
+from seqtrain.api.load import load as load
 from seqtrain.api.predict import predict as predict
+from seqtrain.api.predict_steps import predict_steps as predict_steps
+from seqtrain.api.predictors import Classifier as Classifier
+from seqtrain.api.predictors import Prediction as Prediction
 from seqtrain.api.reconstruct import reconstruct as reconstruct
-from seqtrain.api.steps import predict_steps as predict_steps
 from seqtrain.cli.session import fit as fit
 from seqtrain.comparison.compare import compare as compare
 from seqtrain.config import Config as Config

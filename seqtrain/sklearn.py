@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.api.classifier import Classifier
 from seqtrain.api.fit import fit
+from seqtrain.api.predictors import Classifier
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.errors import CheckpointError, ConfigError, SeqtrainError
 from seqtrain.evaluation.devices import select_device

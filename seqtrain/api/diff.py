@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from seqtrain.api.evaluate import NO_TEST, default_split
 from seqtrain.api.events import RunLike
+from seqtrain.api.labelled import NO_TEST, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import Difference, paired_bootstrap

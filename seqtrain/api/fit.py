@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from seqtrain.api import run_state
-from seqtrain.api.classifier import Classifier
 from seqtrain.api.determinism import deterministic_algorithms
 from seqtrain.api.disk import check_space
 from seqtrain.api.events import Event, Listener, Run
@@ -25,12 +24,15 @@ from seqtrain.data.configured import check_files
 from seqtrain.data.prepared import PreparedData
 from seqtrain.data.word_vectors import with_width
 from seqtrain.evaluation.devices import select_device
+from seqtrain.evaluation.logits import check_finite
+from seqtrain.evaluation.metrics import score_logits
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import Place
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.signals import StopSignals
+from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
 
 
@@ -178,8 +180,11 @@ def _train(recorder: Recorder, signals: StopSignals, *, finish: bool) -> Run:
             learn(state.trainer)
     scores = None
     if "test" in state.data.splits:
-        best = Classifier(recorder.best_model(), state.device, recorder.run.path)
-        scores = best.score(state.data.splits["test"], answer, state.group)
+        store = state.data.splits["test"]
+        best = recorder.best_model().network.to(state.device)
+        logits = shared_logits(best, store, state.device, state.group, answer)
+        names = state.data.preprocessing.labels
+        scores = score_logits(check_finite(logits, store), store, names)
     return recorder.finish(scores)
 
 

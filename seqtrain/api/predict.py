@@ -9,10 +9,12 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from os import PathLike
+from typing import Any
 
-from seqtrain.api.classifier import Classifier, Prediction
 from seqtrain.api.events import RunLike
-from seqtrain.api.loading import load
+from seqtrain.api.load import load
+from seqtrain.api.predictors import Prediction, Predictor, RowPolicy
 from seqtrain.data.chunks import CHUNK_ROWS
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
@@ -22,17 +24,17 @@ from seqtrain.text import display_name, one_of, quote
 
 STDIN = "-"
 WITH_COLUMNS = ("csv", "tsv", "jsonl")
-"""Formats whose columns can be copied to the answers."""
+"""Formats whose columns can be copied to the predictions."""
 READ_AHEAD = 1024
 """Rows of standard input read while others are classified: memory stays flat."""
 
 
 def predict(
-    source: str,
+    source: str | PathLike[str],
     run: RunLike = None,
     *,
     device: str = "auto",
-    classifier: Classifier | None = None,
+    classifier: Predictor | None = None,
     report: EncodingReport | None = None,
     ranks: int | None = None,
     input_format: str | None = None,
@@ -51,13 +53,12 @@ def predict(
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         classifier: a loaded one, in place of run and device.
-        report: counts up the rows, and those cut, empty or unanswered.
-        ranks: how many labels, the most probable ones, have their probability told; None: all.
+        report: counts the rows, and those cut, empty or without a prediction.
+        ranks: how many labels, the most probable ones, have a probability; None: all.
         input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
-        keep: columns whose cells come with the answers, as `Prediction.example.kept`.
-        empty: what happens to empty sequences: error, unk (an unknown token is read) or blank (no
-            answer, in its place); None: as in training, and blank where that refused them.
-        bad_rows: what happens to rows that can't be used: error or blank.
+        keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
+        empty: as in `RowPolicy`.
+        bad_rows: as in `RowPolicy`.
 
     Returns:
         One prediction per row, in input order, as soon as they are known.
@@ -66,26 +67,36 @@ def predict(
         ConfigError: columns are to be kept of a format that has none.
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
-    classifier = classifier or load(run, device=device)
-    fitted = classifier.preprocessing
-    if empty is None and fitted.lengths.empty == "error":
-        empty = "blank"
-    rules = fitted.for_prediction(empty=empty, bad_rows=bad_rows)
-    options = input_options(rules.reading, source, input_format)
+    path = path_of_file(source)
+    classifier, policy = classifier or load(run, device=device), RowPolicy(empty, bad_rows)
+    reading = replace(classifier.preprocessing.reading, bad_rows=bad_rows)
+    options = input_options(reading, path, input_format)
     options = replace(options, keep=_columns(keep, options))
     if keep and options.format not in WITH_COLUMNS:
         raise ConfigError(
             f"--keep: input of format {options.format} has no columns; "
             f"expected {one_of(WITH_COLUMNS)}"
         )
-    return classifier.predict_examples(
-        arrivals(source, options), display_name(source), report, ranks, rules
+    bursts = arrivals(path, options)
+    return classifier.predict_examples(bursts, display_name(path), report, ranks, policy)
+
+
+def path_of_file(given: Any, name: str = "source") -> str:
+    """Return the path of an input file.
+
+    Raises:
+        DataError: sequences were given instead; says what takes them.
+    """
+    if isinstance(given, str | PathLike):
+        return os.fspath(given)
+    raise DataError(
+        f"{name}: found a {type(given).__name__}; expected the path of a file; sequences in memory "
+        "go to seqtrain.load(run).predict(sequences)"
     )
 
 
-def how_read(source: str, classifier: Classifier, format: str | None = None) -> list[str]:
+def how_read(source: str, reading: ReadOptions, format: str | None = None) -> list[str]:
     """Say what a row is where a model trained on whole files reads one file, or lines."""
-    reading = classifier.preprocessing.reading
     if not reading.whole_files or format is not None or os.path.isdir(source):
         return []
     if source == STDIN:
@@ -98,20 +109,19 @@ def how_read(source: str, classifier: Classifier, format: str | None = None) -> 
     ]
 
 
-def read_otherwise(source: str, classifier: Classifier, format: str | None = None) -> str:
-    """Return what to try where standard input, read line by line, holds nothing that is known."""
-    trained = classifier.preprocessing.reading.format
-    if source != STDIN or format is not None or trained not in ("csv", "tsv", "jsonl", "fasttext"):
+def read_otherwise(source: str, reading: ReadOptions, format: str | None = None) -> str:
+    """Return what to try where standard input, read line by line, holds no known token."""
+    if source != STDIN or format or reading.format not in (*WITH_COLUMNS, "fasttext"):
         return ""
-    return f"; each line was read as one; if it is {trained}: --input-format {trained}"
+    form = reading.format
+    return f"; each line was read as one; if it is {form}: --input-format {form}"
 
 
 def first_row_doubts(
-    source: str, first: Sequence[Example | None], classifier: Classifier, format: str | None = None
+    source: str, first: Example | None, reading: ReadOptions, format: str | None = None
 ) -> list[str]:
     """Say where the first of lines that are read as sequences names columns, or is jsonl."""
-    reading = classifier.preprocessing.reading
-    row = first[0].sequence if first and first[0] is not None else None
+    row = None if first is None else first.sequence
     lines = format is None and input_options(reading, source).format == "lines"
     if not lines or not isinstance(row, str | list):
         return []
@@ -136,21 +146,6 @@ def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
     return [int(name) if name.isdecimal() and len(name) < 5 else name for name in names]
 
 
-def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
-    """Yield the examples of a file at once, those of standard input as they come in.
-
-    Args:
-        source: path of a file, or "-" for standard input.
-        options: how it is read.
-    """
-    examples = read_examples(source, options, labelled=False, stop_at_first=True)
-    if source == STDIN:
-        # A chunk is what has arrived meanwhile: an answer waits for no later row.
-        yield from _arriving(examples)
-    else:
-        yield examples
-
-
 def input_options(reading: ReadOptions, source: str, format: str | None = None) -> ReadOptions:
     """Return how rows are read: standard input and .txt as lines, else as in training.
 
@@ -167,8 +162,8 @@ def input_options(reading: ReadOptions, source: str, format: str | None = None) 
     """
     if format is not None:
         return replace(reading, format=format)
+    name = display_name(source)
     if source.lower().endswith((".yaml", ".yml")):
-        name = display_name(source)
         raise DataError(
             f"{name}: is a config by its name; expected sequences; to train it: seqtrain fit {name}"
         )
@@ -177,14 +172,28 @@ def input_options(reading: ReadOptions, source: str, format: str | None = None) 
         return replace(options, format="lines")
     if options.format == "txt" and reading.whole_files:
         return replace(options, format="files")
-    if options.format == "txt" and reading.format != "txt":
-        if os.path.isdir(source):
-            raise DataError(
-                f"{display_name(source)}: is a folder; the model was trained on the rows of a "
-                "file, so give a file"
-            )
-        return replace(options, format="lines")
-    return options
+    if options.format != "txt" or reading.format == "txt":
+        return options
+    if os.path.isdir(source):
+        raise DataError(
+            f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
+        )
+    return replace(options, format="lines")
+
+
+def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
+    """Yield the examples of a file at once, those of standard input as they come in.
+
+    Args:
+        source: path of a file, or "-" for standard input.
+        options: how it is read.
+    """
+    examples = read_examples(source, options, labelled=False, stop_at_first=True)
+    if source == STDIN:
+        # A burst is what has arrived meanwhile: a prediction waits for no later row.
+        yield from _arriving(examples)
+    else:
+        yield examples
 
 
 def _arriving(examples: Iterator[Example]) -> Iterator[Iterable[Example]]:
@@ -209,16 +218,16 @@ def _arriving(examples: Iterator[Example]) -> Iterator[Iterable[Example]]:
         raise RunError(f"stdin: {error} to read it; give a file, or see ulimit -u") from None
     while True:
         first = arrived.get()
-        chunk: list[Example] = []
+        burst: list[Example] = []
         while isinstance(first, Example):
-            chunk.append(first)
-            if len(chunk) == CHUNK_ROWS:
+            burst.append(first)
+            if len(burst) == CHUNK_ROWS:
                 break
             try:
                 first = arrived.get_nowait()
             except queue.Empty:
                 break
-        yield iter(chunk)
+        yield burst
         if first is None:
             return
         if isinstance(first, BaseException):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
+from os import PathLike
 
 from seqtrain.api.events import RunLike, path_of
-from seqtrain.api.predict import input_options
+from seqtrain.api.predict import input_options, path_of_file
 from seqtrain.data.batch import map_batches
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_examples
-from seqtrain.data.store import Ints
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.runs.finding import find
@@ -23,12 +21,12 @@ from seqtrain.text import display_name
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """One sequence, and what the decoder said it was.
+    """One sequence, and what the decoder made of it.
 
     Attributes:
         sequence: its tokens as the model knows them.
         tokens: the decoder's.
-        agreement: share of the places of the longer one where both are the same, in [0, 1].
+        agreement: share of the steps of the longer one where both are the same, in [0, 1].
     """
 
     sequence: tuple[str, ...]
@@ -37,50 +35,48 @@ class Reconstruction:
 
 
 def reconstruct(
-    source: str, run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
+    source: str | PathLike[str],
+    run: RunLike = None,
+    *,
+    max_steps: int = 100,
+    device: str = "auto",
 ) -> Iterator[Reconstruction]:
     """Reconstruct every row of a file, read as `predict` reads it.
 
     Args:
         source: path of a file, or "-" for standard input.
         run: a run directory, or what `fit` returned; None: the newest run.
-        max_steps: tokens a row at most.
+        max_steps: tokens per row at most.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Yields:
-        One reconstruction a row, in input order.
+        One reconstruction per row, in input order.
 
     Raises:
         CheckpointError: the run wasn't pretrained as an autoencoder, or is damaged.
         DataError: a row can't be read; the rows before it come first.
         RunError: memory ran out.
     """
-    chosen = select_device(device)
+    path, chosen = path_of_file(source), select_device(device)
     autoencoder, fitted = load_autoencoder(find(path_of(run)).pretrained)
     autoencoder.to(chosen)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
-    preprocessing = fitted.for_prediction()
-    options = input_options(fitted.reading, source)
-    examples = read_examples(source, options, labelled=False, stop_at_first=True)
-    for _, store in encoded_chunks(preprocessing, [examples], display_name(source)):
+    options = input_options(fitted.reading, path)
+    examples = read_examples(path, options, labelled=False, stop_at_first=True)
+    for _, store in encoded_chunks(fitted.for_prediction(), [examples], display_name(path)):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
-        for batch, answers in map_batches(
+        for batch, decoded in map_batches(
             lambda batch: autoencoder.reconstruct(batch.packed, max_steps), store, plan, chosen
         ):
-            for row, answer in zip(batch.examples, batch.restore(answers), strict=True):
-                found[row] = answer
+            for row, ids in zip(batch.examples, batch.restore(decoded), strict=True):
+                found[row] = ids
         for row, ids in enumerate(found):
-            sequence = store[row][0]
+            read = store[row][0].tolist()
+            same = sum(a == b for a, b in zip(read, ids, strict=False))
             yield Reconstruction(
-                tuple(known[i] for i in sequence),
+                tuple(known[i] for i in read),
                 tuple(known[i] for i in ids),
-                agreement(sequence, np.array(ids, dtype=np.int64)),
+                same / max(len(read), len(ids)),
             )
-
-
-def agreement(one: Ints, other: Ints) -> float:
-    """Return the share of the places of the longer one where both are the same, in [0, 1]."""
-    shared = min(len(one), len(other))
-    return float((one[:shared] == other[:shared]).sum()) / max(len(one), len(other))

@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import numpy as np
 import torch
 
 from seqtrain.api.environment import HELD_OUT, environment, held_out, peak_memory
@@ -21,18 +22,19 @@ from seqtrain.api.resume_point import is_best, stays
 from seqtrain.api.run_state import RunState
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
-from seqtrain.evaluation.calibration import Calibration
-from seqtrain.evaluation.logits import calibrate
+from seqtrain.evaluation.calibration import Calibration, calibrate
 from seqtrain.evaluation.metrics import Scores, one_class_doubts
 from seqtrain.files.folder import write_folder
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
+from seqtrain.model.ngrams import joint
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
 
 UPDATES_PER_LINE = 50
@@ -163,7 +165,10 @@ class Recorder:
             return Calibration()
         best = self.best_model()
         network = best.network.to(state.device)
-        found = calibrate(network, validation, state.device, before_batch, state.group)
+        logits = shared_logits(
+            network, validation, state.device, state.group, before_batch, combine=joint
+        )
+        found = calibrate(logits, torch.from_numpy(np.array(validation.labels)))
         if found != best.calibration:
             self._write(self.run.best, model_files(best.calibrated(found)))
         return found

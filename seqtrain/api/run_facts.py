@@ -8,8 +8,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from seqtrain.api.evaluate import learned_rows
 from seqtrain.api.events import RunLike, path_of
+from seqtrain.api.labelled import learned_rows
 from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.config import Config, ModelConfig, render_config
 from seqtrain.data.sources import named_text

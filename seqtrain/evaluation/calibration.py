@@ -142,6 +142,24 @@ def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tens
         yield some.double(), true
 
 
+def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
+    """Fit the temperature of logits, and say how good the most confident predictions then are.
+
+    Args:
+        logits: of sequences that the model hasn't learned from, not calibrated yet.
+        labels: class index; -1 where train lacks the label.
+
+    Shape:
+        logits: (B, C). labels: (B,).
+    """
+    temperature = fit_temperature(logits, labels)
+    confidence = [
+        some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits / temperature, labels)
+    ]
+    points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
+    return Calibration(temperature=temperature, coverage=points, rows=len(labels))
+
+
 def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:
     """Return how good the most confident answers are, for shares of all of them.
 

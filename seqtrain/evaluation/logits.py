@@ -124,7 +124,7 @@ def branch_logits(
 ) -> list[Tensor]:
     """Return the logits of each branch alone, (B, C) each; as `predict_logits`."""
     both = predict_logits(model, store, device, combine=partial(torch.cat, dim=1))
-    return list(both.split(model.head.out_features, dim=1))
+    return list(torch.split(both, model.head.out_features, dim=1))
 
 
 def carried_groups(model: SequenceClassifier, store: SequenceStore) -> Ints | None:
@@ -172,7 +172,9 @@ def logits_of_batches(
         device: where to compute.
         vocabulary: `model.project_vocabulary()`, or None.
         collate: puts sequences together.
-        carried, before_batch, combine: as for `predict_logits`.
+        carried: as for `predict_logits`.
+        before_batch: as for `predict_logits`.
+        combine: as for `predict_logits`.
 
     Shape:
         Returns: (B, C) float32, on the CPU.
@@ -187,14 +189,14 @@ def logits_of_batches(
 
     was_training = model.training
     model.eval()
-    logits = torch.zeros(len(store), model.head.out_features, dtype=torch.float32, device="cpu")
+    logits: Tensor | None = None
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch
         ):
-            if found.shape[1] > logits.shape[1]:
-                logits = logits.new_zeros(len(store), found.shape[1])
+            if logits is None:
+                logits = found.new_zeros(len(store), found.shape[1])
             logits[torch.from_numpy(batch.examples)] = batch.restore(found)
     finally:
         model.train(was_training)
-    return logits
+    return torch.zeros(len(store), model.head.out_features) if logits is None else logits

@@ -13,16 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.calibration import coverage_points, double_blocks
 from seqtrain.text import Summarized, quote
 
 MAIN = ("loss", "accuracy", "macro_f1")
-"""Fields of `Scores` that stand for all where there is room for few: a test split, a part."""
+"""Fields of `Scores` that stand for all where there is room for few: a test split, a branch."""
 OF_AN_EPOCH = (*MAIN, "weighted_f1")
 """Fields that metrics.jsonl and logs hold after every epoch."""
 LENGTH_GROUPS = 5
 CONFIDENCE_BINS = 15
-"""Equal intervals of the answers' probability, for the expected calibration error."""
+"""Equal intervals of probability, for the expected calibration error."""
 COVERAGE_LEVELS = 10
 MATRIX_CLASSES = 200
 """Classes up to which the whole confusion matrix is kept: it grows with their square."""
@@ -48,11 +49,11 @@ class Scores(Summarized):
         confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
             most.
         by_length: accuracy in groups of like length, shortest first.
-        ece: expected calibration error: how far the answers' probabilities are from their accuracy,
-            mean over 15 intervals of probability, in [0, 1].
+        ece: expected calibration error: distance between probability and accuracy, mean over 15
+            intervals of probability, in [0, 1].
         brier: mean over the same examples as loss of the squared distance between probabilities and
             the label's 1 among 0s, in [0, 2].
-        risk_coverage: accuracy of the most confident 10 %, 20 % … of all answers, as
+        risk_coverage: accuracy of the most confident 10 %, 20 % … of all predictions, as
             {coverage, min_probability, accuracy}; 1 - accuracy is the risk.
     """
 
@@ -93,36 +94,43 @@ class Scores(Summarized):
         return -value if name == "loss" else value
 
     def standard_error(self, name: str) -> float:
-        """Return that of a metric that is a share of the examples, about; 0 of the loss."""
+        """Return about that of a metric that is a share of the examples; 0 for the loss."""
         if name == "loss":
             return 0.0
         share: float = getattr(self, name)
         return math.sqrt(share * (1 - share) / self.num_examples)
 
-    def only_answer(self) -> str | None:
-        """Return the class that all examples are answered with, some of them rightly; or None."""
+    def only_prediction(self) -> str | None:
+        """Return the class predicted for all examples, rightly for some of them; or None."""
         for label, row in self.per_class.items():
             if row["precision"]:
-                answers = row["support"] * row["recall"] / row["precision"]
-                return label if round(answers) == self.num_examples else None
+                predicted = row["support"] * row["recall"] / row["precision"]
+                return label if round(predicted) == self.num_examples else None
         return None
 
 
 def one_class_doubts(scores: Scores, name: str) -> list[str]:
-    """Say where a split of several classes is answered with one of them alone.
+    """Say where one class alone is predicted for a split of several.
 
     Args:
         scores: of the split.
         name: of the split or file.
     """
-    only = scores.only_answer()
+    only = scores.only_prediction()
     classes = sum(row["support"] > 0 for row in scores.per_class.values())
     if only is None or scores.num_examples < FEWEST_TO_DOUBT or classes < 2:
         return []
     return [
-        f"{name}: every answer is {quote(only)}, so nothing was learned to tell classes apart; "
-        "try another training.lr, more training.max_epochs, or training.class_weights: balanced"
+        f"{name}: every prediction is {quote(only)}, so the model hasn't learned to tell classes "
+        "apart; try another training.lr, more training.max_epochs, or training.class_weights: "
+        "balanced"
     ]
+
+
+def score_logits(logits: Tensor, store: SequenceStore, names: Sequence[str]) -> Scores:
+    """Score the logits (B, C) of a store's sequences; `names` are the labels of the classes."""
+    labels, lengths = (torch.tensor(x, device="cpu") for x in (store.labels, store.lengths))
+    return score(logits, labels, lengths, names)
 
 
 def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str]) -> Scores:
@@ -148,16 +156,17 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     classes = len(names)
     hits = torch.bincount(labels[correct], minlength=classes).double()
     support = torch.bincount(labels[known], minlength=classes).double()
-    answers = torch.bincount(predicted, minlength=classes).double()
-    precision, recall = _ratio(hits, answers), _ratio(hits, support)
-    f1 = _ratio(2 * hits, support + answers)
+    times = torch.bincount(predicted, minlength=classes).double()
+    precision, recall, f1 = (
+        torch.where(whole > 0, part / whole.clamp(min=1), 0.0)
+        for part, whole in ((hits, times), (hits, support), (2 * hits, support + times))
+    )
     unknown = int((~known).sum())
-    seen = int((support + answers > 0).sum()) + (unknown > 0)
+    seen = int((support + times > 0).sum()) + (unknown > 0)
     rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
     both = torch.stack([labels, predicted])[:, known]
     pairs, counts = torch.unique(both, dim=1, return_counts=True)
     confidence, loss, brier = _probabilities(logits, labels)
-    covered = coverage_points(confidence, correct, COVERAGE_LEVELS)
     return Scores(
         loss=loss,
         accuracy=float(correct.double().mean()),
@@ -177,14 +186,16 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
         by_length=_by_length(correct.double(), lengths),
         ece=_calibration_error(confidence, correct),
         brier=brier,
-        risk_coverage=[point.model_dump() for point in covered],
+        risk_coverage=[
+            point.model_dump() for point in coverage_points(confidence, correct, COVERAGE_LEVELS)
+        ],
     )
 
 
 def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float]:
-    """Return the probability of each answer, (B,) float64, mean cross-entropy and Brier score.
+    """Return the greatest probability of each row, (B,) float64, cross-entropy and Brier score.
 
-    The means are over examples of known label; 0 where there is none.
+    The latter are means over examples of known label; 0 where there is none.
     """
     confidence, loss, brier = [], 0.0, 0.0
     for some, true in double_blocks(logits, labels):
@@ -223,25 +234,20 @@ def _most_frequent(
     wrong = pairs[0] != pairs[1]
     pairs, counts = pairs[:, wrong], counts[wrong]
     order = counts.argsort(descending=True, stable=True)[:KEPT_CONFUSIONS]
+    rows = zip(pairs[:, order].T.tolist(), counts[order].tolist(), strict=True)
     return [
         {"true": names[true], "predicted": names[predicted], "count": count}
-        for (true, predicted), count in zip(
-            pairs[:, order].T.tolist(), counts[order].tolist(), strict=True
-        )
+        for (true, predicted), count in rows
     ]
-
-
-def _ratio(part: Tensor, whole: Tensor) -> Tensor:
-    return torch.where(whole > 0, part / whole.clamp(min=1), torch.zeros_like(part))
 
 
 def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, Any]]:
     """Accuracy in at most five groups with like numbers of examples, cut between lengths."""
     shares = torch.linspace(0, 1, LENGTH_GROUPS + 1, dtype=torch.float64, device="cpu")[1:]
     ordered = lengths.sort().values
-    places = (shares * len(ordered)).round().long().clamp(min=1) - 1
+    ends = ordered[(shares * len(ordered)).round().long().clamp(min=1) - 1]
     groups, low = [], -1
-    for high in sorted(set(ordered[places].tolist())):
+    for high in sorted(set(ends.tolist())):
         inside = (lengths > low) & (lengths <= high)
         low = high
         groups.append(

@@ -1,11 +1,11 @@
-"""Answers before a sequence ends: after every step, and after shares of each sequence.
+"""Predictions before a sequence ends: after every step, and after shares of each sequence.
 
-The answer after a step is the one that the model would give had the sequence ended there. In one
-direction the states of one run hold all of them. A backward direction starts at the last step,
-convolutions see steps to come, and a series' own mean changes with each, so that such models take a
-run for each prefix: T (T + 1) / 2 steps for T.
+The prediction after a step is the one that the model would make had the sequence ended there. In
+one direction the states of one run hold all of them. A backward direction starts at the last step,
+convolutions see steps to come, and a series' own mean changes with each: such a model reads every
+prefix again, T (T + 1) / 2 steps for T.
 
-T steps of one sequence, N of all of them, C classes.
+T steps of one sequence, N of all of them, B sequences, C classes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from torch import Tensor
 
 from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     carried_groups,
     check_finite,
+    classify,
     predict_logits,
 )
 from seqtrain.model.classifier import SequenceClassifier
@@ -44,19 +45,28 @@ def predict_step_logits(
         model: on the device, in evaluation mode.
         store: the sequences.
         device: where to compute.
-        carried: as for `predict_logits`.
+        carried: the last state of each group, which is replaced; as for `predict_logits`.
 
     Shape:
         Returns: (T, C) float32 for each sequence, in their order, on the CPU.
 
     Raises:
-        RunError: memory ran out, or an answer isn't finite.
+        RunError: memory ran out, or a prediction isn't finite.
     """
-    if model.looks_ahead:
-        return _by_prefixes(model, store, device)
-    logits = _by_one_run(model, store, device, carried or CarriedStates())
-    if logits:
-        check_finite(torch.stack([steps.abs().amax(dim=0) for steps in logits]), store)
+    if not len(store):
+        return []
+    carried = carried or CarriedStates()
+    if not model.looks_ahead:
+        logits = _by_one_run(model, store, device, carried)
+    else:
+        starts = _starts(model, store, device, carried)
+        rows = np.arange(len(store)).repeat(store.lengths)
+        ends = np.arange(len(rows)) - store.offsets[rows] + 1
+        cuts = np.flatnonzero(np.diff(ends.cumsum() // STEPS_AT_ONCE)) + 1
+        parts = zip(np.split(rows, cuts), np.split(ends, cuts), strict=True)
+        found = [_after(model, store, *part, device, starts) for part in parts]
+        logits = list(torch.cat(found).split_with_sizes(store.lengths.tolist()))
+    check_finite(torch.stack([steps.abs().amax(dim=0) for steps in logits]), store)
     return logits
 
 
@@ -65,8 +75,8 @@ def score_prefixes(
 ) -> list[dict[str, float]]:
     """Score a model after 10 %, 20 % … 100 % of each sequence: how early can one decide?
 
-    Shares are rounded up to whole steps. Costs 5.5 times what scoring whole sequences does; where
-    states are carried, each row goes on from the whole row before it, and all are read once.
+    Shares are rounded up to whole steps. Costs 5.5 times what scoring whole sequences does. Where
+    states are carried, each row starts from the end of the whole row before it in its group.
 
     Args:
         model: on the device.
@@ -75,25 +85,19 @@ def score_prefixes(
 
     Returns:
         For each share: the share, the median number of steps read, accuracy, and agreement with
-        the answer at the end; all but the steps are fractions in [0, 1].
+        the prediction at the end; all but the steps are fractions in [0, 1].
     """
-    rows, lengths = np.arange(len(store)), store.lengths
-    ends = [-(-lengths * part // SHARES) for part in range(1, SHARES + 1)]
-    if model.config.initial_state == "carried":
-        last = store.offsets[:-1] - 1
-        of_steps = torch.cat(predict_step_logits(model, store, device)).argmax(1).numpy()
-        answers = [of_steps[last + end] for end in ends]
-    else:
-        prefixes = (store.prefixes(rows, end) for end in ends)
-        answers = [predict_logits(model, part, device).argmax(1).numpy() for part in prefixes]
+    rows, starts = np.arange(len(store)), _starts(model, store, device, CarriedStates())
+    ends = [-(-store.lengths * part // SHARES) for part in range(1, SHARES + 1)]
+    found = [_after(model, store, rows, end, device, starts).argmax(1).numpy() for end in ends]
     return [
         {
             "share": part / SHARES,
             "median_steps": float(np.median(end)),
-            "accuracy": float((answer == store.labels).mean()),
-            "agreement": float((answer == answers[-1]).mean()),
+            "accuracy": float((predicted == store.labels).mean()),
+            "agreement": float((predicted == found[-1]).mean()),
         }
-        for part, (end, answer) in enumerate(zip(ends, answers, strict=True), start=1)
+        for part, (end, predicted) in enumerate(zip(ends, found, strict=True), start=1)
     ]
 
 
@@ -109,7 +113,9 @@ def _by_one_run(
         of_steps, states = model.step_logits(batch.packed, start, batch.spellings)
         if groups is not None:
             carried.keep(batch.groups, states)
-        return unpacked(of_steps.float().cpu(), batch.packed.batch_sizes, batch.lengths)
+        sizes = batch.packed.batch_sizes
+        first, packed = sizes.cumsum(0) - sizes, of_steps.float().cpu()
+        return [packed[first[:length] + row] for row, length in enumerate(batch.lengths.tolist())]
 
     logits = [torch.empty(0, device="cpu")] * len(store)
     plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
@@ -119,19 +125,51 @@ def _by_one_run(
     return logits
 
 
-def unpacked(packed: Tensor, batch_sizes: Tensor, lengths: Tensor) -> list[Tensor]:
-    """Return the packed values of each sequence, (N, …) -> B times (T, …), longest first."""
-    starts = batch_sizes.cumsum(0) - batch_sizes
-    return [packed[starts[:length] + row] for row, length in enumerate(lengths.tolist())]
+@torch.inference_mode()
+def _starts(
+    model: SequenceClassifier, store: SequenceStore, device: torch.device, carried: CarriedStates
+) -> CarriedStates | None:
+    """Return the state that each row starts from, by its number; None: nothing is carried."""
+    groups = carried_groups(model, store)
+    if groups is None:
+        return None
+    starts = CarriedStates()
+
+    def compute(batch: Batch) -> None:
+        start = carried.starts(batch.groups, model)
+        assert start is not None, "the store has groups"
+        starts.keep(batch.examples[batch.sorted_indices.numpy()], start)
+        classify(model, batch, carried)
+
+    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    for _ in map_batches(compute, store, plan, device):
+        pass
+    return starts
 
 
-def _by_prefixes(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device
-) -> list[Tensor]:
-    """Read every prefix of every sequence; those of like length share batches."""
-    rows = np.arange(len(store)).repeat(store.lengths)
-    ends = np.arange(len(rows)) - store.offsets[rows] + 1
-    cuts = np.flatnonzero(np.diff(ends.cumsum() // STEPS_AT_ONCE)) + 1
-    parts = zip(np.split(rows, cuts), np.split(ends, cuts), strict=True)
-    logits = [predict_logits(model, store.prefixes(*part), device) for part in parts]
-    return list(torch.cat(logits).split_with_sizes(store.lengths.tolist()))
+@torch.inference_mode()
+def _after(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    rows: Ints,
+    ends: Ints,
+    device: torch.device,
+    starts: CarriedStates | None,
+) -> Tensor:
+    """Return the logits after the first steps of these rows, (P, C), each row from its start."""
+    cut = store.prefixes(rows, ends)
+    if starts is None:
+        return predict_logits(model, cut, device)
+    logits = torch.zeros(len(cut), model.head.out_features, device="cpu")
+    plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)
+
+    def compute(batch: Batch) -> Tensor:
+        start = starts.starts(rows[batch.examples[batch.sorted_indices.numpy()]], model)
+        branches, _ = model.carry_parts(
+            batch.inputs, batch.lengths, start, spellings=batch.spellings
+        )
+        return model.answer(branches).float().cpu()
+
+    for batch, found in map_batches(compute, cut, plan, device):
+        logits[torch.from_numpy(batch.examples)] = batch.restore(found)
+    return logits

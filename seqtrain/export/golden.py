@@ -20,7 +20,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
-from seqtrain.evaluation.logits import finite_logits
+from seqtrain.evaluation.logits import predict_logits
 from seqtrain.export.inputs import FEATURES, IDS, UNKNOWN_BUCKETS, UNKNOWN_COUNTS
 from seqtrain.export.ngrams import NUMBERS, VALUES
 from seqtrain.model.classifier import SequenceClassifier
@@ -72,7 +72,7 @@ def golden_rows(model: Model) -> list[GoldenRow]:
             store, _ = rules.encode([Example(read, None, 1)], "golden rows")
         except DataError:  # empty or overlong, and the model takes none such
             continue
-        logits = finite_logits(model.network, store, torch.device("cpu"))
+        logits = predict_logits(model.network, store, torch.device("cpu"))
         probabilities = torch.softmax(logits.double(), dim=1)[0].tolist()
         label = rules.labels[int(np.argmax(probabilities))]
         inputs = _inputs(model.network, store)

@@ -17,8 +17,8 @@ from seqtrain.data.augmentation import augmented
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import carried_groups, classify, score_store
-from seqtrain.evaluation.metrics import Scores
+from seqtrain.evaluation.logits import Combine, carried_groups, classify, predict_logits
+from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.ngrams import joint
@@ -185,9 +185,10 @@ class Classification:
         """Score the validation split."""
         if self.validation is None:
             return None, None
-        scores = score_store(
-            self.classifier, self.validation, self.names, self.device, before_batch, self.group
+        logits = shared_logits(
+            self.classifier, self.validation, self.device, self.group, before_batch
         )
+        scores = score_logits(logits, self.validation, self.names)
         return scores.loss, scores
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
@@ -227,6 +228,33 @@ class Classification:
         groups = self.groups[learned]
         if {*tensors["carried.groups"].tolist()} != {*groups[groups >= 0].tolist()}:
             raise ValueError("carried.groups: not those of the epoch so far")
+
+
+def shared_logits(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    group: Group,
+    before_batch: Callable[[], None],
+    combine: Combine | None = None,
+) -> Tensor:
+    """Return the logits of all rows, which the processes compute together; signals reach all.
+
+    Arguments, shape and errors are those of `predict_logits`.
+    """
+    share = group.rank, group.size
+    logits = predict_logits(
+        model, store, device, before_batch=before_batch, combine=combine, share=share
+    )
+    if group.size == 1:
+        return logits
+    if carried_groups(model, store) is not None:
+        group.tell(None, patiently=True)  # while the first computes alone
+    asked = logits.new_tensor(group.asked_to_stop())
+    both = group.sum(torch.cat((logits.flatten(), asked)).to(device)).cpu()
+    flat, came = both.split_with_sizes([logits.numel(), len(asked)])
+    group.heed(came.tolist())
+    return flat.view_as(logits)
 
 
 class Refit(Classification):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import seqtrain
-from seqtrain.api import classifier as classifier_module
-from seqtrain.api import steps as steps_module
+from seqtrain.api import predict_steps as steps_module
+from seqtrain.api import predictors as classifier_module
 from seqtrain.errors import DataError, Interrupted
 from seqtrain.training.events import UpdateEvent
 

@@ -81,10 +81,10 @@ def test_steps_and_check(run: seqtrain.Run, config: dict[str, object]) -> None:
     rows = zip(seqtrain.predict_steps(train, run), seqtrain.predict(train, run), strict=True)
     for steps, plain in rows:
         assert steps.tokens is not None
-        assert len(steps.tokens) == len(steps.probabilities) == len(steps.answers)
-        assert steps.labels[steps.answers[-1]] == plain.label
+        assert len(steps.tokens) == len(steps.probabilities) == len(steps.predicted)
+        assert steps.labels[steps.predicted[-1]] == plain.label
         assert float(steps.probabilities[-1].max()) == pytest.approx(plain.probability, abs=1e-6)
-        assert len(set(steps.answers[steps.decided - 1 :])) == 1
+        assert len(set(steps.predicted[steps.decided - 1 :])) == 1
     assert seqtrain.evaluate(run, split="train").by_share is None
     by_share = seqtrain.evaluate(run, split="train", steps=True).by_share
     assert by_share is not None

@@ -119,7 +119,7 @@ def test_a_terminal_sees_what_is_compared_and_how_far_it_is(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     shown = cli("check", "run").err.replace("\r", "\n").splitlines()
-    assert shown[0].startswith("run: run, data: test.tsv, 20 sequences, ")
+    assert any(line.startswith("run: run, data: test.tsv, 20 sequences, ") for line in shown)
     assert any("%|" in line and "all in one batch, torch" in line for line in shown)
 
 

@@ -150,7 +150,7 @@ def test_one_class_for_everything_is_said_by_fit_and_eval(project: Path, cli: Cl
     for test, split in ((), "test"), (("--set", "data.test=null"), "validation"):
         ended = cli("fit", "c.yaml", "--run-dir", split, "--set", weights, *test, "--set",
                     "data.validation=0.5")  # fmt: skip
-        told = [line for line in ended.problems if "every answer is 'up'" in line]
+        told = [line for line in ended.problems if "every prediction is 'up'" in line]
         assert [line.split(": ")[1] for line in told] == ["validation"]
-        told = [line for line in cli("eval", split).problems if "every answer is 'up'" in line]
+        told = [line for line in cli("eval", split).problems if "every prediction is 'up'" in line]
         assert [line.split(": ")[1] for line in told] == [split]

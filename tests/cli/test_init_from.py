@@ -15,7 +15,7 @@ from seqtrain.api.origin import read_origin
 from seqtrain.config import load_config
 from seqtrain.data.preparation import prepare
 from seqtrain.data.store import SequenceStore
-from seqtrain.evaluation.logits import PARTS, predict_logits
+from seqtrain.evaluation.logits import branch_logits
 from seqtrain.runs.model_folder import Model, load_model
 from tests.helpers.tiny import Cli, assert_same_run, rows, series, write_npz, write_table
 
@@ -71,9 +71,8 @@ def begun(run: str = "old") -> tuple[Model, SequenceStore]:
 
 
 def logits(model: Model, store: SequenceStore) -> list[torch.Tensor]:
-    """Return the logits of each part of a model."""
-    parts = range(len(PARTS) if model.network.ngrams is not None else 1)
-    return [predict_logits(model.network, store, CPU, answer=lambda p, i=i: p[i]) for i in parts]
+    """Return the logits of each branch of a model."""
+    return branch_logits(model.network, store, CPU)
 
 
 @pytest.mark.parametrize("old", MODELS, indirect=True)

@@ -160,7 +160,7 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
     assert json.loads(cli("eval", "many", "--json").out)["num_examples"] == 20
     pooled = cli("eval", "many", "--split", "validation", "--json")
     scores = json.loads(pooled.out)
-    assert "answered by the one run that has it in this split" in pooled.err
+    assert "predicted by the one run that has it in this split" in pooled.err
     assert scores["num_examples"] == 40
     means = [part["accuracy"] for part in scores["parts"].values()]
     assert scores["accuracy"] == pytest.approx(np.mean(means))  # 10 rows each

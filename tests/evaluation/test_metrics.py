@@ -84,10 +84,10 @@ def test_confusions_are_the_mistakes_of_the_matrix(rows: list[tuple[int, int, in
 
 
 @given(ROWS)
-def test_the_only_answer_is_that_of_every_example(rows: list[tuple[int, int, int]]) -> None:
+def test_the_only_prediction_is_that_of_every_example(rows: list[tuple[int, int, int]]) -> None:
     scores, true, predicted = scores_of(rows)
     one = len(set(predicted)) == 1 and (true == predicted).any()
-    assert scores.only_answer() == (NAMES[predicted[0]] if one else None)
+    assert scores.only_prediction() == (NAMES[predicted[0]] if one else None)
 
 
 def test_the_standard_error_is_that_of_a_share_of_the_examples() -> None:
@@ -99,7 +99,7 @@ def test_the_standard_error_is_that_of_a_share_of_the_examples() -> None:
 def test_one_class_for_all_of_several_is_doubted() -> None:
     same = [(n % 2, 1, 5) for n in range(20)]
     (line,) = one_class_doubts(scores_of(same)[0], "test")
-    assert line.startswith("test: every answer is 'b'")
+    assert line.startswith("test: every prediction is 'b'")
     assert all(key in line for key in ("training.lr", "max_epochs", "class_weights"))
     few, one_class, mixed = same[:19], [(1, 1, 5)] * 20, [*same[1:], (0, 0, 5)]
     for rows in (few, one_class, mixed):

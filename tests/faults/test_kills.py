@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.api.loading import load
+from seqtrain.api.load import load
 from tests.helpers.program import KILLED, fingerprint, fit, fit_arguments, signals_within, started
 
 KILLS_A_RUN = 4

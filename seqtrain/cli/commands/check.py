@@ -32,9 +32,8 @@ def check(
 
     path = chosen_run(run, named)
     with Progress() as progress:
-        result = run_check(
-            path, data=data, device=device or "auto", announce=show_sampled, listener=progress
-        )
+        result = run_check(path, data=data, device=device or "auto", listener=progress)
+    show_sampled(result)
     if as_json:
         values = {**asdict(result), "run": str(result.run), "passed": result.passed}
         print(json_line(values))

@@ -56,7 +56,9 @@ def errors(
     name = chosen_split(split, data)
     shown = top or SHOWN if explain else None
     chosen = chosen_run(run, named)
-    found = predict_split(chosen, split=name, data=data, explain=shown, device=device or "auto")
+    found = predict_split(
+        chosen, split=name, data=data, explain=shown or 0, device=device or "auto"
+    )
     note(f"run: {found.run}, data: {found.data}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)

@@ -30,7 +30,7 @@ from seqtrain.cli.predict_options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seqtrain.api.classifier import Classifier
+    from seqtrain.api.predictors import Predictor
 
 OpenFile = Callable[[], AbstractContextManager[TextIO]]
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
@@ -75,7 +75,7 @@ def predict(
         _check_many(output, output_dir, steps=steps)
     written = _written(chosen or ("tsv" if many else None), output, steps=steps)
 
-    from seqtrain.api.loading import load
+    from seqtrain.api.load import load
 
     path = chosen_run(run, named)
     classifier = load(path, device=device or "auto")
@@ -118,7 +118,8 @@ def _answer_input(
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.text import counted
 
-    report, reading = EncodingReport(), (given["classifier"], given["input_format"])
+    fitted = given["classifier"].preprocessing
+    report, reading = EncodingReport(), (fitted.reading, given["input_format"])
     if newest is not None:
         note(f"run: {newest}")
     for line in how_read(source, *reading):
@@ -153,8 +154,8 @@ def _answer(
     every = columns.each_class or (written == "jsonl" and not columns.top_k)
     predictions = run_prediction(source, ranks=None if every else columns.ranks, **given)
     first = list(islice(predictions, 1))
-    reading = given["classifier"], given["input_format"]
-    for line in first_row_doubts(source, [each.example for each in first], *reading):
+    row = first[0].example if first else None
+    for line in first_row_doubts(source, row, fitted.reading, given["input_format"]):
         warn(line)
     answers = chain(first, predictions)
     unknown, undecided = write_predictions(answers, open_file, columns, format=written)
@@ -216,14 +217,21 @@ def _check_many(output: str | None, output_dir: str | None, *, steps: bool) -> N
 
 
 def _threshold(
-    classifier: Classifier, min_probability: float | None, precision: float | None
+    classifier: Predictor, min_probability: float | None, precision: float | None
 ) -> float | None:
     """Return the probability from which on labels are written; say it where it is looked up."""
+    from seqtrain.api.predictors import Classifier
     from seqtrain.cli.output.console import note
+    from seqtrain.errors import ConfigError
     from seqtrain.text import counted
 
     if precision is None:
         return min_probability
+    if not isinstance(classifier, Classifier):
+        raise ConfigError(
+            f"--precision: {classifier.path} holds several runs, which together know no threshold; "
+            "give --min-probability"
+        )
     kept, rows = classifier.threshold(precision), classifier.calibration.rows
     number = round(kept.coverage * rows)
     told = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
@@ -243,11 +251,11 @@ def _answer_steps(
     top_k: int | None,
 ) -> int:
     """Write the answers after every step; return how many sequences had no known token."""
-    from seqtrain.api.steps import predict_steps
+    from seqtrain.api.predict_steps import alone, predict_steps
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.step_rows import write_steps
 
-    network = given["classifier"].network
+    network = alone(given["classifier"]).network
     if network.looks_ahead:
         note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
     return write_steps(predict_steps(source, **given), open_file, top_k=top_k, lines=lines)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seqtrain.text import json_line
 
 if TYPE_CHECKING:
-    from seqtrain.api.classifier import Prediction
+    from seqtrain.api.predictors import Prediction
     from seqtrain.data.examples import Example
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")

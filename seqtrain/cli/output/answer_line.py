@@ -11,7 +11,7 @@ from seqtrain.cli.output.answer_columns import AnswerColumns
 from seqtrain.cli.output.columns import cut
 
 if TYPE_CHECKING:
-    from seqtrain.api.classifier import Prediction
+    from seqtrain.api.predictors import Prediction
 
 NARROW_LABEL, WIDEST_LABEL, PROBABILITY, GAP = 6, 24, len("probability"), 2
 READ = 2000

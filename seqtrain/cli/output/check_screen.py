@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from seqtrain.api.check import SAMPLE_LENGTH, Check, Sampled
+from seqtrain.api.check import Check
 from seqtrain.cli.output.columns import Column, print_columns
 from seqtrain.cli.output.console import note, stdout_console
+from seqtrain.evaluation.invariance import SAMPLE_LENGTH
 
 
-def show_sampled(sampled: Sampled) -> None:
-    """Print on stderr what is going to be compared."""
+def show_sampled(sampled: Check) -> None:
+    """Print on stderr what was compared."""
     line = f"run: {sampled.run}, data: {sampled.data}, {sampled.num_examples:,} sequences"
     if sampled.num_examples < sampled.available:
         which = "the first" if sampled.carried else "evenly spaced by length"

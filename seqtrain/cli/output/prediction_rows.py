@@ -21,7 +21,7 @@ from seqtrain.files.compressed import compression_of, import_zstd, uncompressed
 from seqtrain.text import json_line, one_of, printable, quote
 
 if TYPE_CHECKING:
-    from seqtrain.api.classifier import Prediction
+    from seqtrain.api.predictors import Prediction
 
 Write: TypeAlias = "Callable[[int, Prediction], None]"
 

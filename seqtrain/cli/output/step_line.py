@@ -10,7 +10,7 @@ from typing import TypeVar
 from rich.padding import Padding
 from rich.text import Text
 
-from seqtrain.api.steps import StepPredictions
+from seqtrain.api.predict_steps import StepPredictions
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.text import printable, shorten
 
@@ -27,7 +27,7 @@ Items = TypeVar("Items", bound=Sequence[object])
 
 def show_steps(index: int, prediction: StepPredictions) -> None:
     """Print one sequence on stdout: the answer and since when, then its steps."""
-    answer, steps = prediction.answers[-1], len(prediction.answers)
+    answer, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{index + 1}: ", "dim"),
         (printable(prediction.labels[answer]), f"bold {_color(answer)}"),
@@ -65,7 +65,7 @@ def _append_stretch(
     line: Text, prediction: StepPredictions, stretch: range, pieces: list[str]
 ) -> None:
     """Add steps with one answer: its label, then their pieces, the middle left out if long."""
-    answer = prediction.answers[stretch[0]]
+    answer = prediction.predicted[stretch[0]]
     color, label = _color(answer), shorten(prediction.labels[answer], LABEL_WIDTH)
     probabilities = prediction.probabilities[:, answer]
     line.append(f"[{label} {probabilities[stretch[0]]:.0%}]", style=f"reverse {color}")

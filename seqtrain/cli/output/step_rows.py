@@ -15,7 +15,7 @@ from seqtrain.files.compressed import uncompressed
 from seqtrain.text import json_line
 
 if TYPE_CHECKING:
-    from seqtrain.api.steps import StepPredictions
+    from seqtrain.api.predict_steps import StepPredictions
 
 OpenFile = Callable[[], AbstractContextManager[TextIO]]
 

@@ -1,4 +1,4 @@
-"""The classifier of a run, or of the several runs in one directory, loaded."""
+"""Loading the classifier of a run, or of the runs in one directory that predict together."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from functools import cache, partial
 
 import torch
 
-from seqtrain.api.classifier import Classifier
-from seqtrain.api.ensemble import Ensemble
 from seqtrain.api.events import RunLike, path_of
+from seqtrain.api.predictors import Classifier, Ensemble
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.finding import find, model_folder
@@ -17,7 +16,7 @@ from seqtrain.runs.members import members, name_one
 from seqtrain.runs.model_folder import load_model
 
 
-def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
+def load(run: RunLike = None, *, device: str = "auto") -> Classifier | Ensemble:
     """Load the classifier of a run.
 
     A process forked later computes with one thread; spawned ones with as many as torch chooses.
@@ -34,9 +33,8 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier:
     path = find(path_of(run)).path
     _one_thread_after_fork()
     runs = members(path)
-    if not runs:
-        return Classifier(load_model(model_folder(path)), chosen, path)
-    return Ensemble([Classifier(load_model(model_folder(at)), chosen, at) for at in runs], path)
+    each = [Classifier(load_model(model_folder(at)), chosen, at) for at in runs or [path]]
+    return Ensemble(each, path) if runs else each[0]
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
@@ -45,10 +43,12 @@ def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
     Raises:
         CheckpointError: several runs stand there.
     """
-    classifier = load(run, device=device)
-    if isinstance(classifier, Ensemble):
-        raise CheckpointError(name_one(classifier.path))
-    return classifier
+    path = find(path_of(run)).path
+    if members(path):
+        raise CheckpointError(name_one(path))
+    found = load(path, device=device)
+    assert isinstance(found, Classifier)
+    return found
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Answers after every step of each sequence of a file or of standard input, as they come."""
+"""Predictions after every step of each sequence of a file or of standard input, as they come."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from os import PathLike
 
 import torch
 from torch import Tensor
 
-from seqtrain.api.classifier import Classifier
-from seqtrain.api.ensemble import Ensemble
 from seqtrain.api.events import RunLike
-from seqtrain.api.loading import load
-from seqtrain.api.predict import arrivals, input_options
+from seqtrain.api.load import load
+from seqtrain.api.predict import arrivals, input_options, path_of_file
+from seqtrain.api.predictors import Classifier, Predictor
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
+from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
@@ -24,12 +25,12 @@ from seqtrain.runs.members import name_one
 from seqtrain.text import display_name
 
 ROWS_AT_ONCE = 128
-"""Sequences at once: each has as many answers as steps."""
+"""Sequences at once: each has as many predictions as steps."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepPredictions:
-    """The answers for one sequence, had it ended after its first step, its second, and so on.
+    """The predictions for one sequence, had it ended after its first step, its second, and so on.
 
     Attributes:
         labels: of the columns of probabilities.
@@ -49,7 +50,7 @@ class StepPredictions:
     unknown: float
 
     @cached_property
-    def answers(self) -> list[int]:
+    def predicted(self) -> list[int]:
         """Index of the most probable label after every step."""
         ranks = self.probabilities.argsort(dim=1, descending=True, stable=True)
         indexes: list[int] = ranks[:, 0].tolist()
@@ -57,63 +58,80 @@ class StepPredictions:
 
     @property
     def turns(self) -> list[int]:
-        """The steps, from 1, after which the answer is another than before."""
-        return [step for step, (a, b) in enumerate(pairwise(self.answers), start=2) if a != b]
+        """The steps, from 1, after which another label is predicted than before."""
+        return [step for step, (a, b) in enumerate(pairwise(self.predicted), start=2) if a != b]
 
     @property
     def decided(self) -> int:
-        """The step, from 1, from which on the answer stays what it is at the end."""
+        """The step, from 1, from which on the predicted label stays what it is at the end."""
         return max(self.turns, default=1)
 
 
 def predict_steps(
-    source: str,
+    source: str | PathLike[str],
     run: RunLike = None,
     *,
     device: str = "auto",
-    classifier: Classifier | None = None,
+    classifier: Predictor | None = None,
     report: EncodingReport | None = None,
     input_format: str | None = None,
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
-    A model that reads in one direction reads each sequence once. A bidirectional one has to read
-    each prefix: T (T + 1) / 2 steps for a sequence of T.
+    A model that reads in one direction reads each sequence once. One that looks ahead reads each
+    prefix again: T (T + 1) / 2 steps for a sequence of T.
 
     Args:
         source: path of a file, or "-" for standard input; read as `predict` reads it.
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         classifier: a loaded one, in place of run and device.
-        report: counts up the rows, and those cut or empty.
+        report: counts the rows, and those cut or empty.
         input_format: as for `predict`.
 
-    Yields:
-        The answers for one row, in input order; the last of them is what `predict` answers.
+    Returns:
+        The predictions for each row, in input order; the last of a row is that of `predict`.
 
     Raises:
-        DataError: a row can't be read; the answers for the rows before it come first.
+        ConfigError: several runs predict together.
+        DataError: a row can't be read; the predictions for the rows before it come first.
     """
-    classifier = classifier or load(run, device=device)
-    if isinstance(classifier, Ensemble):
+    path = path_of_file(source)
+    one = alone(classifier or load(run, device=device))
+    options = input_options(one.preprocessing.reading, path, input_format)
+    return _predictions(one, path, report, options)
+
+
+def alone(classifier: Predictor) -> Classifier:
+    """Return a classifier; refuse an ensemble, which has no predictions after a step.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if not isinstance(classifier, Classifier):
         raise ConfigError(f"--steps: {name_one(classifier.path)}")
-    network, preprocessing = classifier.network, classifier.preprocessing
+    return classifier
+
+
+def _predictions(
+    one: Classifier, path: str, report: EncodingReport | None, options: ReadOptions
+) -> Iterator[StepPredictions]:
+    fitted, carried = one.preprocessing, CarriedStates()
     chunks = encoded_chunks(
-        classifier.for_prediction,
-        arrivals(source, input_options(preprocessing.reading, source, input_format)),
-        display_name(source),
+        fitted.for_prediction(),
+        arrivals(path, options),
+        display_name(path),
         report,
         rows=ROWS_AT_ONCE,
     )
-    carried = CarriedStates()
     for examples, store in chunks:
-        logits = predict_step_logits(network, store, classifier.device, carried)
+        logits = predict_step_logits(one.network, store, one.device, carried)
         rows = zip(examples, logits, unknown_shares(store), strict=True)
         for example, of_steps, unknown in rows:
             yield StepPredictions(
-                classifier.labels,
+                one.labels,
                 torch.softmax(of_steps.double(), dim=1),
-                preprocessing.tokens(example.sequence),
-                preprocessing.tokenizer if preprocessing.kind == "text" else None,
+                fitted.tokens(example.sequence),
+                fitted.tokenizer if fitted.kind == "text" else None,
                 unknown,
             )

@@ -1,0 +1,205 @@
+"""A run's best model, and labelled rows to score it on: one of the run's splits, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqtrain.api.environment import check_held_out
+from seqtrain.api.events import RunLike, path_of
+from seqtrain.api.load import load_one
+from seqtrain.api.origin import lineage
+from seqtrain.api.predict import path_of_file
+from seqtrain.api.predictors import Classifier
+from seqtrain.config import Config
+from seqtrain.data.cache import default_folder
+from seqtrain.data.configured import data_files
+from seqtrain.data.digests import Digested
+from seqtrain.data.pieces import Files, read_encoded
+from seqtrain.data.preparation import held_out_fractions, prepare
+from seqtrain.data.sources import files_of, named_text
+from seqtrain.data.store import SequenceStore
+from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.files.digests import unlike
+from seqtrain.runs.finding import find
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
+from seqtrain.text import display_name
+
+SPLITS = ("test", "validation", "train")
+NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A classifier, and labelled sequences for it.
+
+    Attributes:
+        classifier: a run's best model.
+        source: the file that was read, or the files, as they were named.
+        files: that were read, each with how.
+        digests: SHA-256 of each file, by path.
+        store: its sequences, or those of the split.
+        warnings: rows cut, left out, or with labels that the model doesn't know; files that changed
+            since the run.
+        split: which of the run's config; None where a file was given.
+        trained_on_rows: whether the model was trained on these rows, so that scores promise too
+            much; None where a file was given.
+    """
+
+    classifier: Classifier
+    source: str
+    files: Files
+    digests: dict[str, str]
+    store: SequenceStore
+    warnings: list[str]
+    split: str | None
+    trained_on_rows: bool | None
+
+
+def load_labelled(
+    run: RunLike, *, split: str | None = None, data: str | None = None, device: str = "auto"
+) -> Labelled:
+    """Load a run's best model and what to score it on.
+
+    Args:
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        split: test, validation or train, as the run's config names them; None: test, or validation
+            where there is no test.
+        data: a labelled file, or a pattern of several, in the split's place.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        CheckpointError: there is no whole model there.
+        ConfigError: the run has no such split, or there is no such device.
+        DataError: the file is missing or has rows that can't be used.
+    """
+    if split not in (*SPLITS, None):
+        raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
+    path = find(path_of(run)).path
+    classifier = load_one(path, device=device)
+    if data is not None:
+        found = _read_files(classifier, path_of_file(data, "data"), "--data", None, None)
+    else:
+        found = read_split(path, classifier, split or default_split(path))
+        if found.split == "validation" and split is None:
+            found.warnings.insert(0, NO_TEST)
+    if not len(found.store):
+        raise DataError(f"{found.source}: no rows to score")
+    if (found.store.labels < 0).all():
+        raise DataError(f"{found.source}: the model knows none of its labels; is it another set?")
+    return found
+
+
+def default_split(*runs: RunLike) -> str:
+    """Return test, or validation where not every run has a test split but each has that one."""
+    configs = [run.config() for run in (find(path_of(run)) for run in runs) if run.holds(CONFIG)]
+    for name in ("test", "validation"):
+        if all(getattr(config.data, name) is not None for config in configs):
+            return name
+    return "test"
+
+
+def read_split(path: Path, classifier: Classifier, split: str) -> Labelled:
+    """Return a split of the run's config; raises what `load_labelled` does."""
+    run = RunDirectory(path)
+    if not run.holds(CONFIG):
+        raise CheckpointError(
+            f"{path}: a model folder names no splits; give a labelled file with --data"
+        )
+    config = run.config()
+    named = getattr(config.data, split)
+    if named is None:
+        given = [name for name in SPLITS if getattr(config.data, name) is not None]
+        raise ConfigError(
+            f"--split: {path} has no {split} split; it has {', '.join(given)}; "
+            "or give a labelled file with --data"
+        )
+    rows = learned_rows(config, split)
+    held_out = held_out_fractions(config.data)
+    if split in held_out or (held_out and split == "train"):
+        found = _prepare(run, config, classifier, split)
+    else:
+        found = _read_files(classifier, named, f"data.{split}", split, bool(rows))
+        if run.holds(ENVIRONMENT):
+            recorded = run.environment()["data"]
+            found.warnings[:0] = _changed(recorded, found.digests)
+    if rows:
+        found.warnings.insert(0, f"the model was trained on {rows}")
+    return found
+
+
+def learned_rows(config: Config, split: str | None) -> str:
+    """Name a split's rows where a model learned from them, so that its scores promise too much."""
+    if split == "validation" and config.training.refit:
+        return "these rows too (training.refit)"
+    return "these rows" if split == "train" else ""
+
+
+def _read_files(
+    classifier: Classifier,
+    named: str | list[str],
+    key: str,
+    split: str | None,
+    learned: bool | None,
+) -> Labelled:
+    """Read labelled files as the model reads its rows."""
+    reading = classifier.preprocessing.reading
+    files = [(path, reading.for_file(path)) for path in files_of(key, named)]
+    digested = [Digested.read(file) for file, _ in files]
+    store, report = read_encoded(classifier.preprocessing, files)
+    for each in digested:
+        each.check_unchanged()
+    source = named_text(named)
+    digests = {each.path: each.digest for each in digested}
+    warnings = report.notices(display_name(source))
+    return Labelled(classifier, source, files, digests, store, warnings, split, learned)
+
+
+def _prepare(run: RunDirectory, config: Config, classifier: Classifier, split: str) -> Labelled:
+    """Hold the rows of a split out of train again, as the run did."""
+    known = classifier.preprocessing if lineage(run) else None
+    prepared = prepare(config, cache_folder=default_folder(), known=known)
+    recorded = run.environment()
+    again = "the held-out rows can't be found again; give a labelled file with --data"
+    learned = {
+        file: prepared.digests[file]
+        for key, file in data_files(config)
+        if key not in ("data.validation", "data.test")
+    }
+    then, now = recorded["data"], prepared.digests
+    changed = _changed(then, learned)
+    changed += [f"{file}: the run didn't read it" for file in learned if file not in then]
+    changed += [
+        f"{file}: the run read it, and nothing names it now" for file in then if file not in now
+    ]
+    if changed:
+        raise DataError(f"{changed[0]}; {again}")
+    if prepared.preprocessing != classifier.preprocessing:
+        raise CheckpointError(
+            f"{run.path / CONFIG}: the model was trained with other preprocessing; restore it from "
+            "a copy, or give a labelled file with --data"
+        )
+    check_held_out(config, prepared, recorded, run.path)
+    reading, named = classifier.preprocessing.reading, config.data.train
+    files = [(path, reading.for_file(path)) for path in files_of("data.train", named)]
+    digests = {path: prepared.digests[path] for path, _ in files}
+    store, warnings = prepared.splits[split], prepared.reports[split].notices(split)
+    trained = bool(learned_rows(config, split))
+    source = named_text(named)
+    return Labelled(classifier, source, files, digests, store, warnings, split, trained)
+
+
+def _changed(recorded: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
+    """Name files whose content isn't what the run read; those it didn't read are left out.
+
+    Args:
+        recorded: SHA-256 of each file of the run, by path.
+        digests: SHA-256 now.
+    """
+    lines = []
+    for file, found in digests.items():
+        if file in recorded and str(recorded[file]) != found:
+            now, then = unlike(found, str(recorded[file]))
+            lines.append(f"{file}: changed since the run: SHA-256 {now}, then {then}")
+    return lines

@@ -1,0 +1,366 @@
+"""Sequences in, predictions out, in input order: by one model, or by several together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as List
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import tee
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.data.chunks import CHUNK_ROWS, encoded_chunks
+from seqtrain.data.encoding import EncodingReport, unknown_shares
+from seqtrain.data.examples import BadRow, Example
+from seqtrain.data.given import given_sequence
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.evaluation.calibration import CoveragePoint
+from seqtrain.evaluation.carried import CarriedStates
+from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.runs.model_folder import Model
+from seqtrain.text import Summarized
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Summarized):
+    """What is predicted for one sequence.
+
+    Attributes:
+        label: the most probable label.
+        probability: of it, in [0, 1].
+        probabilities: of every label (or of those asked for), most probable first.
+        unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
+        example: what was classified: its sequence, line, file and kept columns. Where it has a
+            problem there is no prediction: the label is empty, the probability not a number.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    unknown: float
+    example: Example | None = field(default=None, repr=False, compare=False)
+
+    def summary(self) -> dict[str, str]:
+        """Return the prediction, or why there is none."""
+        if self.problem is not None:
+            return {"problem": self.problem}
+        return {"label": self.label, "probability": f"{self.probability:.2%}"}
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no prediction; None where there is one."""
+        return None if self.example is None else self.example.problem
+
+
+class RowPolicy(NamedTuple):
+    """What happens to rows that are no usable sequence.
+
+    Attributes:
+        empty: error, unk (an unknown token is read) or blank (no prediction, in its place); None:
+            as in training, and blank where training refused them.
+        bad_rows: error, or blank.
+    """
+
+    empty: str | None = None
+    bad_rows: str = "error"
+
+    def apply(self, fitted: Preprocessing) -> Preprocessing:
+        """Return the preprocessing that reads rows to predict so."""
+        refused = self.empty is None and fitted.lengths.empty == "error"
+        return fitted.for_prediction(
+            empty="blank" if refused else self.empty, bad_rows=self.bad_rows
+        )
+
+
+DEFAULT_POLICY = RowPolicy()
+
+
+class Predictor(Summarized):
+    """What a single model and an ensemble share: they predict.
+
+    Args:
+        members: the models; one alone is its own member.
+        path: where it was loaded from.
+
+    Attributes:
+        preprocessing: how rows are read: the first member's.
+    """
+
+    def __init__(self, members: List[Classifier], path: Path) -> None:
+        self.members = members
+        self.path = path
+        self.preprocessing: Preprocessing = members[0].preprocessing
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order of the class indices."""
+        return self.preprocessing.labels
+
+    def predict(
+        self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
+    ) -> list[Prediction]:
+        """Classify sequences.
+
+        An empty sequence gets no label, as an empty row of a file: see `Prediction.problem`.
+
+        Args:
+            sequences: strings (kind text), lists of symbols (tokens), or arrays of shape
+                (T, C) (features).
+            groups: name of each sequence's group, in which a model with `initial_state: carried`
+                goes on from one to the next; None: each stands alone.
+
+        Returns:
+            One prediction for each sequence, in their order.
+
+        Raises:
+            DataError: a sequence is of another kind; its number from 1 is named; or there aren't
+                as many groups as sequences.
+        """
+        kind, channels = self.preprocessing.kind, len(self.preprocessing.mean)
+        examples = []
+        for number, sequence in enumerate(as_list(sequences), start=1):
+            try:
+                given = given_sequence(sequence, kind, channels)
+            except BadRow as bad:
+                raise DataError(f"sequence {number}: {bad}") from None
+            examples.append(Example(given, None, number))
+        if groups is not None:
+            names = list(groups)
+            if not all(name is None or isinstance(name, str) for name in names):
+                raise DataError("groups: expected a string, or None, for each sequence")
+            if len(names) != len(examples):
+                raise DataError(f"groups: found {len(names)}; expected one for each sequence")
+            examples = [e._replace(group=name) for e, name in zip(examples, names, strict=True)]
+        return list(self.predict_examples([examples], "sequences"))
+
+    def predict_examples(
+        self,
+        bursts: Iterable[Iterable[Example]],
+        source: str,
+        report: EncodingReport | None = None,
+        ranks: int | None = None,
+        policy: RowPolicy = DEFAULT_POLICY,
+    ) -> Iterator[Prediction]:
+        """Classify examples as they come; memory stays flat.
+
+        Args:
+            bursts: examples that come together, unlabelled or with labels that are ignored;
+                carried states pass from burst to burst.
+            source: name for messages, such as the file's.
+            report: counts the rows, and those cut or empty.
+            ranks: how many labels, the most probable ones, have a probability; None: all.
+            policy: what happens to rows that can't be used.
+
+        Yields:
+            One prediction for each example, in their order.
+
+        Raises:
+            DataError: a row can't be read; the predictions of the rows before it come first.
+            RunError: memory ran out, or a prediction isn't finite.
+        """
+        copies = tee(_lists(bursts), len(self.members))
+        streams = [
+            member.probabilities(copy, source, None if number else report, policy)
+            for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
+        ]
+        orders = [[own.labels.index(label) for label in self.labels] for own in self.members]
+        for found in zip(*streams, strict=True):
+            examples, _, unknown = found[0]
+            each = [own[:, order] for (_, own, _), order in zip(found, orders, strict=True)]
+            mean = torch.stack(each).mean(dim=0)
+            yield from self._predictions(examples, mean, unknown, ranks)
+
+    def _predictions(
+        self,
+        examples: list[Example],
+        probabilities: Tensor,
+        unknown: list[float],
+        ranks: int | None,
+    ) -> Iterator[Prediction]:
+        if ranks == 1:
+            values, order = probabilities.max(dim=1, keepdim=True)
+        else:
+            ranked = probabilities.sort(dim=1, descending=True, stable=True)
+            values, order = ranked.values[:, :ranks], ranked.indices[:, :ranks]
+        labels = np.array(self.labels, dtype=object)[order.numpy()].tolist()
+        rows = zip(examples, labels, values.tolist(), unknown, strict=True)
+        for example, names, row, share in rows:
+            if example.problem is not None:
+                yield Prediction("", math.nan, {}, 0.0, example)
+            else:
+                yield Prediction(
+                    names[0], row[0], dict(zip(names, row, strict=True)), share, example
+                )
+
+
+class Classifier(Predictor):
+    """A trained model, ready to predict.
+
+    Args:
+        model: network and preprocessing.
+        device: where to compute.
+        path: where the model was loaded from.
+    """
+
+    def __init__(self, model: Model, device: torch.device, path: Path) -> None:
+        self.preprocessing = model.preprocessing
+        self.network = model.network.to(device)
+        self.calibration = model.calibration
+        self.device = device
+        self._rules = lru_cache(maxsize=1)(lambda policy: policy.apply(self.preprocessing))
+        super().__init__([self], path)
+
+    def summary(self) -> dict[str, str]:
+        """Return where it was loaded from, and what it is."""
+        fitted = self.preprocessing
+        return {
+            "path": str(self.path),
+            "model": _branches(self.network.config),
+            "classes": f"{len(self.labels)}",
+            "sequences": fitted.kind + (f" by {fitted.tokenizer}" if fitted.kind == "text" else ""),
+            "device": str(self.device),
+        }
+
+    def threshold(self, precision: float) -> CoveragePoint:
+        """Return the lowest probability above which this share of validation was right.
+
+        Args:
+            precision: share of right predictions among those above it, in [0, 1].
+
+        Returns:
+            The threshold, and the share of validation above it.
+
+        Raises:
+            ConfigError: there is none, or training had no validation split to find it.
+        """
+        points = self.calibration.coverage
+        if not points:
+            raise ConfigError(
+                f"--precision: {self.path} knows no threshold (it had no validation split, or "
+                "training.calibration was none); give --min-probability"
+            )
+        found = self.calibration.threshold(precision)
+        if found is None:
+            best = max(points, key=lambda point: point.accuracy)
+            raise ConfigError(
+                f"--precision: found {precision:g}; the best part of validation, "
+                f"{best.coverage:.1%} of it from probability {best.min_probability:.4f} on, has "
+                f"{best.accuracy:.4f}; expected that or less"
+            )
+        return found
+
+    def probabilities(
+        self,
+        bursts: Iterable[Iterable[Example]],
+        source: str,
+        report: EncodingReport | None,
+        policy: RowPolicy,
+    ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
+        """Classify examples chunk by chunk, each batched by length.
+
+        Arguments are those of `predict_examples`.
+
+        Yields:
+            The rows; the probability of each class, (B, C) float64; the share of each row's tokens
+            that the model doesn't know. Where a row has a problem, its figures mean nothing.
+        """
+        carried = CarriedStates()
+        chunks = encoded_chunks(self._rules(policy), bursts, source, report, rows=CHUNK_ROWS)
+        for examples, store in chunks:
+            logits = predict_logits(self.network, store, self.device, carried=carried)
+            found = check_finite(logits, store).double().softmax(dim=1)
+            yield examples, found, unknown_shares(store)
+
+
+class Ensemble(Predictor):
+    """Several classifiers that predict together, by the mean of their probabilities.
+
+    Args:
+        members: of one kind of sequence; each encodes rows by its own preprocessing.
+        path: the directory that holds their runs.
+
+    Raises:
+        CheckpointError: they have different labels or read different kinds of sequences.
+    """
+
+    def __init__(self, members: List[Classifier], path: Path) -> None:
+        check_alike(members, path)
+        super().__init__(members, path)
+
+    def summary(self) -> dict[str, str]:
+        """Return where it was loaded from, and what its members are."""
+        own = {"path": str(self.path), "members": f"{len(self.members)}"}
+        first = self.members[0].summary()
+        return own | {name: value for name, value in first.items() if name != "path"}
+
+
+def check_alike(members: List[Classifier], path: Path) -> None:
+    """Refuse classifiers of other labels or another kind of sequences than the first.
+
+    Args:
+        members: that are to predict together.
+        path: the directory that holds their runs.
+
+    Raises:
+        CheckpointError: as said.
+    """
+    first = members[0]
+    for other in members[1:]:
+        alike = set(other.labels) == set(first.labels)
+        if not alike or other.preprocessing.kind != first.preprocessing.kind:
+            raise CheckpointError(
+                f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
+                "can't predict together; name one of them"
+            )
+
+
+def as_list(sequences: Any) -> list[Any]:
+    """Return sequences given from Python as a list.
+
+    Raises:
+        DataError: it is one sequence, or its items are names; says what to give.
+    """
+    name = type(sequences).__name__
+    if isinstance(sequences, Mapping):
+        raise DataError(f"sequences: found a {name}; give its values: list(sequences.values())")
+    if hasattr(sequences, "columns"):
+        raise DataError(f"sequences: found a {name}; give one column of it: frame['text']")
+    try:
+        if not isinstance(sequences, str | bytes):
+            return list(sequences)
+    except TypeError:
+        pass
+    raise DataError(f"sequences: found one {name}; expected a list of sequences")
+
+
+def _branches(config: ModelConfig) -> str:
+    """Name all that a model has weights for."""
+    pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
+    more = [name for name in ("subwords", "convolutions", "ngrams") if getattr(config, name)]
+    return ", ".join(
+        [f"{config.rnn} of {config.hidden_size}", f"pooling {' + '.join(pooling)}", *more]
+    )
+
+
+def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:
+    """Yield examples in lists of one chunk at most; where reading fails, the rows before it."""
+    for burst in bursts:
+        rows: list[Example] = []
+        try:
+            for example in burst:
+                rows.append(example)
+                if len(rows) == CHUNK_ROWS:
+                    yield rows
+                    rows = []
+        except DataError:
+            yield rows
+            raise
+        yield rows

@@ -1,0 +1,187 @@
+"""Do predictions depend on the batch, or on what computes them? The same sequences in many ways.
+
+Each way's logits are compared with those of one sequence at a time in torch's own module, where
+there is neither padding nor another sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.evaluation.carried import CarriedStates
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, logits_of_batches
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.choice import serving_engines
+from seqtrain.model.engines.interface import ProjectedTable
+
+SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
+"""Compared at most: sequences, steps of all together, and steps of one, which is cut there."""
+BATCH_SIZES = (2, 3, 8, 16, 64)
+SHUFFLED_SIZE = 16
+FOREIGN_FEATURE = 1e4
+"""What padded steps of feature vectors hold in one of the ways; real ones are standardised."""
+
+
+@dataclass(frozen=True)
+class LogitDifference:
+    """How far the predictions of one way are from those of one sequence at a time.
+
+    Attributes:
+        way: how sequences were batched.
+        variant: what computed them.
+        logits, probabilities: the largest absolute difference.
+        labels: sequences with another predicted label.
+    """
+
+    way: str
+    variant: str
+    logits: float
+    probabilities: float
+    labels: int
+
+
+def differences(
+    model: SequenceClassifier,
+    store: SequenceStore,
+    device: torch.device,
+    listener: Callable[[str, float], None],
+) -> tuple[Tensor, list[LogitDifference]]:
+    """Return the logits of each sequence alone, and how far every other way is from them.
+
+    Args:
+        model: on the device.
+        store: the sequences, as `sampled` draws them.
+        device: where to compute.
+        listener: is called with what is being done, and the share of all that is done.
+
+    Shape:
+        Returns: (B, C), and a difference for each way and variant.
+
+    Raises:
+        RunError: memory ran out.
+    """
+    groups = carried_groups(model, store)
+    ways, variants = _ways(store, model.input_size, groups), _variants(model, device)
+
+    def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
+        states = None if groups is None else CarriedStates()
+        network, vocabulary = variants[variant]
+        return logits_of_batches(network, store, batches, device, vocabulary, collate, states)
+
+    listener("alone, torch", 0.0)
+    alone = logits("torch", *ways["alone"])
+    found = []
+    pairs = [(way, variant) for way in ways for variant in variants]
+    for number, (way, variant) in enumerate(pairs):
+        listener(f"{way}, {variant}", number / len(pairs))
+        one, other = logits(variant, *ways[way]).double(), alone.double()
+        found.append(
+            LogitDifference(
+                way,
+                variant,
+                logits=float((one - other).abs().max()),
+                probabilities=float((one.softmax(1) - other.softmax(1)).abs().max()),
+                labels=int((one.argmax(1) != other.argmax(1)).sum()),
+            )
+        )
+    return alone, found
+
+
+def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
+    """Return sequences within the limits of a sample, and how many were cut at SAMPLE_LENGTH.
+
+    Args:
+        store: at least one sequence.
+        carried: whether each goes on from the row before it: then these are the first rows; else
+            they are evenly spaced in order of length, from the shortest to the longest, shuffled.
+    """
+    lengths = np.minimum(store.lengths, SAMPLE_LENGTH)
+    if carried:
+        steps = lengths[:SAMPLE_ROWS].cumsum()
+        rows = np.arange(max(1, int((steps <= SAMPLE_STEPS).sum())))
+    else:
+        order, count = np.argsort(store.lengths, kind="stable"), min(len(store), SAMPLE_ROWS)
+        rows = _spaced(order, count)
+        while count > 2 and lengths[rows].sum() > SAMPLE_STEPS:
+            count = max(2, count * 3 // 4)
+            rows = _spaced(order, count)
+        rows = np.random.default_rng(0).permutation(rows)
+    return store.prefixes(rows, lengths[rows]), int((store.lengths[rows] > SAMPLE_LENGTH).sum())
+
+
+def _spaced(order: Ints, count: int) -> Ints:
+    """Return this many of some rows, evenly spaced, the first and last among them."""
+    spaced: Ints = order[np.linspace(len(order) - 1, 0, count).round().astype(np.int64)]
+    return spaced
+
+
+def _variants(
+    model: SequenceClassifier, device: torch.device
+) -> dict[str, tuple[SequenceClassifier, ProjectedTable | None]]:
+    """Return the same weights under each engine that serves them, and their own unroll, by name.
+
+    Beside each stands its vocabulary projected beforehand, as predict projects it for much data.
+    """
+    ways = {
+        name: {"engine": name, "unroll": "packed"} for name in serving_engines(model.config, device)
+    }
+    if model.config.unroll != "packed":
+        ways[model.config.unroll] = {"engine": "torch"}
+    variants: dict[str, tuple[SequenceClassifier, ProjectedTable | None]] = {}
+    for name, keys in ways.items():
+        variant = model.computed_by(**keys)
+        variants[name] = variant, None
+        with torch.inference_mode():
+            vocabulary = variant.project_vocabulary()
+        if vocabulary is not None:
+            variants[f"{name}, table"] = variant, vocabulary
+    return variants
+
+
+def _ways(
+    store: SequenceStore, input_size: int, groups: Ints | None
+) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
+    """Return ways to batch, by name: the rows of each batch, and what collates them.
+
+    Where states are carried in groups, first come the first rows of all groups, then the second
+    ones, and so on: no batch holds two of one group.
+    """
+    ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
+    rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
+    sizes = [size for size in BATCH_SIZES if size < max(map(len, rounds))]
+    draw = np.random.default_rng(1)
+    shuffled = [draw.permutation(rows) for rows in rounds]
+    ways = {"alone": _cut(rounds, 1)} | {f"batches of {size}": _cut(rounds, size) for size in sizes}
+    ways["all in one batch"] = rounds
+    ways[f"batches of {SHUFFLED_SIZE}, shuffled"] = _cut(shuffled, SHUFFLED_SIZE)
+    ways["by length, as predict"] = plan_in_order_of_length(
+        store.lengths, EVALUATION_BATCHING, groups
+    )
+    is_ids = store.values.ndim == 1
+    foreign = input_size - 1 if is_ids else FOREIGN_FEATURE
+    name = f"padded with {'another token' if is_ids else f'{foreign:g}'}"
+    padded: Callable[..., Batch] = partial(collate_padded, value=foreign)
+    return {way: (batches, collate) for way, batches in ways.items()} | {
+        name: (_cut(rounds, SHUFFLED_SIZE), padded)
+    }
+
+
+def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
+    """Collate rows for the model to sort and pack, with a value of its own behind each sequence."""
+    batch = collate(rows, "module")
+    padded = batch.input_ids.clone()
+    padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value
+    return replace(batch, inputs=padded)
+
+
+def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
+    return [batch for rows in rounds for batch in np.split(rows, range(size, len(rows), size))]

@@ -1,0 +1,58 @@
+"""The sample that a check takes, and batches padded with other values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.data.batch import collate
+from seqtrain.evaluation.invariance import (
+    SAMPLE_LENGTH,
+    SAMPLE_ROWS,
+    SAMPLE_STEPS,
+    collate_padded,
+    sampled,
+)
+from tests.helpers.examples import examples
+from tests.helpers.stores import StoreBuilder
+
+
+@examples(40)
+@given(st.lists(st.integers(1, 30_000), min_size=1, max_size=300), st.booleans())
+def test_a_sample_keeps_its_limits_and_holds_the_extremes(lengths: list[int], first: bool) -> None:
+    builder = StoreBuilder()
+    for number, length in enumerate(lengths):
+        builder.add_ids([3] * length, 0, number)
+    found, cut = sampled(builder.build(), carried=first)
+    steps, kept = found.lengths, np.minimum(lengths, SAMPLE_LENGTH)
+    assert len(set(found.lines.tolist())) == len(found) <= SAMPLE_ROWS
+    assert steps.tolist() == kept[found.lines].tolist()
+    assert steps.sum() <= SAMPLE_STEPS
+    assert cut == (np.array(lengths)[found.lines] > SAMPLE_LENGTH).sum()
+    if first:
+        assert found.lines.tolist() == list(range(len(found)))
+        assert len(found) in (len(lengths), SAMPLE_ROWS) or (
+            kept[: len(found) + 1].sum() > SAMPLE_STEPS
+        )
+    else:
+        assert steps.max() == kept.max()
+        assert len(found) == 1 or steps.min() == kept.min()
+
+
+@pytest.mark.parametrize("channels", [0, 2])
+def test_other_padding_reaches_the_model_and_leaves_the_real_steps(channels: int) -> None:
+    builder = StoreBuilder(channels)
+    for length in (2, 5, 1):
+        if channels:
+            builder.add_features(np.full((length, 2), float(length)), 0, 1)
+        else:
+            builder.add_ids(range(1, length + 1), 0, 1)
+    store = builder.build()
+    plain, padded = collate(store), collate_padded(store, value=9)
+    assert isinstance(padded.inputs, torch.Tensor)
+    assert bool((padded.inputs[0, 2:] == 9).all())
+    assert torch.equal(plain.packed.data, padded.packed.data)
+    assert torch.equal(plain.packed.batch_sizes, padded.packed.batch_sizes)

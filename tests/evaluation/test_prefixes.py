@@ -1,0 +1,133 @@
+"""The prediction after step t is that for the first t steps, whatever branches a model has."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.data.examples import Example
+from seqtrain.data.store import SequenceStore
+from seqtrain.evaluation import prefixes
+from seqtrain.evaluation.logits import predict_logits
+from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
+from seqtrain.model.classifier import SequenceClassifier
+from tests.helpers.examples import examples
+from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
+from tests.helpers.stores import StoreBuilder
+
+CPU = torch.device("cpu")
+CARRIED = {"initial_state": "carried"}
+CELLS = [
+    {"rnn": rnn, "bidirectional": both, "pooling": pooling, "num_layers": layers}
+    for rnn, both, pooling, layers in product(
+        ("gru", "lstm", "rnn"), (False, True), ("last", "mean", "max", "attention"), (1, 2)
+    )
+]
+MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    **PARTS,
+    **{"-".join(map(str, keys.values())): ("tokens", {}, keys) for keys in CELLS[::5]},
+    "carried": ("tokens", {}, CARRIED | {"rnn": "lstm"}),
+    "carried n-grams and subwords": (
+        "text",
+        PARTS["n-grams and long subwords"][1],
+        PARTS["n-grams and long subwords"][2] | CARRIED,
+    ),
+    "carried convolutions": ("tokens", {}, CARRIED | {"convolutions": [[5, 3, 1], [4, 5, 2]]}),
+    "carried series": ("features", {"standardize": "series"}, CARRIED),
+}
+
+
+def network_and_store(name: str, rows: int) -> tuple[SequenceClassifier, SequenceStore]:
+    """Return a model and random sequences for it, in three groups."""
+    kind, rules, settings = MODELS[name]
+    model, draw = make_model(kind, rules, **settings), np.random.default_rng(1)
+    given = []
+    for row in range(rows):
+        length = int(draw.integers(1, 9))
+        words = draw.choice([*WORDS[2:], "unknown", "words"], length).tolist()
+        sequence: Any = draw.normal(size=(length, 2)).astype(np.float32)
+        if kind != "features":
+            sequence = " ".join(words) if kind == "text" else words
+        label = LABELS[int(draw.integers(3))]
+        given.append(Example(sequence, label, row + 1, group=f"g{row % 3}"))
+    return model.network, model.preprocessing.encode(given, "rows")[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_step_predicts_as_the_sequence_cut_there(name: str) -> None:
+    model, store = network_and_store(name, 5)
+    found = predict_step_logits(model, store, CPU)
+    assert [len(logits) for logits in found] == store.lengths.tolist()
+    for row, logits in enumerate(found):
+        for step in range(1, len(logits) + 1):
+            rows = np.arange(row + 1)  # those before it may carry their state to it
+            ends = np.append(store.lengths[:row], step)
+            plain = predict_logits(model, store.prefixes(rows, ends), CPU)[-1]
+            torch.testing.assert_close(logits[step - 1], plain, atol=1e-5, rtol=0)
+    plain = predict_logits(model, store, CPU)
+    torch.testing.assert_close(torch.stack([x[-1] for x in found]), plain, atol=1e-5, rtol=0)
+    assert plain.std(0).max() > 1e-3, "the sequences must differ"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_after_shares_end_with_those_of_whole_sequences(name: str) -> None:
+    model, store = network_and_store(name, 20)
+    store.labels[3] = -1
+    by_share = score_prefixes(model, store, CPU)
+    assert [row["share"] for row in by_share] == [n / 10 for n in range(1, 11)]
+    steps = [logits.argmax(1).numpy() for logits in predict_step_logits(model, store, CPU)]
+    whole = predict_logits(model, store, CPU).argmax(1).numpy()
+    for tenths, row in enumerate(by_share, start=1):
+        read = np.array([-(-len(each) * tenths // 10) for each in steps])
+        found = np.array([each[n - 1] for each, n in zip(steps, read, strict=True)])
+        assert row["accuracy"] == pytest.approx((found == store.labels).mean())
+        assert row["agreement"] == pytest.approx((found == whole).mean())
+        assert row["median_steps"] == np.median(read)
+    assert by_share[-1]["accuracy"] == (whole == store.labels).mean()
+    assert by_share[-1]["agreement"] == 1
+
+
+@pytest.mark.parametrize("pooling", ["mean", "attention"])
+def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling: str) -> None:
+    model = make_model("tokens", pooling=pooling)
+    network, words = model.network, np.random.default_rng(3).choice(WORDS[2:], 3000).tolist()
+    if pooling == "attention":
+        with torch.no_grad():
+            network.pooling.score.weight.mul_(1000)
+    store, _ = model.preprocessing.encode([Example(words, None, 1)], "rows")
+    (steps,) = predict_step_logits(network, store, CPU)
+    torch.testing.assert_close(steps[-1:], predict_logits(network, store, CPU), atol=1e-5, rtol=0)
+
+
+def test_prefixes_laid_out_in_parts_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, store = network_and_store("convolutions", 9)
+    at_once = torch.cat(predict_step_logits(model, store, CPU))
+    monkeypatch.setattr(prefixes, "STEPS_AT_ONCE", 7)
+    in_parts = torch.cat(predict_step_logits(model, store, CPU))
+    torch.testing.assert_close(in_parts, at_once, atol=1e-6, rtol=0)
+
+
+@examples(50)
+@given(st.data())
+def test_prefixes_of_a_store(data: st.DataObject) -> None:
+    lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
+    builder = StoreBuilder()
+    for row, length in enumerate(lengths):
+        builder.add_ids(range(10 * row, 10 * row + length), row, row)
+    ends = st.integers(0, len(lengths) - 1).flatmap(
+        lambda row: st.tuples(st.just(row), st.integers(1, lengths[row]))
+    )
+    pairs = data.draw(st.lists(ends))
+    rows, stops = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    cut = builder.build().prefixes(rows, stops)
+    assert len(cut) == len(pairs)
+    for index, (row, stop) in enumerate(pairs):
+        ids, label = cut[index]
+        assert ids.tolist() == list(range(10 * row, 10 * row + stop))
+        assert label == row
