@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.api.fit import fit
-from seqtrain.api.predictors import Classifier
+from seqtrain.api.predictors import Classifier, as_list
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.errors import CheckpointError, ConfigError, SeqtrainError
+from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import FILES as MODEL_FILES
@@ -40,6 +40,10 @@ except ImportError as error:
 
 Array = npt.NDArray[Any]
 TRAIN, RUN = "train.jsonl", "run"
+
+
+class InputError(DataError, ValueError):
+    """X, y or a parameter is wrong; a ValueError too, as scikit-learn's tools expect."""
 
 
 class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
@@ -62,7 +66,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     Attributes:
         classes_: the labels, sorted.
-        classifier_: the trained `seqtrain.Classifier`, whose labels are places in classes_.
+        classifier_: the trained `seqtrain.Classifier`, whose labels are indices of classes_.
         n_features_in_: T, where X was an array (B, T).
     """
 
@@ -113,13 +117,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         y = column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
         check_classification_targets(y)
-        self.classes_, places = np.unique(y, return_inverse=True)
+        self.classes_, indices = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
+            raise InputError(
                 f"y: found one class, {self.classes_.tolist()[0]!r}; expected at least two"
             )
         with TemporaryDirectory() as folder:
-            rows = ({"s": s, "l": str(i)} for s, i in zip(sequences, places.tolist(), strict=True))
+            rows = ({"s": s, "l": str(i)} for s, i in zip(sequences, indices.tolist(), strict=True))
             train = Path(folder, TRAIN)
             with train.open("w", encoding="utf-8") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
@@ -128,7 +132,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 fit(config, run_dir=Path(folder, RUN), cache=False)
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
-                raise ValueError(str(error).replace(f"{train}:", "X: row ")) from None
+                raise InputError(*_renamed(error, f"{train}:", "X: row ")) from None
         self.classifier_ = self._classifier(model)
         return self
 
@@ -142,11 +146,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         check_is_fitted(self)
         sequences = self._sequences(X, reset=False)
         try:
-            answers = self.classifier_.predict(sequences)
+            predictions = self.classifier_.predict(sequences)
         except SeqtrainError as error:
-            raise ValueError(f"X: {error}") from None
-        names = [str(place) for place in range(len(self.classes_))]
-        return np.array([[answer.probabilities[name] for name in names] for answer in answers])
+            raise InputError(*_renamed(error, "", "X: ")) from None
+        names = [str(index) for index in range(len(self.classes_))]
+        return np.array([[each.probabilities[name] for name in names] for each in predictions])
 
     def _config(self, train: str, kind: str) -> Config:
         """Return the config that these parameters stand for."""
@@ -183,17 +187,31 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
         """Return X as a list of sequences, as JSON has them while it is learned from."""
         if y and y[0] is None:
-            raise ValueError("SequenceClassifier requires y to be passed, but the target y is None")
-        if hasattr(X, "toarray") or hasattr(X, "__array__"):  # sparse matrices are refused there
-            array = X if hasattr(X, "toarray") else np.asarray(X)
-            texts = array.ndim == 1 and array.dtype.kind in "OUST"
-            if array.ndim < 3 and not texts:
-                checked = validate_data(self, X, *y, reset=reset, dtype=np.float64)
-                X = checked[0] if y else checked
-        sequences = [_plain(sequence, listed=reset) for sequence in X]
+            raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
+        array = np.asarray(X) if hasattr(X, "__array__") else X
+        if hasattr(array, "toarray") or getattr(array, "ndim", 1) == 2:  # sparse ones are refused
+            finite = "allow-nan" if self._takes_nan else True
+            try:
+                checked = validate_data(
+                    self, X, *y, reset=reset, dtype=np.float64, ensure_all_finite=finite
+                )
+            except ValueError as error:
+                if "could not convert string" not in str(error):
+                    raise
+                raise InputError("X: found a table of texts; give one column of it") from None
+            array = checked[0] if y else checked
+        try:
+            sequences = [_plain(sequence, listed=reset) for sequence in as_list(array)]
+        except DataError as error:
+            raise InputError(*_renamed(error, "sequences: ", "X: ")) from None
         if not sequences:
-            raise ValueError("X: found no sequences (0 samples)")
+            raise InputError("X: found no sequences (0 samples)")
         return sequences
+
+    @property
+    def _takes_nan(self) -> bool:
+        """Whether NaN marks a missing value."""
+        return bool((self.settings or {}).get("data.missing") == "mask")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the parameters, and the files of the model folder."""
@@ -225,7 +243,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self._takes_nan
         return tags
+
+
+def _renamed(error: SeqtrainError, old: str, new: str) -> list[str]:
+    """Return the problems of an error, each with another beginning."""
+    return [line.replace(old, new, 1) for line in error.problems]
 
 
 def _plain(sequence: Any, *, listed: bool) -> Any:
@@ -233,7 +257,7 @@ def _plain(sequence: Any, *, listed: bool) -> Any:
     if isinstance(sequence, str):
         return str(sequence)
     if not isinstance(sequence, Sequence | np.ndarray):
-        raise ValueError(
+        raise InputError(
             f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
             "Reshape your data"
         )
@@ -241,7 +265,11 @@ def _plain(sequence: Any, *, listed: bool) -> Any:
         return [str(symbol) for symbol in sequence]
     vectors = np.asarray(sequence, dtype=np.float64)
     vectors = vectors[:, None] if vectors.ndim == 1 else vectors
-    return vectors.tolist() if listed else vectors
+    if not listed:
+        return vectors
+    cells = vectors.astype(object)
+    cells[np.isnan(vectors)] = None
+    return cells.tolist()
 
 
 def _kind(sequences: list[Any]) -> str:

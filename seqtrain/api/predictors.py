@@ -329,10 +329,10 @@ def as_list(sequences: Any) -> list[Any]:
         DataError: it is one sequence, or its items are names; says what to give.
     """
     name = type(sequences).__name__
-    if isinstance(sequences, Mapping):
-        raise DataError(f"sequences: found a {name}; give its values: list(sequences.values())")
     if hasattr(sequences, "columns"):
         raise DataError(f"sequences: found a {name}; give one column of it: frame['text']")
+    if isinstance(sequences, Mapping):
+        raise DataError(f"sequences: found a {name}; give its values: list(sequences.values())")
     try:
         if not isinstance(sequences, str | bytes):
             return list(sequences)

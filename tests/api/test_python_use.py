@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +111,7 @@ def test_order_of_input_changes_nothing(run: seqtrain.Run) -> None:
     assert [a.probability for a in forward] == pytest.approx([a.probability for a in backward])
 
 
-@pytest.mark.parametrize("sequence", [3, ["a", "list"], None, np.zeros((2, 2)), ""])
+@pytest.mark.parametrize("sequence", [3, ["a", "list"], None, np.zeros((2, 2))])
 def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) -> None:
     with pytest.raises(DataError, match=r"sequences?.*2"):
         seqtrain.load(run).predict(["fine", sequence])
@@ -200,10 +202,54 @@ def test_second_interrupt_stops_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("sequences", ["rise", 5, None])
-def test_one_sequence_instead_of_a_list_is_refused(run: seqtrain.Run, sequences: object) -> None:
-    with pytest.raises(DataError, match="expected a list of sequences"):
+class Frame(dict[str, list[str]]):
+    """What iterates over the names of its columns, as a DataFrame of pandas or polars does."""
+
+    columns = ("text",)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "words"),
+    [
+        ("rise", "found one str; expected a list of sequences"),
+        (5, "found one int; expected a list of sequences"),
+        (None, "found one NoneType; expected a list of sequences"),
+        (np.array("rise"), "found one ndarray; expected a list of sequences"),
+        ({"a": "rise"}, r"found a dict; give its values: list\(sequences.values\(\)\)"),
+        (Frame(text=["rise"]), "found a Frame; give one column of it"),
+        (["rise", None], "sequence 2: found NoneType; this model expects a string"),
+        (["rise", float("nan")], "sequence 2: found float; this model expects a string"),
+    ],
+)
+def test_what_is_no_list_of_sequences_is_refused(
+    run: seqtrain.Run, sequences: object, words: str
+) -> None:
+    with pytest.raises(DataError, match=words) as caught:
         seqtrain.load(run).predict(sequences)  # type: ignore[arg-type]
+    assert len(caught.value.problems) == 1
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_sequence_of_a_list_has_no_label(run: seqtrain.Run) -> None:
+    """As in a file: the others are classified."""
+    plain = seqtrain.load(run).predict(["rise", "fall"])
+    first, empty, last = seqtrain.load(run).predict(["rise", "", "fall"])
+    assert [first.label, last.label] == [each.label for each in plain]
+    assert (empty.label, empty.problem) == ("", "the sequence is empty")
+
+
+@pytest.mark.parametrize("given", [["rise"], {"text": ["rise"]}, None])
+def test_sequences_instead_of_a_file_are_refused(run: seqtrain.Run, given: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: seqtrain.predict(given, run),
+        lambda: seqtrain.predict_steps(given, run),
+        lambda: list(seqtrain.reconstruct(given, run)),
+    ]
+    if given is not None:  # which stands for the run's own split
+        calls += [lambda f=f: f(run, data=given) for f in (seqtrain.evaluate, seqtrain.check)]
+    for call in calls:
+        with pytest.raises(DataError, match=r"expected the path of a file; sequences in memory go"):
+            call()
 
 
 def test_a_split_that_cannot_be_is_refused(run: seqtrain.Run) -> None:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from seqtrain.errors import CheckpointError
+from seqtrain.errors import CheckpointError, DataError
 from seqtrain.sklearn import SequenceClassifier
 from tests.helpers.tiny import rows
 
@@ -126,5 +126,24 @@ def test_mistakes_are_value_errors(fitted: SequenceClassifier) -> None:
         small(settings={"training.patiense": 3}).fit(texts, labels)
     with pytest.raises(ValueError, match="found one class, 'up'"):
         small().fit(texts, ["up"] * 60)
-    with pytest.raises(ValueError, match=r"X: sequence 1"):
-        fitted.predict([["a", "list"]])
+    for given, words in (
+        ([["a", "list"]], "X: sequence 1"),
+        ("a text", "X: found one str; expected a list of sequences"),
+        ({"a": "text"}, "X: found a dict; give its values"),
+        (np.array([["a"], ["b"]]), "X: found a table of texts; give one column of it"),
+        (["a", None], "X: found NoneType; expected texts"),
+        (np.array([np.nan, 1.0]), "X: found float64; expected texts"),
+    ):
+        with pytest.raises(ValueError, match=words) as caught:
+            fitted.predict(given)
+        assert isinstance(caught.value, DataError)
+
+
+def test_missing_values_are_masked_where_the_settings_say_so() -> None:
+    series = np.random.default_rng(0).normal(size=(40, 6))
+    series[3, 2] = np.nan
+    masked = small(max_epochs=1, settings={"data.missing": "mask"})
+    for given in (series, [row[:, None] for row in series]):
+        assert masked.fit(given, LABELS[:40]).predict(given).shape == (40,)
+        with pytest.raises(ValueError, match=r"NaN|missing value"):
+            small(max_epochs=1).fit(given, LABELS[:40])
