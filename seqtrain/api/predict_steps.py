@@ -14,14 +14,12 @@ from torch import Tensor
 from seqtrain.api.events import RunLike
 from seqtrain.api.load import load
 from seqtrain.api.predict import arrivals, input_options, path_of_file
-from seqtrain.api.predictors import Classifier, Predictor
+from seqtrain.api.predictors import Classifier, Predictor, one_model
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.readers import ReadOptions
-from seqtrain.errors import ConfigError
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
-from seqtrain.runs.members import name_one
 from seqtrain.text import display_name
 
 ROWS_AT_ONCE = 128
@@ -97,20 +95,9 @@ def predict_steps(
         DataError: a row can't be read; the predictions for the rows before it come first.
     """
     path = path_of_file(source)
-    one = alone(classifier or load(run, device=device))
+    one = one_model(classifier or load(run, device=device), "--steps")
     options = input_options(one.preprocessing.reading, path, input_format)
     return _predictions(one, path, report, options)
-
-
-def alone(classifier: Predictor) -> Classifier:
-    """Return a classifier; refuse an ensemble, which has no predictions after a step.
-
-    Raises:
-        ConfigError: as said.
-    """
-    if not isinstance(classifier, Classifier):
-        raise ConfigError(f"--steps: {name_one(classifier.path)}")
-    return classifier
 
 
 def _predictions(

@@ -25,6 +25,7 @@ from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.runs.members import name_one
 from seqtrain.runs.model_folder import Model
 from seqtrain.text import Summarized
 
@@ -320,6 +321,17 @@ def check_alike(members: List[Classifier], path: Path) -> None:
                 f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
                 "can't predict together; name one of them"
             )
+
+
+def one_model(predictor: Predictor, option: str) -> Classifier:
+    """Return a classifier; refuse an ensemble, which can't do what an option asks for.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if isinstance(predictor, Classifier):
+        return predictor
+    raise ConfigError(f"{option}: {name_one(predictor.path)}")
 
 
 def as_list(sequences: Any) -> list[Any]:

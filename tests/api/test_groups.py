@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import seqtrain
 from seqtrain.api import predict_steps as steps_module
 from seqtrain.api import predictors as classifier_module
+from seqtrain.api.predictors import Classifier, Ensemble
+from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
 from seqtrain.training.events import UpdateEvent
+from tests.helpers.small_models import LABELS, WORDS, make_model
 
 
 def conversations(count: int, seed: int) -> list[dict[str, str]]:
@@ -103,6 +107,26 @@ def test_every_steps_answer_goes_on_within_groups_too(
     evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)
     assert evaluation.by_share is not None
     assert evaluation.by_share[-1]["accuracy"] == evaluation.scores.accuracy > 0.97
+
+
+def test_states_of_several_models_pass_from_burst_to_burst() -> None:
+    models = [make_model("tokens", initial_state="carried") for _ in range(3)]
+    for model, factor in zip(models, (1.0, -2.0, 0.5), strict=True):
+        model.network.head.weight.data *= factor
+    members = [Classifier(model, torch.device("cpu"), Path("m")) for model in models]
+    ensemble = Ensemble(members, Path("many"))
+    draw = random.Random(0)
+    rows = [
+        Example(draw.choices(WORDS[2:], k=1 + n % 4), None, n, group=f"g{n % 3}") for n in range(60)
+    ]
+    whole = list(ensemble.predict_examples([rows], "rows"))
+    bursts = [rows[:25], [], rows[25:26], rows[26:]]
+    assert list(ensemble.predict_examples(bursts, "rows")) == whole
+    each = [list(member.predict_examples([rows], "rows")) for member in members]
+    for row, together in enumerate(whole):
+        for label in LABELS:
+            mean = np.mean([own[row].probabilities[label] for own in each])
+            assert together.probabilities[label] == pytest.approx(mean)
 
 
 def test_a_blank_group_stands_alone(run: seqtrain.Run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -113,9 +114,23 @@ def test_validation_is_scored_where_there_is_no_test_split(project: Path, cli: C
     compared = cli("diff", "r", "with-test", "--json")
     assert json.loads(compared.out)["num_examples"] == wanted["num_examples"]
     assert "there is no test split" in compared.err
-    assert cli("report", "r").code == 0
-    assert "validation" in Path("report.html").read_text()
+    reported = cli("report", "r")
+    assert reported.code == 0
+    assert "there is no test split" in reported.err
+    assert "there is no test split" in Path("report.html").read_text()
     assert cli("report", "r").code == 2  # it exists
+
+
+def test_a_file_that_changed_since_the_run_is_warned_of(begun: Path, cli: Cli) -> None:
+    before = json.loads((begun / "r" / "environment.json").read_text())["data"]["test.tsv"]
+    assert "changed" not in cli("eval", "r").err
+    write_table(begun / "test.tsv", rows(21, seed=2))
+    now = hashlib.sha256((begun / "test.tsv").read_bytes()).hexdigest()
+    for command in ("eval", "errors", "report"):
+        ended = cli(command, "r")
+        assert ended.code == 0
+        said = f"test.tsv: changed since the run: SHA-256 {now[:12]}…, then {before[:12]}…"
+        assert said in ended.err
 
 
 def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> None:

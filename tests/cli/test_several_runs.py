@@ -223,6 +223,7 @@ USES: list[Callable[[Cli], Ended]] = [
     lambda cli: cli("errors", "many"),
     lambda cli: cli("check", "many"),
     lambda cli: cli("predict", "test.tsv", "--run", "many", "--steps"),
+    lambda cli: cli("predict", "test.tsv", "--run", "many", "--precision", "0.9"),
     lambda cli: cli("eval", "many", "--steps"),
     lambda cli: cli("fit", "c.yaml", "--init-from", "many"),
 ]

@@ -220,19 +220,14 @@ def _threshold(
     classifier: Predictor, min_probability: float | None, precision: float | None
 ) -> float | None:
     """Return the probability from which on labels are written; say it where it is looked up."""
-    from seqtrain.api.predictors import Classifier
+    from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note
-    from seqtrain.errors import ConfigError
     from seqtrain.text import counted
 
     if precision is None:
         return min_probability
-    if not isinstance(classifier, Classifier):
-        raise ConfigError(
-            f"--precision: {classifier.path} holds several runs, which together know no threshold; "
-            "give --min-probability"
-        )
-    kept, rows = classifier.threshold(precision), classifier.calibration.rows
+    one = one_model(classifier, "--precision")
+    kept, rows = one.threshold(precision), one.calibration.rows
     number = round(kept.coverage * rows)
     told = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
     least = f" (95% interval: from {kept.least(number):.0%})" if rows else ""
@@ -251,11 +246,12 @@ def _answer_steps(
     top_k: int | None,
 ) -> int:
     """Write the answers after every step; return how many sequences had no known token."""
-    from seqtrain.api.predict_steps import alone, predict_steps
+    from seqtrain.api.predict_steps import predict_steps
+    from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.step_rows import write_steps
 
-    network = alone(given["classifier"]).network
+    network = one_model(given["classifier"], "--steps").network
     if network.looks_ahead:
         note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
     return write_steps(predict_steps(source, **given), open_file, top_k=top_k, lines=lines)
