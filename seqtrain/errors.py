@@ -85,18 +85,6 @@ class RunError(SeqtrainError):
     exit_code = 3
 
 
-def reading_fault(place: object, error: OSError | ValueError) -> RunError | None:
-    """Word what kept the machine from reading; None where the path or the file is wrong.
-
-    Args:
-        place: what was to be read.
-        error: of the system.
-    """
-    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
-        return RunError(f"{place}: {error.strerror}; the machine failed to read it")
-    return None
-
-
 class Interrupted(SeqtrainError):
     """A signal stopped the run; a checkpoint is saved.
 

@@ -17,8 +17,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import BRANCHES, branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_logits
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.runs.finding import find
-from seqtrain.runs.members import members, name_one
+from seqtrain.runs.finding import find, members, name_one
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import Summarized, display_name
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seqtrain.api.events import RunLike, path_of
-from seqtrain.export.folder import Exported, check_target, export_model
+from seqtrain.export.folder import Exported, export_model
+from seqtrain.runs.destination import check_destination
 from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import load_model
 
@@ -24,5 +25,5 @@ def export(run: RunLike, folder: str | Path, *, force: bool = False) -> Exported
         RunError: the exported model answers differently from the run, or the disk is full.
     """
     target = Path(folder)
-    check_target(target, force=force)
+    check_destination(target, "export", "DIR", force=force)
     return export_model(load_model(model_folder(find(path_of(run)).path)), target, force=force)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from seqtrain.data.preparation import held_out_fractions, prepare
 from seqtrain.data.sources import files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.files.digests import unlike
 from seqtrain.runs.finding import find
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data
 from seqtrain.text import display_name
 
 SPLITS = ("test", "validation", "train")
@@ -123,7 +121,7 @@ def read_split(path: Path, classifier: Classifier, split: str) -> Labelled:
         found = _read_files(classifier, named, f"data.{split}", split, bool(rows))
         if run.holds(ENVIRONMENT):
             recorded = run.environment()["data"]
-            found.warnings[:0] = _changed(recorded, found.digests)
+            found.warnings[:0] = changed_data(recorded, found.digests)
     if rows:
         found.warnings.insert(0, f"the model was trained on {rows}")
     return found
@@ -168,7 +166,7 @@ def _prepare(run: RunDirectory, config: Config, classifier: Classifier, split: s
         if key not in ("data.validation", "data.test")
     }
     then, now = recorded["data"], prepared.digests
-    changed = _changed(then, learned)
+    changed = changed_data(then, learned)
     changed += [f"{file}: the run didn't read it" for file in learned if file not in then]
     changed += [
         f"{file}: the run read it, and nothing names it now" for file in then if file not in now
@@ -188,18 +186,3 @@ def _prepare(run: RunDirectory, config: Config, classifier: Classifier, split: s
     trained = bool(learned_rows(config, split))
     source = named_text(named)
     return Labelled(classifier, source, files, digests, store, warnings, split, trained)
-
-
-def _changed(recorded: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
-    """Name files whose content isn't what the run read; those it didn't read are left out.
-
-    Args:
-        recorded: SHA-256 of each file of the run, by path.
-        digests: SHA-256 now.
-    """
-    lines = []
-    for file, found in digests.items():
-        if file in recorded and str(recorded[file]) != found:
-            now, then = unlike(found, str(recorded[file]))
-            lines.append(f"{file}: changed since the run: SHA-256 {now}, then {then}")
-    return lines

@@ -11,8 +11,7 @@ from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.predictors import Classifier, Ensemble
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
-from seqtrain.runs.finding import find, model_folder
-from seqtrain.runs.members import members, name_one
+from seqtrain.runs.finding import find, members, model_folder, name_one
 from seqtrain.runs.model_folder import load_model
 
 

@@ -63,7 +63,7 @@ def read_origin(run: str | Path, config: Config) -> Origin:
     """
     found = find(Path(run))
     folder = model_folder(found.path)
-    model, digest = read_folder(folder, lambda saved: (read_model(saved), saved.digest(WEIGHTS)))
+    model, digest = read_folder(folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS]))
     _check_alike(config, model, str(run))
     return Origin(model, [{"run": str(run), "weights_sha256": digest}, *lineage(found)])
 

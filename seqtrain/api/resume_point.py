@@ -11,11 +11,10 @@ from seqtrain.config import Config
 from seqtrain.data.configured import data_files
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError, RunError
-from seqtrain.files.digests import unlike
 from seqtrain.files.folder import read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data
 from seqtrain.training.state import Progress, checked_progress
 
 MAY_CHANGE = (
@@ -64,7 +63,7 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
         progress = checked_progress(checkpoint.progress)
     except ValueError as error:
         raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
-    run.check_metrics(checkpoint.metrics_length)
+    run.cut_metrics(checkpoint.metrics_length, only_check=True)
     if not progress.pretraining:
         _check_epochs(progress, config)
         _check_best(progress, run)
@@ -147,11 +146,9 @@ def check_data_unchanged(
         CheckpointError: names each file that differs, with both digests.
     """
     before, named = recorded["data"], {path for _, path in data_files(config)}
-    changed = [
-        _changed_data(file, found, before.get(file), run)
-        for file, found in digests.items()
-        if before.get(file) != found
-    ]
+    changed = changed_data(before, digests)
+    changed += [f"{file}: {ENVIRONMENT} has no SHA-256 of it" for file in digests.keys() - before]
+    changed = [f"{line}; restore the file, or {ANEW}" for line in changed]
     changed += [
         f"{file}: {run.path} began with it, and nothing names it now; restore the file, or {ANEW}"
         for file in before
@@ -159,14 +156,6 @@ def check_data_unchanged(
     ]
     if changed:
         raise CheckpointError(*changed)
-
-
-def _changed_data(file: str, found: str, recorded: Any, run: RunDirectory) -> str:
-    """Say how a data file differs from the one a run began with."""
-    if not isinstance(recorded, str):
-        return f"{file}: {run.path / ENVIRONMENT} has no SHA-256 of it; restore that, or {ANEW}"
-    now, then = unlike(found, recorded)
-    return f"{file}: SHA-256 {now}, but {run.path} began with {then}; restore the file, or {ANEW}"
 
 
 def newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:

@@ -16,7 +16,6 @@ from seqtrain.data.sources import named_text
 from seqtrain.files.strict_json import number_at
 from seqtrain.report import RunFacts
 from seqtrain.runs.finding import find
-from seqtrain.runs.metrics import read_metrics
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import counted, listed, shorten
@@ -51,7 +50,7 @@ def run_facts(
     """
     directory = find(path_of(run))
     config, environment = directory.config(), directory.environment()
-    epochs = read_metrics(directory, "epoch")
+    epochs = directory.metrics("epoch")
     found = predict_split(directory.path, split=split, data=data, steps=steps, device=device)
     learned = learned_rows(config, found.split)
     return RunFacts(

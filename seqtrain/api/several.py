@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -19,10 +18,13 @@ from seqtrain.api.fit import fit, resolved_config
 from seqtrain.api.side_by_side import Reporter, train_side_by_side
 from seqtrain.api.training_process import TrainingTask
 from seqtrain.config import Config
+from seqtrain.data.cache import default_folder
 from seqtrain.data.configured import check_files
+from seqtrain.data.preparation import prepare
 from seqtrain.errors import ConfigError
-from seqtrain.runs.destination import CONFIG, ENSEMBLE, RUNS, check_free, not_writable
-from seqtrain.runs.members import MOST_RUNS, check_member, write_ensemble
+from seqtrain.files.reading import path_problem
+from seqtrain.runs.destination import CONFIG, ENSEMBLE, RUNS, check_destination, remove_earlier
+from seqtrain.runs.finding import MOST_RUNS, write_ensemble
 from seqtrain.runs.run_directory import TIME
 from seqtrain.text import quote
 
@@ -148,9 +150,13 @@ def fit_several(
             "--resume: of several runs needs --run-dir, the directory that holds them"
         )
     path = run_dir or RUNS / f"{name}-{time.strftime(TIME)}"
-    check_free(None if resume else path, force=force)
+    if not resume:
+        check_destination(path, "run", "--run-dir", force=force)
     check_files(config, beside)
     begun = _begun(path, list(configs), resume=resume, force=force)
+    if force and path.exists():
+        prepare(config, cache_folder=default_folder() if options.get("cache", True) else None)
+        remove_earlier(path)  # the data can be read
     places: dict[str, dict[str, Any]] = {
         member: {"run_dir": path / member, "resume": begun[member], "force": force, **options}
         for member in configs
@@ -180,14 +186,13 @@ def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> 
     """
     begun = {}
     for member in members:
-        check_member(path / member)
-        begun[member] = resume and os.path.lexists(path / member / CONFIG)
+        begun[member] = resume and (path / member / CONFIG).exists()
         if not begun[member]:
-            check_free(path / member, force=force)
+            check_destination(path / member, "run", "--run-dir", force=force)
     try:
         (path / ENSEMBLE).unlink(missing_ok=True)  # it names runs that are whole
     except OSError as error:
-        raise not_writable(path, error) from None
+        raise path_problem(path / ENSEMBLE, error, ConfigError) from None
     return begun
 
 

@@ -21,7 +21,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import Place
-from seqtrain.runs.destination import check_free
+from seqtrain.runs.destination import check_destination
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import RunDirectory
 
@@ -98,7 +98,7 @@ def find_start(held: ExitStack, config: Config, request: Request, group: Group) 
             held.enter_context(run.lock())
             point = read_resume_point(run, config)
         elif group.is_first:
-            check_free(request.directory, force=request.force)
+            check_destination(request.directory, "run", "--run-dir", force=request.force)
             if request.directory is not None:
                 _refuse_data_inside(request.directory, config)
         check_files(config, request.beside)

@@ -29,8 +29,8 @@ from seqtrain.config.problems import (
     wrong_value,
 )
 from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
-from seqtrain.errors import ConfigError, reading_fault
-from seqtrain.files.nearest import nearest_file
+from seqtrain.errors import ConfigError
+from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.text import shorten
 
 SIZE_LIMIT = 2**20
@@ -230,20 +230,12 @@ def _read(path: str | Path) -> bytes:
         if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
             init = f"write one for it with: seqtrain init {shorten(os.fspath(path), 60)}"
             raise ConfigError(f"{tried}: is a data file by its name; expected a YAML file; {init}")
-        if os.path.exists(path) and not os.path.isfile(path):
-            hint = "; of data there, write one with: seqtrain init" if os.path.isdir(path) else ""
-            raise ConfigError(f"{tried}: is no file; expected a YAML file{hint}")
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
-    except FileNotFoundError:
-        near = nearest_file(path)
-        hint = f"did you mean {near}?" if near else "expected a YAML file"
-        raise ConfigError(f"{tried}: no such file; {hint}") from None
-    except OSError as error:
-        wrong = ConfigError(f"{tried}: {error.strerror}; expected a YAML file")
-        raise reading_fault(tried, error) or wrong from None
-    except ValueError:
-        raise ConfigError(f"{tried}: a path can't hold NUL; expected a YAML file") from None
+    except (OSError, ValueError) as error:
+        is_folder = not isinstance(error, ValueError) and os.path.isdir(path)
+        advice = "write a config for data there with: seqtrain init" if is_folder else ""
+        raise path_problem(path, error, ConfigError, advice) from None
     if len(content) > SIZE_LIMIT:
         raise ConfigError(f"{tried}: larger than 1 MiB; expected a YAML file of a few lines")
     return content

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,10 +24,9 @@ import numpy.typing as npt
 from seqtrain.data.growing import blocks, joined
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import SeqtrainError
-from seqtrain.files.atomic import Content
-from seqtrain.files.directory import Directory, is_stray
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.strict_json import to_json
+from seqtrain.files.writing import Content, is_stray, remove
 
 FORMAT = 10
 """Counts up when what is stored, or how rows are read and encoded, changes."""
@@ -78,10 +76,6 @@ def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any, Arrays]
 
 
 def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStore], Any, Arrays]:
-    """Read an entry that nobody but the user, or root, can have written."""
-    _check_owner(saved.directory.status)
-    for name in saved.directory.names():
-        _check_owner(saved.directory.status_of(name))
     entry = saved.read_json(ENTRY)
     if entry["key"] != key:
         raise ValueError("an entry under another's name")
@@ -91,7 +85,7 @@ def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStor
     }
     arrays = _read_arrays(saved, "", entry["arrays"])
     with suppress(OSError):
-        saved.directory.touch()
+        os.utime(saved.path)
     return stores, entry["values"], arrays
 
 
@@ -100,23 +94,14 @@ def _read_arrays(saved: VerifiedFolder, prefix: str, forms: dict[str, Any]) -> A
     return {name: _read_array(saved, prefix + name, *form) for name, form in forms.items()}
 
 
-def _check_owner(status: os.stat_result | None) -> None:
-    """Refuse what another user may have written."""
-    if sys.platform == "win32":
-        return
-    if status is None or status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
-        raise PermissionError("others can write to it")
-
-
 def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> npt.NDArray[Any]:
     """Copy an array into memory, or, where it is large, into a temporary file without a name."""
     if kind not in TYPES or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("no array of a store")
-    size = prod(shape) * np.dtype(kind).itemsize
 
     def parts() -> Iterator[npt.NDArray[Any]]:
         yield np.empty(0, dtype=kind)
-        for block in saved.read_blocks(file, size):
+        for block in saved.read_blocks(file):
             yield np.frombuffer(block, dtype=kind)
 
     return joined(parts()).reshape(shape)
@@ -152,7 +137,7 @@ def save(
     files[ENTRY] = to_json(entry)
     with suppress(OSError, SeqtrainError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_folder(folder / key, files, cache=True)
+        write_folder(folder / key, files, durable=False)
         _forget_oldest(folder)
 
 
@@ -167,12 +152,8 @@ def _forms(arrays: Arrays) -> dict[str, Any]:
 
 def _forget_oldest(path: Path) -> None:
     """Keep the entries used last, and those that another process is writing now."""
-    with Directory(path) as folder:
-        found = {name: folder.status_of(name) for name in folder.names()}
-        ages = {name: time.time() - x.st_mtime for name, x in found.items() if x is not None}
-        entries = sorted((name for name in ages if len(name) == 64), key=ages.__getitem__)
-        abandoned = [
-            name for name, age in ages.items() if is_stray(name) and age > ABANDONED_SECONDS
-        ]
-        for name in entries[KEPT_ENTRIES:] + abandoned:
-            folder.try_to_remove(name)
+    ages = {entry.name: time.time() - entry.stat().st_mtime for entry in os.scandir(path)}
+    entries = sorted((name for name in ages if len(name) == 64), key=ages.__getitem__)
+    abandoned = [name for name, age in ages.items() if is_stray(name) and age > ABANDONED_SECONDS]
+    for name in entries[KEPT_ENTRIES:] + abandoned:
+        remove(path / name)

@@ -13,7 +13,7 @@ from seqtrain.data.readers import ReadOptions
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
-from seqtrain.files.nearest import nearest_file
+from seqtrain.files.reading import nearest_file
 from seqtrain.text import quote
 
 SPLITS = ("train", "validation", "test")

@@ -19,7 +19,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.growing import blocks, temporary_file
 from seqtrain.data.prepared import Arrays, PreparedData, entry_of, from_entry
 from seqtrain.data.store import SequenceStore
-from seqtrain.files.regular import open_regular
+from seqtrain.files.reading import open_regular
 
 ALIGNMENT = 64
 """Bytes at a multiple of which each array begins."""
@@ -49,7 +49,7 @@ def take(offer: Any, config: Config) -> PreparedData | None:
     """
     if offer is None:
         return None
-    with suppress(OSError), os.fdopen(open_regular(offer["place"], follow=True), "rb") as file:
+    with suppress(OSError), open(offer["place"], "rb", opener=open_regular) as file:
         if _identity(file) != offer["identity"]:  # processes are numbered otherwise there
             return None
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -18,14 +18,15 @@ from seqtrain.export.classifier import check_exportable, to_onnx
 from seqtrain.export.golden import GoldenRow, golden_rows
 from seqtrain.export.packages import import_onnx
 from seqtrain.export.preprocessing import exported_preprocessing
-from seqtrain.files.folder import MANIFEST, write_folder
+from seqtrain.files.folder import write_folder
+from seqtrain.files.reading import path_problem
 from seqtrain.files.strict_json import to_json
+from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model
 from seqtrain.text import json_line, quote
 
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
 NGRAMS, SCRIPT, GOLDEN = "ngrams.npz", "predict.py", "golden.jsonl"
-NAMES = (MODEL, PREPROCESSING, VOCABULARY, NGRAMS, SCRIPT, GOLDEN, MANIFEST)
 TOLERANCE = 1e-5
 """How far a probability of the exported model may be from the run's."""
 
@@ -45,40 +46,6 @@ class Exported:
     sizes: dict[str, int]
     rows: int
     difference: float
-
-
-def check_target(folder: Path, *, force: bool) -> None:
-    """Refuse a folder that holds anything, or, with force, anything but an earlier export.
-
-    What is written takes the folder's place, so it can't be one that a program or the system is in.
-
-    Raises:
-        ConfigError: as said.
-    """
-    try:
-        if not folder.exists():
-            if folder.is_symlink():
-                raise ConfigError(f"{folder}: is a link that leads nowhere; choose another folder")
-            return
-        if not folder.is_dir():
-            raise ConfigError(f"{folder}: is a file; expected a new folder")
-        if folder.samefile(os.curdir) or os.path.ismount(folder):
-            what = "a mount point" if os.path.ismount(folder) else "the current directory"
-            raise ConfigError(
-                f"{folder}: is {what}, which can't be replaced; expected a new folder, such as "
-                f"{folder / 'model'}"
-            )
-        found = {entry.name: entry for entry in sorted(folder.iterdir())}
-        odd = [name for name, entry in found.items() if entry.is_symlink() or not entry.is_file()]
-    except OSError as error:
-        raise ConfigError(f"{folder}: {error.strerror}; choose another folder") from None
-    others = odd + [name for name in found if name not in NAMES or MANIFEST not in found]
-    if others:
-        raise ConfigError(
-            f"{folder}: holds {quote(others[0])}, which no export wrote; choose another"
-        )
-    if found and not force:
-        raise ConfigError(f"{folder}: holds an export; replace it with --force, or choose another")
 
 
 def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported:
@@ -113,11 +80,11 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
     }
     if tables:
         contents[NGRAMS] = _npz(tables)
+    check_destination(folder, "export", "DIR", force=force)  # the user may have filled it
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{folder.parent}: {error.strerror}; choose another folder") from None
-    check_target(folder, force=force)  # right before: the user may have put something there
+        raise path_problem(folder.parent, error, ConfigError, "choose another DIR") from None
     write_folder(Path(os.path.realpath(folder)), contents)
     sizes = {name: len(content) for name, content in contents.items()}
     return Exported(folder, sizes, len(rows), difference)

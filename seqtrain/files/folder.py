@@ -1,42 +1,36 @@
-"""Verified folders: written whole with a manifest of digests, checked file by file when read."""
+"""Verified folders: replaced whole, with a manifest of digests that each file is checked by."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seqtrain.errors import CheckpointError
-from seqtrain.files.atomic import Content, not_written, write_and_close
-from seqtrain.files.digests import BLOCK, unlike
-from seqtrain.files.directory import Directory, is_stray
-from seqtrain.files.reading import (
-    LARGEST_JSON,
-    json_of,
-    open_in,
-    read_part,
-    read_regular,
-    unreadable,
-)
-from seqtrain.files.regular import status_of
+from seqtrain.errors import CheckpointError, RunError
+from seqtrain.files.reading import LARGEST_JSON, json_of, open_regular, path_problem, read_file
 from seqtrain.files.strict_json import to_json
+from seqtrain.files.writing import (
+    UNTOUCHED,
+    Content,
+    free_path,
+    is_stray,
+    remove,
+    sync_folder,
+    write_new,
+)
 
 MANIFEST = "manifest.json"
-READ_ATTEMPTS = 10
+BLOCK = 2**20
+"""Bytes of a large file that are read at a time."""
+ATTEMPTS = 10
 """Times a folder is read, for a writer may be replacing it."""
 PAUSE = 0.01
 """Seconds that each further attempt waits longer."""
-FOREIGN = {
-    **{bytes([0x80, protocol]): "a pickle" for protocol in range(2, 6)},
-    b"PK\x03\x04": "a zip archive, as torch.save writes it",
-    b"\x1f\x8b": "a gzip archive",
-}
-"""What else weights are kept in, by its first bytes."""
 
 T = TypeVar("T")
 
@@ -46,243 +40,182 @@ def write_folder(
     files: Mapping[str, Content],
     previous: Path | None = None,
     *,
-    cache: bool = False,
+    durable: bool = True,
 ) -> Path | None:
-    """Write a folder of files with a manifest of their SHA-256, then put it in the target's place.
+    """Write a folder of files with a manifest of their SHA-256, and put it in the target's place.
 
-    Everything is on the disk before it is put there. At every moment the target is whole, the old
-    or the new (where the system can't exchange folders, `complete_folder` finds it).
+    It is written beside the target. Then the old folder is renamed, and the new one takes its name:
+    wherever this stops, `complete_folder` finds the old one or the new.
 
     Args:
         target: where; a link that stands there is replaced, not followed.
         files: content by name.
-        previous: a path beside it, where the target's old folder goes; what stood there is removed,
-            or, where this is None, the old folder itself.
-        cache: it may be lost with the power, and is nobody else's: it isn't flushed to the disk,
-            and only the user may read it.
+        previous: where the old folder goes, in place of what stands there; None: it is removed.
+        durable: whether it is flushed to the disk before it is put there.
 
     Returns:
-        A folder that can't be removed and is left for `remove_strays`, or None.
+        A folder that can't be removed, or None.
 
     Raises:
         RunError: the disk is full or the folder can't be written; the old one is untouched.
     """
+    new, old = free_path(target), _aside(target)
+    sync: Callable[[Path], None] = sync_folder if durable else lambda folder: None
     try:
-        with Directory(target.parent) as parent:
-            new = parent.make_temporary_folder(target.name, 0o700 if cache else 0o777)
-            try:
-                _fill(parent, new, files, cache=cache)
-                _put(parent, new, target.name, durable=not cache)
-                if previous is not None and parent.status_of(new) is not None:
-                    _put(parent, new, previous.name)
-            finally:
-                gone = parent.try_to_remove(new)
+        new.mkdir()
+        digests = {
+            name: write_new(new / name, content, durable=durable) for name, content in files.items()
+        }
+        write_new(new / MANIFEST, to_json({"sha256": digests}), durable=durable)
+        sync(new)
+        sync(target.parent)
+        _put_back(target)
+        stray = _make_free(old)
+        if os.path.lexists(target):
+            os.rename(target, old)
+            sync(target.parent)
+        os.rename(new, target)
+        sync(target.parent)
+        if previous is not None and os.path.lexists(old):
+            stray = _make_free(previous) or stray
+            os.rename(old, previous)
+            sync(target.parent)
+        return _make_free(old) or stray
     except OSError as error:
-        size = sum(len(content) for content in files.values() if isinstance(content, bytes))
-        raise not_written(target, error, size) from None
-    return None if gone else target.with_name(new)
+        raise path_problem(target, error, RunError, UNTOUCHED) from None
+    finally:
+        remove(new)
+        with suppress(OSError):
+            _put_back(target)
+            _make_free(old)
 
 
-def _fill(parent: Directory, new: str, files: Mapping[str, Content], *, cache: bool) -> None:
-    """Write the files of a new folder, the manifest last."""
-    flags, mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if cache else 0o666
-    digests: dict[str, str] = {}
-    with parent.folder(new) as folder:
-        for name, content in files.items():
-            descriptor = folder.open(name, flags, mode)
-            digests[name] = write_and_close(descriptor, content, durable=not cache)
-        manifest = to_json({"sha256": digests})
-        write_and_close(folder.open(MANIFEST, flags, mode), manifest, durable=not cache)
-        if not cache:
-            folder.sync()
-            parent.sync()
+def _make_free(path: Path) -> Path | None:
+    """Remove what stands at a path; what can't be removed is renamed, and returned."""
+    stray = None if remove(path) else free_path(path)
+    if stray is not None:
+        os.rename(path, stray)
+    return stray
 
 
-def _put(parent: Directory, new: str, target: str, *, durable: bool = True) -> None:
-    """Put a folder in the target's place; the target's own takes its name, where there is one."""
-    if parent.status_of(target) is None:
-        parent.rename(new, target)
-    elif not parent.exchange(new, target):
-        old = _aside(target)
-        parent.remove(old)
-        parent.rename(target, old)
-        parent.rename(new, target)
-        parent.rename(old, new)
-    if durable:
-        parent.sync()
+def _put_back(target: Path) -> None:
+    """Rename an old folder back where no new one has its name."""
+    if complete_folder(target) != target:
+        os.rename(complete_folder(target), target)
 
 
-def _aside(target: str) -> str:
-    return f".{target}-old"
+def _aside(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}-old"
 
 
 def complete_folder(folder: Path) -> Path:
-    """Return the folder, or the one moved aside if writing stopped between the two renames."""
-    aside = folder.parent / _aside(folder.name)
-    return aside if not os.path.lexists(folder) and os.path.lexists(aside) else folder
+    """Return the folder, or the old one where writing stopped between the two renames."""
+    old = _aside(folder)
+    return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
 
 
 def remove_strays(path: Path, targets: Sequence[str]) -> list[Path]:
-    """Clean up after a writer that was killed: no temporary stays, no whole folder is lost.
+    """Clean up a folder after a writer that was killed; return what can't be removed.
 
     Args:
-        path: of the folder whose entries to clean.
+        path: of the folder.
         targets: names of the folders that `write_folder` puts there.
-
-    Returns:
-        What can't be removed.
 
     Raises:
         OSError: the folder can't be read, or a whole one not be put in its place.
     """
-    with Directory(path) as folder:
-        strays = []
-        for target in targets:
-            old = _aside(target)
-            if folder.status_of(old) is not None:
-                if folder.status_of(target) is None:
-                    folder.rename(old, target)
-                else:
-                    strays.append(old)
-        strays += [name for name in folder.names() if is_stray(name)]
-        return [path / name for name in strays if not folder.try_to_remove(name)]
+    for name in targets:
+        _put_back(path / name)
+    old = {_aside(path / name).name for name in targets}
+    strays = [path / name for name in os.listdir(path) if name in old or is_stray(name)]
+    return [stray for stray in strays if not remove(stray)]
 
 
 class VerifiedFolder:
-    """A folder that `write_folder` wrote, held open; each file is checked as it is read.
+    """A folder that `write_folder` wrote; each file is checked by its digest as it is read.
 
-    Args:
-        folder: where; a link there isn't followed.
-
-    Raises:
-        CheckpointError: there is none.
+    Attributes:
+        path: where it stands now.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.place = complete_folder(folder)
-        try:
-            self.directory = Directory(self.place, follow=False)
-        except OSError as error:
-            raise unreadable(self.place, error) from None
-
-    def __enter__(self) -> VerifiedFolder:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.directory.__exit__()
+        self.path = complete_folder(folder)
 
     @cached_property
-    def _digests(self) -> dict[str, Any]:
-        path = self.place / MANIFEST
-        values = json_of(path, read_regular(self.directory, MANIFEST, LARGEST_JSON))
+    def digests(self) -> dict[str, Any]:
+        """SHA-256 of each file, by name, as the manifest has it.
+
+        Raises:
+            CheckpointError: there is no manifest.
+        """
+        path = self.path / MANIFEST
+        values = json_of(path, read_file(path))
         digests = values.get("sha256") if isinstance(values, dict) else None
         if not isinstance(digests, dict):
             raise CheckpointError(f"{path}: no digests in it; expected a seqtrain manifest")
         return digests
 
-    def digest(self, name: str) -> str:
-        """Return the SHA-256 that a file has by the manifest."""
-        return str(self._digests.get(name))
-
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
         """Return the content of a file.
 
-        Args:
-            name: of the file.
-            limit: most bytes that may be in it.
-
         Raises:
-            CheckpointError: it or the manifest is missing, larger, or not what was written.
+            CheckpointError: it or the manifest is missing, has more bytes than the limit, or isn't
+                what was written.
         """
-        digests, path = self._digests, self.place / name
-        content = read_regular(self.directory, name, limit)
-        kind = _foreign_kind(content)
-        if kind:
-            raise CheckpointError(
-                f"{path}: is {kind}; such files are never opened, for they can hold code; "
-                "restore it from a copy"
-            )
-        _check_digest(path, hashlib.sha256(content).hexdigest(), digests.get(name))
+        wanted = self.digests.get(name)
+        content = read_file(self.path / name, limit)
+        self._check(name, sha256(content).hexdigest(), wanted)
         return content
 
-    def read_blocks(self, name: str, size: int) -> Iterator[bytes]:
-        """Yield the content of a large file; it is sound only once all of it has been yielded.
-
-        Args:
-            name: of the file.
-            size: bytes that must be in it.
-
-        Raises:
-            CheckpointError: as `read` does, or its size is another.
-        """
-        digests, total, rest = self._digests, hashlib.sha256(), size
-        with open_in(self.directory, name, size) as file:
-            while rest and (block := read_part(file, self.place / name, min(BLOCK, rest))):
-                total.update(block)
-                rest -= len(block)
-                yield block
-        _check_digest(self.place / name, total.hexdigest(), digests.get(name))
+    def read_blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the content of a large file; it is sound once all of it has been yielded."""
+        wanted, total = self.digests.get(name), sha256()
+        try:
+            with open(self.path / name, "rb", opener=open_regular) as file:
+                while block := file.read(BLOCK):
+                    total.update(block)
+                    yield block
+        except OSError as error:
+            raise path_problem(self.path / name, error) from None
+        self._check(name, total.hexdigest(), wanted)
 
     def read_json(self, name: str) -> Any:
-        """Return the JSON value of a file; raises as `read` does, or where it isn't JSON."""
-        return json_of(self.place / name, self.read(name))
+        """Return the JSON value of a file; raises as `read`, or where it isn't JSON."""
+        return json_of(self.path / name, self.read(name))
 
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another folder stands in its place by now."""
-        try:
-            return not os.path.samestat(self.directory.status, os.stat(self.place))
-        except OSError:
-            return True
+    def _check(self, name: str, found: str, wanted: object) -> None:
+        if not isinstance(wanted, str):
+            raise CheckpointError(f"{self.path / name}: no SHA-256 of it in {MANIFEST}")
+        if found != wanted:
+            raise CheckpointError(
+                f"{self.path / name}: damaged: its SHA-256 is {found[:12]}…, the manifest says "
+                f"{wanted[:12]}…; restore it from a copy"
+            )
 
 
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
-    """Return what `read` makes of a verified folder; anew where it is replaced meanwhile.
+    """Return what `read` makes of a verified folder, all of it of one writing.
 
-    All that `read` sees is of one writing, the old or the new.
+    Where the folder is replaced meanwhile, it is read again.
 
     Raises:
         CheckpointError: the folder is missing, or `read` raised it.
     """
-    for attempt in range(1, READ_ATTEMPTS):
+    for attempt in range(1, ATTEMPTS):
+        before = _identity(folder)
         try:
-            saved = VerifiedFolder(folder)
+            return read(VerifiedFolder(folder))
         except CheckpointError:
-            found = status_of(complete_folder(folder))
-            if found is None or not stat.S_ISDIR(found.st_mode):
+            if _identity(folder) == before:
                 raise
-        else:
-            with saved:
-                try:
-                    return read(saved)
-                except CheckpointError:
-                    if not saved.is_replaced:
-                        raise
         time.sleep(attempt * PAUSE)
-    with VerifiedFolder(folder) as saved:
-        return read(saved)
+    return read(VerifiedFolder(folder))
 
 
-def _check_digest(path: Path, found: str, wanted: object) -> None:
-    if not isinstance(wanted, str):
-        raise CheckpointError(f"{path}: no SHA-256 of it in {MANIFEST}; restore the folder")
-    if found != wanted:
-        is_, says = unlike(found, wanted)
-        raise CheckpointError(
-            f"{path}: damaged: its SHA-256 is {is_}, the manifest says {says}; "
-            "restore it from a copy"
-        )
-
-
-def _foreign_kind(content: bytes) -> str | None:
-    """Name a pickle or an archive by its first bytes.
-
-    A safetensors file begins with the length of its header; where that is below 16 MiB, with zeros
-    from the fourth byte on.
-    """
-    if content[3:8] == bytes(5):
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from one that takes its place."""
+    try:
+        status = os.stat(complete_folder(folder))
+    except OSError:
         return None
-    kinds = [kind for magic, kind in FOREIGN.items() if content.startswith(magic)]
-    if content[257:262] == b"ustar" and not content.startswith(b"{"):
-        kinds.append("a tar archive")
-    return kinds[0] if kinds else None
+    return status.st_ino, status.st_ctime_ns

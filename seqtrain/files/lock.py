@@ -5,131 +5,84 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.directory import Directory
-from seqtrain.files.regular import WrongKindError
+from seqtrain.files.reading import path_problem
 
 LOCK = ".lock"
-"""The file in the folder that its owner keeps locked, holds its process id, and is removed."""
+"""The file in a folder that its owner keeps locked; it holds its process id, and is removed."""
 TRIES = 20
 PAUSE = 0.005
-"""Seconds between two tries: a process that only looks holds the lock for a moment."""
+"""Seconds between two tries: a process that only asks holds the lock for a moment."""
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
-class FolderLock:
-    """While entered, no other process can enter the lock of this folder.
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep all other processes out of this block, for this folder.
 
     The lock is the system's, so it ends with the process. A file system without locks (some NFS)
     gives it to everyone.
 
-    Args:
-        folder: such as a run directory.
-
     Raises:
-        CheckpointError: on entering, another process holds it; its id is named.
-        RunError: on entering, the folder can't be written to.
+        CheckpointError: another process holds it; its id is named.
+        RunError: the folder can't be written to.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._directory: Directory
-        self._descriptor = -1
-
-    def __enter__(self) -> FolderLock:
-        try:
-            self._directory = Directory(self.folder)
-        except OSError as error:
-            raise RunError(f"{self.folder}: {error.strerror}") from None
-        try:
-            while not self._acquire():
-                pass
-        except BaseException as error:
-            self._directory.__exit__()
-            if isinstance(error, OSError):
-                raise _refused(self.folder, error) from None
-            raise
-        return self
-
-    def _acquire(self) -> bool:
-        """Lock the file and write our process id; False where its owner removed it meanwhile."""
-        descriptor = self._directory.open(LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            _lock_or_refuse(self.folder, descriptor)
-            there = self._directory.status_of(LOCK)
-            if there is None or not os.path.samestat(os.fstat(descriptor), there):
-                os.close(descriptor)
-                return False
-            try:
-                os.ftruncate(descriptor, 0)
-                os.write(descriptor, f"{os.getpid()}\n".encode())
-            except OSError:
-                self._directory.try_to_remove(LOCK)
-                raise
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
-        return True
-
-    def __exit__(self, *error: object) -> None:
-        self._directory.try_to_remove(LOCK)
-        os.close(self._descriptor)
-        self._directory.__exit__()
-
-
-def check_unlocked(folder: Path) -> None:
-    """Refuse a folder whose lock a living process holds; nothing is written.
-
-    Raises:
-        CheckpointError: as said, or the lock is a link or no file.
-        RunError: the lock can't be opened.
-    """
+    path = folder / LOCK
     try:
-        with Directory(folder) as directory:
-            if directory.status_of(LOCK) is None:
-                return
-            descriptor = directory.open(LOCK)
-    except FileNotFoundError:
-        return
+        descriptor = _acquire(path)
     except OSError as error:
-        raise _refused(folder, error) from None
+        raise path_problem(path, error, RunError) from None
     try:
-        _lock_or_refuse(folder, descriptor, shared=True)
+        yield
     finally:
+        with suppress(OSError):
+            path.unlink()
         os.close(descriptor)
 
 
-def _refused(folder: Path, error: OSError) -> CheckpointError | RunError:
-    if isinstance(error, WrongKindError):
-        return CheckpointError(f"{folder / LOCK}: {error.strerror}; remove it")
-    return RunError(f"{folder / LOCK}: {error.strerror}")
+def _acquire(path: Path) -> int:
+    """Return the descriptor of the lock's file, which is ours, with our process id in it."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW, 0o644)
+        try:
+            _lock(path.parent, descriptor)
+            if os.path.exists(path) and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                _note_owner(path, descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # the owner before has removed it meanwhile
 
 
-def _lock_or_refuse(folder: Path, descriptor: int, *, shared: bool = False) -> None:
-    """Lock a file; where another process keeps it locked, name that process."""
-    for _ in range(TRIES):
-        if _lock(descriptor, shared=shared):
-            return
-        time.sleep(PAUSE)
-    owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-    raise CheckpointError(
-        f"{folder}: in use by process {owner or '(unknown)'}; "
-        "wait until it ends, or choose another --run-dir"
-    )
+def _note_owner(path: Path, descriptor: int) -> None:
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    except OSError:
+        os.unlink(path)
+        raise
 
 
-def _lock(descriptor: int, *, shared: bool) -> bool:
-    """Lock a file; say whether nobody else has. Where a file system has no locks, nobody has."""
+def _lock(folder: Path, descriptor: int) -> None:
     if sys.platform == "win32":
-        return True
+        return
     import fcntl
 
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
+    for _ in range(TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE)
+        except OSError:  # the file system has no locks
+            return
+        else:
+            return
+    owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+    raise CheckpointError(
+        f"{folder}: in use by process {owner or '(unknown)'}; wait until it ends, or choose another"
+    )

@@ -1,21 +1,101 @@
-"""Reading files that anybody may have written: regular, no larger than allowed, strict JSON."""
+"""Reading what anybody may have written: regular files, no larger than allowed, strict JSON."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from seqtrain.errors import CheckpointError, RunError, reading_fault
-from seqtrain.files.directory import Directory
+from seqtrain.errors import MACHINE_FAULTS, CheckpointError, RunError, SeqtrainError
 from seqtrain.files.strict_json import NotJSONError, parse_json
+from seqtrain.text import nearest, printable
 
 LARGEST_JSON = 2**28
 """Most bytes of a JSON file that is read."""
+MOST_NAMES = 1000
+"""Names of a folder that a missing one is compared with at most."""
+KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+
+
+def kind_of(path: str | Path) -> str:
+    """Name what stands at a path, or where a link leads: a file, a folder, a pipe, a device."""
+    return KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "a device or socket")
+
+
+def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a regular file: an opener for `open`, which waits for no pipe.
+
+    Raises:
+        OSError: another kind of file stands there, or as `os.open`.
+    """
+    kind = kind_of(path)
+    if kind != "a file":
+        raise OSError(errno.EINVAL, f"is {kind}; expected a regular file", str(path))
+    return os.open(path, flags)
+
+
+def path_problem(
+    path: str | Path,
+    error: OSError | ValueError,
+    wrong: type[SeqtrainError] = CheckpointError,
+    advice: str = "",
+) -> SeqtrainError:
+    """Word why the system refuses a path.
+
+    Args:
+        path: as the user wrote it.
+        error: of the system; a ValueError for what can't be a path.
+        wrong: class of the error where the path is wrong; where the machine failed, it is RunError.
+        advice: what to do.
+    """
+    shown, said = printable(str(path)) or "''", getattr(error, "strerror", None) or str(error)
+    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+        wrong = RunError
+    elif isinstance(error, FileNotFoundError):
+        near = nearest_file(path)
+        said = f"no such file (looked for {printable(os.path.abspath(path))})"
+        advice = f"did you mean {near}?" if near else advice
+    return wrong(f"{shown}: {said}" + (advice and f"; {advice}"))
+
+
+def nearest_file(path: str | Path) -> str | None:
+    """Return the path in the same folder that a missing path is most like, if any is like it."""
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [entry.name for entry, _ in zip(entries, range(MOST_NAMES), strict=False)]
+    except (OSError, ValueError):
+        return None
+    near = nearest(name, sorted(names), 0.75) if name else None
+    return None if near is None else printable(os.path.join(folder, near))
+
+
+def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        CheckpointError: it is missing, no regular file, or has more bytes than the limit.
+        RunError: the machine failed to read it.
+    """
+    try:
+        with open(path, "rb", opener=open_regular) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= limit:
+                return file.read()
+    except OSError as error:
+        raise path_problem(path, error) from None
+    raise CheckpointError(f"{path}: found {size:,} bytes; expected at most {limit:,}")
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON value of a file; raises as `read_file`, or where it isn't JSON."""
+    return json_of(path, read_file(path))
 
 
 def json_of(path: Path, content: bytes) -> Any:
-    """Return the JSON value of a file.
+    """Return the JSON value of a file's content.
 
     Raises:
         CheckpointError: it isn't JSON.
@@ -24,42 +104,3 @@ def json_of(path: Path, content: bytes) -> Any:
         return parse_json(content.decode())
     except (UnicodeDecodeError, NotJSONError) as error:
         raise CheckpointError(f"{path}: not valid JSON ({error})") from None
-
-
-def read_regular(folder: Directory, name: str, limit: int) -> bytes:
-    """Return the content of a regular file in a folder, which anybody may have written.
-
-    Raises:
-        CheckpointError: it is missing, another kind of file, or larger than the limit.
-        RunError: the machine failed to read it.
-    """
-    with open_in(folder, name, limit) as file:
-        return read_part(file, folder.path / name, limit + 1)
-
-
-def open_in(folder: Directory, name: str, limit: int) -> BinaryIO:
-    """Open a regular file in a folder; raises as `read_regular` does."""
-    path = folder.path / name
-    try:
-        file = os.fdopen(folder.open(name), "rb")
-    except OSError as error:
-        raise unreadable(path, error) from None
-    size = os.fstat(file.fileno()).st_size
-    if size > limit:
-        file.close()
-        raise CheckpointError(f"{path}: found {size:,} bytes; expected at most {limit:,}")
-    return file
-
-
-def read_part(file: BinaryIO, path: Path, size: int) -> bytes:
-    """Return the next bytes of an open file; raises as `read_regular` does."""
-    try:
-        return file.read(size)
-    except OSError as error:
-        raise unreadable(path, error) from None
-
-
-def unreadable(path: Path, error: OSError) -> CheckpointError | RunError:
-    """Say why a path can't be opened or read: it is wrong, or the machine failed."""
-    wrong = CheckpointError(f"{path}: {error.strerror} (looked for {os.path.abspath(path)})")
-    return reading_fault(path, error) or wrong

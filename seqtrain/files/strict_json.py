@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from typing import Any, NoReturn
 
@@ -11,11 +10,6 @@ from seqtrain.text import quote
 
 LARGEST = 1e18
 """Most that a number of a foreign file is believed to be: counts and sums stay finite."""
-DEPTH_LIMIT = 100
-"""Levels of lists and objects inside one another that a value may have."""
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_PAIR = re.compile(rb"\[\]|\{\}")
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class NotJSONError(ValueError):
@@ -29,8 +23,6 @@ def parse_json(text: str) -> object:
         NotJSONError: for malformed or too deeply nested JSON, repeated keys, NaN and Infinity, lone
             surrogates, and integers too long to convert.
     """
-    if text.count("[") + text.count("{") > DEPTH_LIMIT and _depth(text) > DEPTH_LIMIT:
-        raise NotJSONError(f"JSON nested more than {DEPTH_LIMIT} levels deep")
     try:
         value: object = _DECODER.decode(text)
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
@@ -39,25 +31,13 @@ def parse_json(text: str) -> object:
         raise NotJSONError(f"not JSON at column {error.colno}: {error.msg}") from None
     except UnicodeEncodeError:
         raise NotJSONError("JSON with a lone surrogate escape (\\ud800 to \\udfff)") from None
+    except RecursionError:
+        raise NotJSONError("JSON nested too deeply") from None
     except NotJSONError:
         raise
     except ValueError:
         raise NotJSONError("JSON with an integer of thousands of digits") from None
     return value
-
-
-def _depth(text: str) -> int:
-    """Return how deep lists and objects are nested, the open ones of malformed JSON included.
-
-    Python's reader goes as deep as its stack happens to allow, and then fails in several ways.
-    """
-    outside = _STRING.sub("", text) if '"' in text else text
-    brackets = outside.encode("utf-8", "replace").translate(None, _NO_BRACKETS)
-    depth, closed = 0, 1
-    while closed and depth <= DEPTH_LIMIT:  # each turn takes the innermost level away
-        brackets, closed = _PAIR.subn(b"", brackets)
-        depth += closed > 0
-    return depth + brackets.count(b"[") + brackets.count(b"{")
 
 
 def number_at(value: Any, *path: str) -> float | None:

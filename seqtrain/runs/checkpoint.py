@@ -94,7 +94,7 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
         CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
     """
     model = read_model(saved)
-    path = saved.place / STATE
+    path = saved.path / STATE
     values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)
     length, progress = values.get("metrics_length"), values.get("progress")
     if (

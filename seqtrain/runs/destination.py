@@ -1,128 +1,200 @@
-"""The place of a new run: a directory that may be made, or taken from an earlier run."""
+"""May I write here? One check for files, export folders and run directories, before any work."""
 
 from __future__ import annotations
 
 import os
-import stat
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-from seqtrain.errors import MACHINE_FAULTS, CheckpointError, ConfigError, RunError
-from seqtrain.files.directory import Directory, is_stray
-from seqtrain.files.lock import LOCK, check_unlocked
-from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular
-from seqtrain.files.regular import wrong_kind
+from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.files.folder import MANIFEST, VerifiedFolder, remove_strays
+from seqtrain.files.lock import LOCK, locked
+from seqtrain.files.reading import kind_of, path_problem, read_json
+from seqtrain.files.writing import is_stray, remove
+from seqtrain.text import quote
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-ENSEMBLE = "ensemble.json"
 BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
-FILES, FOLDERS = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE), (BEST, LAST, PREVIOUS, PRETRAINED)
+ENSEMBLE, TENSORBOARD, TRIALS = "ensemble.json", "tensorboard", "trials"
+FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
+FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
+SEARCH_FILES = ("base.yaml", "study.log", "trials.jsonl", "best.yaml")
+"""What a search leaves beside these files and folders of a run."""
+MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
+"""Name of a run among several; those of a search stand in the folder `trials`, by their numbers."""
+SAVED = re.compile(r"(model|training_state|vocabulary|ngrams|decoder|manifest)\.(json|safetensors)")
+"""Name of a file in a model folder."""
+What: TypeAlias = Literal["file", "stream", "export", "run"]
 
 
-def not_writable(path: Path, error: OSError) -> ConfigError | RunError:
-    """Say why a run directory, or an entry of it, can't be written: it is wrong, or the machine."""
-    place, name = path, os.fsdecode(error.filename or "")
-    if os.sep in name:
-        place = Path(name)
-    elif name not in ("", path.name):  # of an entry of the directory
-        place = path / name
-    if error.errno in MACHINE_FAULTS:
-        return RunError(f"{place}: {error.strerror}")
-    return ConfigError(f"--run-dir: {place}: {error.strerror}; choose another directory")
-
-
-def check_free(path: Path | None, *, force: bool) -> None:
-    """Refuse a path that can't be a directory, one in use, or one with files in it unless forced.
-
-    Nothing is written.
+def check_destination(
+    path: str | Path | None,
+    what: What,
+    option: str,
+    *,
+    force: bool,
+    sources: Sequence[str | Path] = (),
+) -> None:
+    """Refuse to write where something of the user's would be lost, or nothing can be written.
 
     Args:
-        path: where; None: under runs/, by a name that is free.
-        force: whether an earlier run may be replaced.
+        path: where; None: a new directory under runs/. This check itself writes nothing.
+        what: `file`; `stream`: a file, or a pipe or device to write into; `export`: a folder that
+            is replaced whole; `run`: a directory of a run, of several, or of a search.
+        option: that names the path, such as --output.
+        force: whether what a command wrote there before may be replaced.
+        sources: paths of the input, which is never replaced.
 
     Raises:
-        ConfigError, CheckpointError: as said.
+        ConfigError: as said.
+        CheckpointError: another process is training there.
+        RunError: the machine failed.
     """
-    place = nearest_existing(path or RUNS)
-    if not place.is_dir():
-        raise ConfigError(f"--run-dir: {place} is a file; expected a directory")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ConfigError(f"--run-dir: {place} can't be written to; choose another directory")
-    if place == path:
-        check_unlocked(path)
-        refuse_files(path, force=force)
+    target = RUNS / ".new" if path is None else Path(path)
+    is_file = what in ("file", "stream")
+    try:
+        there = nearest_existing(target)
+        folder = target.absolute().parent if is_file else there
+        if is_file and there == target:
+            _check_file(target, what, option, force=force, sources=sources)
+        if not folder.exists():
+            raise ConfigError(f"{option}: no folder {folder}; make it first")
+        if not folder.is_dir():
+            raise ConfigError(f"{option}: {folder} is {kind_of(folder)}; expected a folder")
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise ConfigError(f"{option}: {folder} can't be written to; choose another")
+        if there == target and what == "export":
+            _check_export(target, force=force)
+        elif there == target and what == "run":
+            check_replaceable(target, option, force=force, sources=sources)
+            if (target / LOCK).exists():
+                with locked(target):
+                    pass
+    except (OSError, ValueError) as error:
+        refused = f"{option}: {getattr(error, 'filename', None) or target}"
+        raise path_problem(refused, error, ConfigError, "choose another") from None
 
 
 def nearest_existing(path: Path) -> Path:
     """Return the path itself, or the nearest one above it that exists.
 
     Raises:
-        ConfigError: no path can be like that.
+        ConfigError: a link on the way leads nowhere.
     """
-    try:
-        for place in (path, *path.absolute().parents):
-            if place.exists():
-                return place
-            if os.path.islink(place):
-                raise ConfigError(
-                    f"--run-dir: {place} is a link that leads nowhere; choose another directory"
-                )
-    except OSError as error:
-        raise not_writable(path, error) from None
+    for above in (path, *path.absolute().parents):
+        if above.exists():
+            return above
+        if above.is_symlink():
+            raise ConfigError(f"{above}: is a link that leads nowhere; choose another path")
     raise AssertionError("the root exists")
 
 
-def refuse_files(path: Path, *, force: bool) -> None:
-    """Refuse a directory that a new run can't take, before anything in it is changed."""
-    try:
-        with Directory(path) as here:
-            if not force and not all(_is_early(here, name) for name in here.names()):
-                what = "go on with --resume, replace the run in it with --force"
-                if here.status_of(CONFIG) is None:
-                    what = "it holds no run; write into it with --force"
-                raise ConfigError(f"--run-dir: {path} isn't empty; {what}, or choose another")
-    except OSError as error:
-        raise not_writable(path, error) from None
-    check_removable(path)
-
-
-def check_removable(
-    path: Path, *, files: Sequence[str] = FILES, folders: Sequence[str] = FOLDERS
+def _check_file(
+    path: Path, what: What, option: str, *, force: bool, sources: Sequence[str | Path]
 ) -> None:
-    """Refuse a folder in a file's place, a file in a folder's, and what may not be changed.
-
-    Raises:
-        ConfigError: as said.
-    """
-    try:
-        with Directory(path) as here:
-            for name in (*files, *folders):
-                _check_kind(here, name, is_wanted_folder=name in folders)
-    except OSError as error:
-        raise not_writable(path, error) from None
+    kind = kind_of(path)
+    if kind == "a folder" or (what == "file" and kind != "a file"):
+        raise ConfigError(f"{option}: {path} is {kind}; expected a file")
+    if any(os.path.exists(source) and path.samefile(source) for source in sources):
+        raise ConfigError(f"{option}: {path} is the input; choose another file")
+    if kind == "a file" and not force:
+        raise ConfigError(f"{option}: {path} exists; replace it with --force")
 
 
-def _check_kind(here: Directory, name: str, *, is_wanted_folder: bool) -> None:
-    found = here.status_of(name)
-    if found is None or stat.S_ISLNK(found.st_mode):
-        return
-    is_folder, path = stat.S_ISDIR(found.st_mode), here.path / name
-    if is_folder != is_wanted_folder:
-        kind = wrong_kind(path, found.st_mode, "run's").found
+def _check_export(path: Path, *, force: bool) -> None:
+    """Let an earlier export be replaced, and an empty folder that no program is in."""
+    if path.samefile(os.curdir) or os.path.ismount(path):
         raise ConfigError(
-            f"--run-dir: {path} is {kind}, so no run's; move it away, or choose another"
+            f"{path}: is the current directory or a mount point, which can't be replaced; expected "
+            f"a new folder, such as {path / 'model'}"
         )
-    if is_folder and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise ConfigError(f"--run-dir: {path} can't be written to; choose another directory")
+    found, written = sorted(path.iterdir()), {MANIFEST}
+    with suppress(CheckpointError):
+        written |= VerifiedFolder(path).digests.keys()
+    for each in found:
+        if each.name not in written or not each.is_file() or "model.onnx" not in written:
+            raise ConfigError(
+                f"{path}: holds {quote(each.name)}, which no export wrote; choose another"
+            )
+    if found and not force:
+        raise ConfigError(f"{path}: holds an export; replace it with --force, or choose another")
 
 
-def _is_early(here: Directory, name: str) -> bool:
-    """Whether it is what a run leaves that ended before its first checkpoint."""
-    if name != ENVIRONMENT:
-        return name == LOCK or is_stray(name)
-    try:
-        values = json_of(here.path / name, read_regular(here, name, LARGEST_JSON))
-    except CheckpointError:
-        return False
-    return isinstance(values, dict) and "seqtrain" in values and "data" in values
+def check_replaceable(
+    path: Path, option: str, *, force: bool, sources: Sequence[str | Path] = ()
+) -> None:
+    """Refuse an existing directory that a new run can't take; raises as `check_destination`."""
+    if not force and not all(map(_is_early, path.iterdir())):
+        what = "it holds no run; write into it with --force"
+        if (path / CONFIG).exists():
+            what = "go on with --resume, replace the run in it with --force"
+        raise ConfigError(f"{option}: {path} isn't empty; {what}, or choose another")
+    config = path / CONFIG
+    if config.exists() and any(config.samefile(source) for source in sources):
+        raise ConfigError(f"{option}: {config} is the input; choose another directory")
+    foreign = _foreign(path)
+    if foreign is not None:
+        raise ConfigError(
+            f"{option}: no run wrote {foreign}; move it away, or choose another directory"
+        )
+
+
+def _foreign(path: Path) -> Path | None:
+    """Return what would be replaced with the runs in a directory, and isn't theirs."""
+    runs = _inner_runs(path)
+    is_ours = any(_is_environment(run / ENVIRONMENT) for run in (path, *runs))
+    if (path / ENVIRONMENT).exists():
+        is_ours = _is_environment(path / ENVIRONMENT)
+    for each in [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]:
+        is_folder = each.name in FOLDERS
+        if each.exists() and not each.is_symlink():
+            if not is_ours or each.is_dir() != is_folder:
+                return each
+            for file in sorted(each.iterdir()) if is_folder else ():
+                if not SAVED.fullmatch(file.name):
+                    return file
+    return next((found for found in map(_foreign, runs) if found is not None), None)
+
+
+def _inner_runs(path: Path) -> list[Path]:
+    """Return where the runs among several, and those of a search, stand in a directory."""
+    found = [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
+    if (path / TRIALS).is_dir() and not (path / TRIALS).is_symlink():
+        found += [each for each in (path / TRIALS).iterdir() if each.name.isdecimal()]
+    return [each for each in sorted(found) if each.is_dir() and not each.is_symlink()]
+
+
+def _is_early(path: Path) -> bool:
+    """Whether a run that ended before its first checkpoint leaves this."""
+    return path.name == LOCK or is_stray(path.name) or _is_environment(path)
+
+
+def _is_environment(path: Path) -> bool:
+    """Whether a path is the environment.json of a run, which the run wrote first."""
+    with suppress(CheckpointError):
+        values = read_json(path) if path.name == ENVIRONMENT else None
+        return isinstance(values, dict) and "seqtrain" in values and "data" in values
+    return False
+
+
+def remove_earlier(path: Path) -> None:
+    """Remove what runs and searches left in a directory, once it was checked; all else stays.
+
+    The config goes first, for without it there is no run, and environment.json last.
+    """
+    for run in _inner_runs(path):
+        remove_earlier(run)
+        with suppress(OSError):
+            run.rmdir()
+    remove_strays(path, FOLDERS)
+    links = [each for each in path.iterdir() if MEMBER.fullmatch(each.name) and each.is_symlink()]
+    logs = [each for each in path.glob(f"{TENSORBOARD}/events.out.tfevents.*") if each.is_file()]
+    names = [name for name in (*FILES, *SEARCH_FILES, *FOLDERS) if name != ENVIRONMENT]
+    for each in (*(path / name for name in names), *links, *logs, path / ENVIRONMENT):
+        remove(each)
+    with suppress(OSError):
+        (path / TRIALS).rmdir()

@@ -1,17 +1,22 @@
-"""Finding runs: one that was named, the newest, and the model in it."""
+"""The run that is meant: one that was named, the newest, or several that predict together."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import complete_folder
-from seqtrain.files.reading import unreadable
-from seqtrain.runs.destination import BEST, CONFIG, ENSEMBLE, RUNS
-from seqtrain.runs.members import name_one
+from seqtrain.files.reading import path_problem, read_json
+from seqtrain.runs.destination import BEST, CONFIG, ENSEMBLE, MEMBER, RUNS
 from seqtrain.runs.run_directory import RunDirectory
+
+FORMAT_VERSION = 1
+"""Of ensemble.json."""
+MOST_RUNS = 1000
+"""Runs that predict together at most."""
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
@@ -25,16 +30,16 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     Raises:
         CheckpointError: there is none.
     """
-    if path is not None:
-        if not os.path.exists(path):
-            raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
-        return RunDirectory(path)
-    if name is None:
-        return RunDirectory(newest_trained()[0])
-    runs = newest_first(name)
-    if not runs:
-        raise _no_run(name)
-    return RunDirectory(runs[0])
+    if path is None:
+        path = newest_trained()[0] if name is None else next(iter(newest_first(name)), None)
+        if path is None:
+            raise CheckpointError(
+                f"no run of {name} under {os.path.abspath(RUNS)}; name one that stands elsewhere "
+                "with --run-dir"
+            )
+    elif not os.path.exists(path):
+        raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
+    return RunDirectory(path)
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
@@ -44,14 +49,17 @@ def newest_trained() -> tuple[Path, list[Path]]:
         CheckpointError: there is no run, or none has a model.
     """
     runs = newest_first(None)
-    if not runs:
-        raise _no_run(None)
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         try:
             model_folder(run)
         except CheckpointError:
             continue
-        return run, runs[:place]
+        return run, runs[:index]
+    if not runs:
+        raise CheckpointError(
+            f"no run under {os.path.abspath(RUNS)}; name one, or train one with: "
+            "seqtrain fit CONFIG"
+        )
     raise CheckpointError(
         f"{runs[0]}: no model in it yet; a run has one after its first epoch; go on with it by "
         "seqtrain fit CONFIG --resume, or name another run"
@@ -64,28 +72,18 @@ def newest_first(name: str | None) -> list[Path]:
     Args:
         name: of the config, where a run's name must be exactly what `make` makes of it.
     """
-    pattern = None if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
+    pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
     try:
-        names = os.listdir(RUNS) if os.path.isdir(RUNS) else []
+        names = os.listdir(RUNS) if RUNS.is_dir() else []
     except OSError as error:
-        raise unreadable(RUNS, error) from None
-    for run in names:
-        if pattern is not None and not re.fullmatch(pattern, run):
-            continue
+        raise path_problem(RUNS, error) from None
+    for run in (RUNS / name for name in names if re.fullmatch(pattern, name, re.DOTALL)):
         try:
-            runs.append((os.lstat(RUNS / run / CONFIG).st_mtime_ns, run))
+            runs.append(((run / CONFIG).stat().st_mtime_ns, run))
         except OSError:
             continue  # no run, or none that may be read
-    return [RUNS / run for _, run in sorted(runs, reverse=True)]
-
-
-def _no_run(name: str | None) -> CheckpointError:
-    """Say that there is no run, and what to do."""
-    of, then = "", "name one, or train one with: seqtrain fit CONFIG"
-    if name is not None:
-        of, then = f" of {name}", "name one that stands elsewhere with --run-dir"
-    return CheckpointError(f"no run{of} under {os.path.abspath(RUNS)}; {then}")
+    return [run for _, run in sorted(runs, reverse=True)]
 
 
 def model_folder(path: Path) -> Path:
@@ -96,17 +94,51 @@ def model_folder(path: Path) -> Path:
     """
     for folder in (path / BEST, path):
         try:
-            os.lstat(complete_folder(folder) / "model.json")
+            os.stat(complete_folder(folder) / "model.json")
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise unreadable(folder, error) from None
-        if folder == path and os.path.islink(folder):
-            return Path(os.path.realpath(folder))  # the user named it; in a run it is refused
+            raise path_problem(folder, error) from None
         return folder
-    if os.path.lexists(path / ENSEMBLE):
+    if (path / ENSEMBLE).exists():
         raise CheckpointError(name_one(path))
     raise CheckpointError(
         f"{path}: no model in it (no {BEST}/model.json and no model.json); "
         "expected a run directory or a model folder"
     )
+
+
+def write_ensemble(path: Path, names: Sequence[str]) -> None:
+    """Say in a directory which of its runs predict together."""
+    values = {"format_version": FORMAT_VERSION, "members": list(names)}
+    RunDirectory(path).write_json(ENSEMBLE, values)
+
+
+def members(path: Path) -> list[Path]:
+    """Return the runs in a directory that predict together; none: it is no ensemble.
+
+    Raises:
+        CheckpointError: ensemble.json is damaged.
+    """
+    if not os.path.lexists(path / ENSEMBLE):
+        return []
+    values = read_json(path / ENSEMBLE)
+    names = values.get("members") if isinstance(values, dict) else None
+    if (
+        not isinstance(names, list)
+        or values.get("format_version") != FORMAT_VERSION
+        or not 2 <= len(names) <= MOST_RUNS
+        or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
+        or len({*names}) < len(names)
+    ):
+        raise CheckpointError(
+            f"{path / ENSEMBLE}: expected format_version 1 and different names of runs"
+        )
+    return [path / name for name in names]
+
+
+def name_one(path: Path) -> str:
+    """Say that one of the runs in a directory is to be named."""
+    names = sorted(name for name in os.listdir(path) if MEMBER.fullmatch(name))
+    such = f", such as {path / names[0]}" if names else ""
+    return f"{path}: holds several runs; name one of them{such}"

@@ -108,7 +108,7 @@ def load_model(folder: Path) -> Model:
 
 def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a saved folder; as `load_model`."""
-    path = saved.place / DESCRIPTION
+    path = saved.path / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
         architecture: dict[str, Any] = description["architecture"]
@@ -129,7 +129,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
     expected = network.state_dict()
     weights = read_tensors(saved, WEIGHTS, sum(tensor.nbytes for tensor in expected.values()))
-    check_weights(saved.place / WEIGHTS, weights, expected)
+    check_weights(saved.path / WEIGHTS, weights, expected)
     network.load_state_dict(weights, assign=True)
     network.eval()
     return Model(network, preprocessing).calibrated(calibration)
@@ -197,8 +197,8 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
     except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
         if ran_out_of_memory(error):
             raise
-        raise CheckpointError(f"{saved.place / name}: not safetensors ({_words(error)})") from None
-    json_of(saved.place / name, _header(content))  # safetensors takes the last of equal names
+        raise CheckpointError(f"{saved.path / name}: not safetensors ({_words(error)})") from None
+    json_of(saved.path / name, _header(content))  # safetensors takes the last of equal names
     return tensors
 
 

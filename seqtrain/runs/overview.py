@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import Any, get_args
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
+from seqtrain.files.reading import path_problem
 from seqtrain.files.strict_json import number_at
-from seqtrain.runs.members import MEMBER
-from seqtrain.runs.metrics import read_metrics
+from seqtrain.runs.destination import MEMBER
 from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
@@ -83,7 +82,9 @@ class RunSummary:
 
 
 def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
-    """Return the runs in a folder, the newest first, and what is wrong with those left out.
+    """Return the runs in a folder, the newest first, and what is wrong with some.
+
+    A run whose config can't be read any more, such as one whose data moved, is shown without it.
 
     Args:
         folder: that holds run directories, and directories of runs of several seeds or folds;
@@ -93,43 +94,43 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
         ConfigError: it isn't there, or can't be read.
     """
     try:
-        names = os.listdir(folder)
+        paths = [path for path in sorted(folder.iterdir()) if path.is_dir()]
     except OSError as error:
-        said = "no such folder" if isinstance(error, FileNotFoundError) else error.strerror
-        raise ConfigError(
-            f"{folder}: {said} (looked for {os.path.abspath(folder)}); expected a folder of "
-            "runs; train one with: seqtrain fit CONFIG"
-        ) from None
-    found, problems = [], []
-    for path in [place for name in sorted(names) for place in _places(folder / name)]:
+        advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
+        raise path_problem(folder, error, ConfigError, advice) from None
+    for path in paths.copy():
+        with suppress(OSError):
+            paths += [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
+    found: list[RunSummary] = []
+    problems: list[str] = []
+    for run in map(RunDirectory, paths):
         try:
-            run = RunDirectory(path)
             if run.holds(CONFIG):
-                found.append(summarize_run(run))
+                found.append(summarize_run(run, problems))
         except SeqtrainError as error:
             problems.append(f"left out: {error.problems[0]}")
-    return sorted(found, key=lambda run: -run.started), problems
+    return sorted(found, key=lambda run: (-run.started, run.path)), problems
 
 
-def _places(path: Path) -> list[Path]:
-    """Return a directory where a run may be, and those of runs of several seeds or folds in it."""
-    if not path.is_dir():
-        return []
-    members: list[Path] = []
-    with suppress(OSError):
-        members = [path / name for name in sorted(os.listdir(path)) if MEMBER.fullmatch(name)]
-    return [path, *(m for m in members if m.is_dir() and not m.is_symlink())]
-
-
-def summarize_run(run: RunDirectory) -> RunSummary:
+def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSummary:
     """Read one run.
+
+    Args:
+        run: its directory.
+        problems: takes what is wrong with its config, which is then left out; None: it is raised.
 
     Raises:
         CheckpointError, ConfigError: a file of it is damaged.
         RunError: the machine failed to read it.
     """
-    config = run.config()
-    lines = read_metrics(run)
+    config: dict[str, Any] = {}
+    try:
+        config = run.config().model_dump()
+    except ConfigError as error:
+        if problems is None:
+            raise
+        problems.append(f"shown without its config: {error.problems[0]}")
+    lines = run.metrics()
     epochs, refits, ends = (
         [line for line in lines if line["event"] == event] for event in ("epoch", "refit", "end")
     )
@@ -140,7 +141,7 @@ def summarize_run(run: RunDirectory) -> RunSummary:
     end = ends[-1] if ends else {}
     return RunSummary(
         path=run.path,
-        started=os.lstat(run.path / CONFIG).st_mtime,
+        started=(run.path / CONFIG).stat().st_mtime,
         finished=bool(ends),
         epochs=len(epochs),
         best_epoch=None if best_epoch is None else int(best_epoch),
@@ -148,7 +149,7 @@ def summarize_run(run: RunDirectory) -> RunSummary:
         refit=end.get("refit") is True,
         validation=_scores(best, "validation"),
         test=_scores(end, "test"),
-        config=_flat(config.model_dump()),
+        config=_flat(config),
     )
 
 

@@ -46,6 +46,6 @@ def _read_autoencoder(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing
         autoencoder = Autoencoder(model.network, dropout=0.0)
     expected = autoencoder.own_state()
     weights = read_tensors(saved, DECODER, sum(tensor.nbytes for tensor in expected.values()))
-    check_weights(saved.place / DECODER, weights, expected)
+    check_weights(saved.path / DECODER, weights, expected)
     autoencoder.load_state_dict(weights, strict=False, assign=True)
     return autoencoder.eval(), model.preprocessing

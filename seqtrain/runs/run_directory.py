@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
-from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.atomic import write_all, write_atomically
-from seqtrain.files.directory import Directory
+from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import remove_strays
-from seqtrain.files.lock import FolderLock
-from seqtrain.files.reading import LARGEST_JSON, json_of, read_regular, unreadable
-from seqtrain.files.regular import wrong_kind
-from seqtrain.files.strict_json import to_json
+from seqtrain.files.lock import locked
+from seqtrain.files.reading import path_problem, read_file, read_json
+from seqtrain.files.strict_json import NotJSONError, parse_json, to_json
+from seqtrain.files.writing import remove, write_file
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
     ENVIRONMENT,
-    FILES,
     FOLDERS,
     LAST,
     METRICS,
@@ -30,126 +28,122 @@ from seqtrain.runs.destination import (
     PREVIOUS,
     RUNS,
     TEST,
-    not_writable,
-    refuse_files,
+    check_replaceable,
+    remove_earlier,
 )
 
-__all__ = ["CONFIG", "ENVIRONMENT", "RUNS", "TEST", "RunDirectory", "make"]
+__all__ = ["CONFIG", "ENVIRONMENT", "RUNS", "TEST", "RunDirectory", "changed_data", "make"]
 
 TIME = "%Y%m%d-%H%M%S"
 """Of the start of a run, in the name of its directory."""
+DIGITS = 12
+"""Of a digest in a message."""
 
 
 class RunDirectory:
     """Where the files of one run stand.
 
-    Everything right in the directory is opened relative to it, and as what it has to be: a link,
-    pipe or device in a file's place, or a link in a folder's, is refused.
-
-    Args:
+    Attributes:
         path: the directory.
+        best: the model folder of the best epoch.
+        last: that of the last checkpoint, with the training state.
+        previous: the checkpoint before the last one; a finished run has none.
+        pretrained: the model folder that training started from, with the decoder if there is one.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.best, self.last = path / BEST, path / LAST
+        self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
 
-    @property
-    def best(self) -> Path:
-        """The model folder of the best epoch."""
-        return self.path / BEST
-
-    @property
-    def last(self) -> Path:
-        """The model folder of the last checkpoint, with the training state."""
-        return self.path / LAST
-
-    @property
-    def pretrained(self) -> Path:
-        """The model folder that training started from, with the decoder where there is one."""
-        return self.path / PRETRAINED
-
-    @property
-    def previous(self) -> Path:
-        """The checkpoint before the last one; a finished run has none."""
-        return self.path / PREVIOUS
-
-    def lock(self) -> FolderLock:
+    def lock(self) -> AbstractContextManager[None]:
         """Return the lock of this directory, for a `with` statement."""
-        return FolderLock(self.path)
+        return locked(self.path)
 
     def clear(self, *, force: bool) -> None:
-        """Remove an earlier run's files; other files stay.
+        """Remove what earlier runs and searches wrote here; other files stay.
 
         Raises:
-            ConfigError: there are files, and no force; or the directory can't be changed.
+            ConfigError: as `check_destination`.
         """
-        refuse_files(self.path, force=force)
         try:
-            remove_strays(self.path, FOLDERS)
-            with Directory(self.path) as here:
-                for name in (CONFIG, *FOLDERS, *FILES):  # without the config there is no run here
-                    here.remove(name)
+            check_replaceable(self.path, "--run-dir", force=force)
+            remove_earlier(self.path)
         except OSError as error:
-            raise not_writable(self.path, error) from None
+            raise path_problem(error.filename or self.path, error, ConfigError) from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write one of the run's files, atomically."""
-        write_atomically(self.path / name, content)
+        """Write one of the run's files, whole or not at all."""
+        write_file(self.path / name, content)
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write a JSON file of the run, atomically."""
+        """Write a JSON file of the run, whole or not at all."""
         self.write(name, to_json(value))
 
     def append_metrics(self, event: dict[str, Any]) -> int:
         """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""
         line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        path = self.path / METRICS
         try:
-            with Directory(self.path) as here:
-                descriptor = here.open(METRICS, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            try:
-                length = os.fstat(descriptor).st_size
+            with open(path, "ab", buffering=0) as file:
+                length, rest = os.fstat(file.fileno()).st_size, memoryview(line)
                 try:
-                    write_all(lambda rest: os.write(descriptor, rest), line)
-                    os.fsync(descriptor)
+                    while rest:
+                        rest = rest[file.write(rest) :]
+                    os.fsync(file.fileno())
                 except OSError:
-                    os.ftruncate(descriptor, length)
+                    file.truncate(length)
                     raise
-            finally:
-                os.close(descriptor)
         except OSError as error:
-            raise RunError(
-                f"{self.path / METRICS}: {error.strerror}; the lines before are untouched"
-            ) from None
+            raise path_problem(path, error, RunError, "the lines before are untouched") from None
         return length + len(line)
 
-    def check_metrics(self, length: int) -> None:
-        """Refuse metrics that can't be written on, or are shorter than they were at a checkpoint.
+    def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl; none where there are none yet.
+
+        Args:
+            event: of which kind: step, epoch, pretrain, refit or end; None: all.
 
         Raises:
-            CheckpointError: as said.
+            CheckpointError: the file is damaged.
         """
-        self._metrics(length, cut=False)
+        path = self.path / METRICS
+        lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
+        found = []
+        for number, line in enumerate(lines[:-1], start=1):  # a run may be writing the last one
+            try:
+                value = parse_json(line.decode())
+            except (UnicodeDecodeError, NotJSONError) as error:
+                raise CheckpointError(f"{path}:{number}: damaged: {error}") from None
+            if not isinstance(value, dict) or not isinstance(value.get("event"), str):
+                raise CheckpointError(f"{path}:{number}: damaged: expected an object with an event")
+            if event in (None, value["event"]):
+                found.append(value)
+        return found
 
-    def cut_metrics(self, length: int) -> None:
-        """Forget metrics written after a checkpoint that training goes on from; as above."""
-        self._metrics(length, cut=True)
+    def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
+        """Forget metrics written after a checkpoint that training goes on from.
 
-    def _metrics(self, length: int, *, cut: bool) -> None:
+        Args:
+            length: bytes of the file at the checkpoint.
+            only_check: change nothing.
+
+        Raises:
+            CheckpointError: there are less, or the file can't be written.
+        """
         path, size = self.path / METRICS, 0
         try:
-            with Directory(self.path) as here:
-                if here.status_of(METRICS) is not None:
-                    descriptor = here.open(METRICS, os.O_WRONLY)
-                    size = os.fstat(descriptor).st_size
-                    if cut and size > length:
-                        os.ftruncate(descriptor, length)
-                    os.close(descriptor)
+            if self.holds(METRICS):
+                with open(path, "r+b") as file:
+                    size = os.fstat(file.fileno()).st_size
+                    if size > length and not only_check:
+                        file.truncate(length)
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise path_problem(path, error) from None
         if size < length:
             raise CheckpointError(
                 f"{path}: shortened: found {size} bytes, the checkpoint was saved after {length}; "
-                "restore it from a copy, or start anew with --force"
+                "restore it from a copy, or begin a new run with --force"
             )
 
     def holds(self, name: str) -> bool:
@@ -158,31 +152,26 @@ class RunDirectory:
         Raises:
             CheckpointError: the directory may not be read.
         """
-        return self._status_of(name) is not None
-
-    def _status_of(self, name: str) -> os.stat_result | None:
         try:
-            with Directory(self.path) as here:
-                return here.status_of(name)
+            os.lstat(self.path / name)
+        except FileNotFoundError:
+            return False
         except OSError as error:
-            raise unreadable(self.path, error) from None
+            raise path_problem(self.path, error) from None
+        return True
 
     def config(self) -> Config:
         """Return the config that the run was trained with.
 
         Raises:
-            CheckpointError: there is none, or it is a link or no file.
+            CheckpointError: there is none.
             ConfigError: it is damaged.
         """
-        path = self.path / CONFIG
-        found = self._status_of(CONFIG)
-        if found is None:
+        if not self.holds(CONFIG):
             raise CheckpointError(
                 f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
             )
-        if not stat.S_ISREG(found.st_mode):
-            raise unreadable(path, wrong_kind(path, found.st_mode, "regular file"))
-        return load_config(path)
+        return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:
         """Return what environment.json holds.
@@ -191,27 +180,14 @@ class RunDirectory:
             CheckpointError: it is missing or damaged.
         """
         path = self.path / ENVIRONMENT
-        try:
-            with Directory(self.path) as here:
-                content = read_regular(here, ENVIRONMENT, LARGEST_JSON)
-        except OSError as error:
-            raise unreadable(path, error) from None
-        values = json_of(path, content)
+        values = read_json(path)
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values
 
     def remove_previous(self) -> Path | None:
-        """Remove the checkpoint before the last one; return it where it has to stay.
-
-        It may be gone in part where this is stopped: nobody looks at it while the last is whole.
-        """
-        try:
-            with Directory(self.path) as here:
-                gone = here.try_to_remove(PREVIOUS)
-        except OSError:
-            gone = False
-        return None if gone else self.previous
+        """Remove the checkpoint before the last one; return it where it has to stay."""
+        return None if remove(self.previous) else self.previous
 
     def remove_strays(self) -> list[Path]:
         """Clean up after a process that was killed while writing here; return what has to stay.
@@ -222,7 +198,26 @@ class RunDirectory:
         try:
             return remove_strays(self.path, FOLDERS)
         except OSError as error:
-            raise RunError(f"{error.filename or self.path}: {error.strerror}") from None
+            raise path_problem(error.filename or self.path, error, RunError) from None
+
+
+def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
+    """Compare data files that are read again with those that a run read.
+
+    Args:
+        recorded: SHA-256 by path, as environment.json has them under `data`.
+        digests: SHA-256 of each file that was read now, by path.
+
+    Returns:
+        A line for each file that differs, with both digests; files that the run didn't read are
+        left out.
+    """
+    both = [(path, now, str(recorded[path])) for path, now in digests.items() if path in recorded]
+    return [
+        f"{path}: changed since the run: SHA-256 {now[:DIGITS]}…, then {then[:DIGITS]}…"
+        for path, now, then in both
+        if now != then
+    ]
 
 
 def make(path: Path | None, config_name: str) -> RunDirectory:
@@ -248,4 +243,4 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
             number += 1
             chosen = wanted.with_name(f"{wanted.name}-{number}")
     except OSError as error:
-        raise not_writable(chosen, error) from None
+        raise path_problem(chosen, error, ConfigError, "choose another --run-dir") from None

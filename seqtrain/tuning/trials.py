@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.files.atomic import write_atomically
+from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
 from seqtrain.tuning.space import Space, changed, choose, differing, value_at
@@ -203,7 +203,7 @@ class Study:
         """
         trials, config = self.trials(), self.config
         lines = [json_line(asdict(trial)) + "\n" for trial in trials]
-        write_atomically(directory / TRIALS, "".join(lines).encode())
+        write_file(directory / TRIALS, "".join(lines).encode())
         best = best_of(trials)
         if best is None:
             return
@@ -221,4 +221,4 @@ class Study:
                 path = f"{name}.{key}"
                 was = f"  # was {flow(value_at(config, path))}" if path in changes else ""
                 found.append(f"  {key}: {flow(value)}{was}")
-        write_atomically(directory / BEST_CONFIG, ("\n".join(found) + "\n").encode())
+        write_file(directory / BEST_CONFIG, ("\n".join(found) + "\n").encode())

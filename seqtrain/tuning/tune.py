@@ -18,15 +18,22 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.configured import check_files
 from seqtrain.data.preparation import prepare
 from seqtrain.errors import CheckpointError, ConfigError, Interrupted, RunError
-from seqtrain.files.atomic import write_atomically
-from seqtrain.files.lock import FolderLock
-from seqtrain.runs.destination import CONFIG, RUNS, check_free
-from seqtrain.runs.run_directory import RunDirectory, make
+from seqtrain.files.lock import locked
+from seqtrain.files.writing import remove, write_file
+from seqtrain.runs.destination import (
+    CONFIG,
+    FILES,
+    FOLDERS,
+    RUNS,
+    check_destination,
+    remove_earlier,
+)
+from seqtrain.runs.run_directory import make
 from seqtrain.signals import StopSignals
 from seqtrain.text import counted
 from seqtrain.tuning.search import FOLDER, Limits, Search, TrialListener, remove_runs
 from seqtrain.tuning.space import Space, changed, space_of
-from seqtrain.tuning.trials import BEST_CONFIG, TRIALS, Study, Trial, best_of, import_optuna
+from seqtrain.tuning.trials import Study, Trial, best_of, import_optuna
 
 BASE, JOURNAL = "base.yaml", "study.log"
 """Files of a search: the config that is tuned; Optuna's journal, where no other is given."""
@@ -92,7 +99,7 @@ def tune(
     name = "run" if source is None else source.stem
     begun = _begun(run_dir, name, config) if resume else None
     if begun is None:
-        check_free(run_dir, force=force)
+        check_destination(run_dir, "run", "--run-dir", force=force)
     check_files(config, None if source is None else source.parent)
     if storage is not None:
         _check_journal(storage)
@@ -100,10 +107,10 @@ def tune(
     with ExitStack() as held:
         signals = held.enter_context(StopSignals())
         directory = begun or make(run_dir, f"{name}-tuned").path
-        held.enter_context(FolderLock(directory))
+        held.enter_context(locked(directory))
         if begun is None:
-            _clear(directory)
-            write_atomically(directory / BASE, render_config(config).encode())
+            remove_earlier(directory)
+            write_file(directory / BASE, render_config(config).encode())
         own = f"{socket.gethostname()}:{directory.resolve()}"
         journal = storage or directory / JOURNAL
         study = Study(journal, _study_name(config, digests, space), own, config, space)
@@ -189,19 +196,12 @@ def _begun(run_dir: Path | None, name: str, config: Config) -> Path:
     return base.parent
 
 
-def _clear(directory: Path) -> None:
-    """Remove what an earlier run or search left."""
-    RunDirectory(directory).clear(force=True)
-    remove_runs((directory / FOLDER).glob("*"))
-    for name in (TRIALS, BEST_CONFIG, BASE, JOURNAL):
-        (directory / name).unlink(missing_ok=True)
-
-
 def _move(source: Path, directory: Path) -> None:
     """Make the best trial's run the run of the directory; where it is already, do nothing."""
     if source.is_dir():
         if (directory / CONFIG).exists():
-            RunDirectory(directory).clear(force=True)
+            for name in (*FILES, *FOLDERS):
+                remove(directory / name)
         for path in sorted(source.iterdir(), key=lambda path: path.name == CONFIG):
             os.replace(path, directory / path.name)  # the config last: it makes a run of the rest
     remove_runs((directory / FOLDER).glob("*"))

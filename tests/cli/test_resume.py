@@ -154,7 +154,7 @@ def test_run_that_cannot_end_is_refused_before_data_are_read(
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *longer)
     assert ended.code == 2
     assert "train.tsv" not in ended.err
-    assert ended.problems[-1].endswith("start anew with --force")
+    assert ended.problems[-1].endswith(" with --force")
     assert all(problem.startswith("seqtrain: ") for problem in ended.problems)
     assert listing(project) == before
 
@@ -315,8 +315,8 @@ def test_what_may_be_mine_needs_force(project: Path, cli: Cli, others: dict[str,
 HOLDER = """
 import sys
 from pathlib import Path
-from seqtrain.files.lock import FolderLock
-with FolderLock(Path("r")):
+from seqtrain.files.lock import locked
+with locked(Path("r")):
     print(flush=True)
     sys.stdin.read()
 """

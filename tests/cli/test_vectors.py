@@ -149,7 +149,7 @@ def test_another_file_is_refused_on_resume(folder: Path, cli: Cli) -> None:
     write_vectors(folder / "w.vec", WORDS[:-1])
     ended = cli("fit", "c.yaml", "--run-dir", "run", "--resume")
     assert ended.code == 2
-    assert "w.vec: SHA-256" in ended.err
+    assert "w.vec: changed since the run: SHA-256" in ended.err
 
 
 def test_an_old_model_keeps_its_vectors_and_new_words_take_theirs(folder: Path, cli: Cli) -> None:

@@ -92,7 +92,7 @@ def test_only_an_earlier_export_is_replaced(cli: Callable[..., tuple[int, str, s
     )
     assert names(Path("port")) == {*FILES, "thesis.tex"}
     (Path("file")).write_text("")
-    assert "expected a new folder" in cli("export", "run", "file", "--force")[2]
+    assert "expected a folder" in cli("export", "run", "file", "--force")[2]
 
 
 def test_a_missing_package_is_named(

@@ -158,73 +158,7 @@ def test_loads_race_with_saves_and_eviction(
     figure(f"cache: loads against two savers and eviction: {total}")
 
 
-def test_an_entry_in_use_outlives_everything_done_to_it(disk: Path) -> None:
-    """Also its files being cut, which kills with SIGBUS who has mapped them."""
-    told, theirs = FORKS.Pipe()
-    process = FORKS.Process(target=use_and_cut, args=(disk / "cache", theirs))
-    process.start()
-    theirs.close()
-    process.join()
-    assert process.exitcode == 0
-    assert told.recv()
-
-
-def use_and_cut(folder: Path, told: Connection) -> None:
-    cache.save(folder, KEYS[7], numbered(7), 7)
-    found = cache.load(folder, KEYS[7])
-    assert found is not None
-    for path in folder.rglob("*"):
-        if path.is_file():
-            os.truncate(path, 0)
-    told.send(is_numbered(found[0], 7))
-
-
-def give_away(entry: Path) -> None:
-    os.chown(entry, 65534, 65534)
-
-
-def give_a_file_away(entry: Path) -> None:
-    os.chown(entry / "train.labels", 65534, 65534)
-
-
-def let_all_write(entry: Path) -> None:
-    entry.chmod(0o777)
-
-
-def let_all_write_a_file(entry: Path) -> None:
-    (entry / "train.labels").chmod(0o666)
-
-
-def let_the_group_write(entry: Path) -> None:
-    entry.chmod(0o770)
-
-
-@pytest.mark.parametrize(
-    "forge",
-    [give_away, give_a_file_away, let_all_write, let_all_write_a_file, let_the_group_write],
-)
-def test_what_another_user_may_have_written_is_no_entry(tmp_path: Path, forge: Change) -> None:
-    if os.geteuid() != 0 and "give" in forge.__name__:
-        pytest.skip("only root can give files away")
-    cache.save(tmp_path, KEYS[7], numbered(7), 7)
-    assert cache.load(tmp_path, KEYS[7])
-    forge(tmp_path / KEYS[7])
-    assert cache.load(tmp_path, KEYS[7]) is None
-    cache.save(tmp_path, KEYS[7], numbered(7), 7)
-    assert cache.load(tmp_path, KEYS[7]), "the user's own takes its place"
-
-
 def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
     cache.save(tmp_path, KEYS[7], numbered(7), 7)
     (tmp_path / KEYS[7]).rename(tmp_path / KEYS[1])
     assert cache.load(tmp_path, KEYS[1]) is None
-
-
-@pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o077])
-def test_the_cache_works_under_every_umask(tmp_path: Path, mask: int) -> None:
-    before = os.umask(mask)
-    try:
-        cache.save(tmp_path / "cache", KEYS[7], numbered(7), 7)
-    finally:
-        os.umask(before)
-    assert cache.load(tmp_path / "cache", KEYS[7])

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from seqtrain.errors import CheckpointError
-from seqtrain.files.lock import FolderLock
+from seqtrain.files.lock import locked
 from tests.helpers.program import (
     fingerprint,
     fit,
@@ -140,7 +140,7 @@ def test_stopped_and_continued(project: Path, figure: Callable[[str], None], sto
                 lock = project / "r" / ".lock"  # its owner writes into it once it is locked
                 if running.process.is_alive() and lock.exists() and lock.read_text():
                     with pytest.raises(CheckpointError, match="in use by process"):
-                        FolderLock(project / "r").__enter__()
+                        locked(project / "r").__enter__()
                     refused += 1
                 running.send(signal.SIGCONT)
                 done += 1

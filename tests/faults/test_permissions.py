@@ -218,7 +218,7 @@ def test_force_removes_nothing_before_all_is_checked(begun: Path, place: str, ki
         assert (other / "model.json").exists()
     else:
         problem = refusal(begun, FORCE, None)
-        assert f"is a {kind}, so no run's" in problem
+        assert f"no run wrote r/{place}" in problem
         assert sorted(path.name for path in (begun / "r").iterdir()) == names
 
 
@@ -226,7 +226,7 @@ def test_force_refuses_a_folder_in_a_files_place(begun: Path) -> None:
     (begun / "r" / "test.json").unlink()
     (begun / "r" / "test.json").mkdir()
     before = sorted(path.name for path in (begun / "r").iterdir())
-    assert "test.json is a folder" in refusal(begun, FORCE, None)
+    assert "no run wrote r/test.json" in refusal(begun, FORCE, None)
     assert sorted(path.name for path in (begun / "r").iterdir()) == before
 
 

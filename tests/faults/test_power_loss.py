@@ -90,8 +90,8 @@ class Replay:
     def _apply(self, name: str, line: str) -> None:
         paths = re.findall(rf"{re.escape(str(self.folder))}[^\"<>]*", line)
         place, number = self._find(paths[0])
-        if name in ("openat", "mkdirat") and number is None:
-            self._rename({place: self._new(folder=name == "mkdirat")})
+        if name in ("openat", "mkdir") and number is None:
+            self._rename({place: self._new(folder=name == "mkdir")})
         elif name == "write":
             assert number is not None
             content = re.search(r'>, "(.*)", [0-9]+\) += [0-9]+$', line, re.DOTALL)
@@ -99,10 +99,10 @@ class Replay:
             self.changes.append(Change(file=number, content=content[1].encode("latin1")))
         elif name == "fsync":
             self._flush(number)
-        elif name in ("renameat", "renameat2"):
-            target, other = self._find(paths[1])
-            self._rename({place: other if name == "renameat2" else None, target: number})
-        elif name == "unlinkat":
+        elif name == "rename":
+            target, _ = self._find(paths[1])
+            self._rename({place: None, target: number})
+        elif name in ("unlink", "unlinkat", "rmdir"):
             self._rename({place: None})
 
     def _rename(self, names: dict[tuple[int, str], int | None]) -> None:

@@ -20,7 +20,8 @@ from tests.helpers.program import FORKS
 from tests.helpers.saving import save
 
 MUTATING = (
-    "openat", "mkdirat", "write", "ftruncate", "fsync", "renameat", "renameat2", "unlinkat",
+    "openat", "mkdir", "mkdirat", "write", "ftruncate", "fsync", "rename", "renameat", "renameat2",
+    "unlink", "unlinkat", "rmdir",
 )  # fmt: skip
 OLD, NEW = 2, 3
 PR_SET_PTRACER = 0x59616D61
@@ -138,7 +139,7 @@ def check_recovery(folder: Path, allowed: set[int], least: int) -> None:
     """Whatever was stopped, checkpoints and the best model are whole, and a next save works."""
     run = RunDirectory(folder)
     assert {found for found, _ in good(run.best)} <= allowed
-    assert run.best.is_dir()
+    assert good(run.best)
     whole = good(run.last, run.previous)
     assert len(whole) >= least, f"{len(whole)} good checkpoints"
     assert whole[0][0] in allowed

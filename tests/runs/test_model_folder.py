@@ -242,53 +242,8 @@ FOREIGN: dict[str, Callable[[Path], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
-@pytest.mark.parametrize("signed", [True, False])
-def test_pickles_and_archives_are_named(
-    folder: Path, tmp_path: Path, kind: str, signed: bool
-) -> None:
-    content = FOREIGN[kind](tmp_path / "foreign")
-    if signed:
-        write_folder(folder, {**read_files(folder), "model.safetensors": content})
-    else:
-        (folder / "model.safetensors").write_bytes(content)
-    said = rf"model\.safetensors: is {kind}; such files are never opened"
-    with pytest.raises(CheckpointError, match=said):
-        load_model(folder)
-
-
-@pytest.mark.parametrize("length", [0x0280, 0x0580, 0x8B1F])
-def test_lengths_of_headers_are_no_pickles(folder: Path, length: int) -> None:
-    """What a safetensors file begins with may be the first bytes of a pickle or a gzip file."""
-    files = read_files(folder)
-    content = files["model.safetensors"]
-    end = 8 + int.from_bytes(content[:8], "little")
-    header = content[8:end].rstrip()
-    room = b'"__metadata__": {"note": "%b"}, '
-    padded = b"{" + room % (b"x" * (length - len(header) - len(room) + 2)) + header[1:]
-    forged = length.to_bytes(8, "little") + padded + content[end:]
-    write_folder(folder, {**files, "model.safetensors": forged})
-    load_model(folder)
-
-
 @pytest.mark.parametrize("content", [b"", b"PK", b"\xff" * 64])
 def test_what_is_no_safetensors_is_refused(folder: Path, content: bytes) -> None:
     write_folder(folder, {**read_files(folder), "model.safetensors": content})
     with pytest.raises(CheckpointError, match="safetensors"):
-        load_model(folder)
-
-
-def test_digests_are_shown_where_they_differ(folder: Path) -> None:
-    manifest = folder / "manifest.json"
-    values = json.loads(manifest.read_text())
-    digest = values["sha256"]["model.json"]
-    other = digest[:40] + ("0" if digest[40] != "0" else "1") + digest[41:]
-    manifest.write_text(json.dumps({"sha256": {**values["sha256"], "model.json": other}}))
-    with pytest.raises(
-        CheckpointError, match=f"is …{digest[36:48]}…, the manifest says …{other[36:48]}…"
-    ):
-        load_model(folder)
-    del values["sha256"]["model.json"]
-    manifest.write_text(json.dumps(values))
-    with pytest.raises(CheckpointError, match=r"model\.json: no SHA-256 of it in manifest\.json"):
         load_model(folder)

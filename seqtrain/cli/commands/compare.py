@@ -42,7 +42,7 @@ def compare(
     from seqtrain.cli.output.compare_table import show_comparison
     from seqtrain.cli.output.progress import Progress
     from seqtrain.comparison.compare import compare as run_comparison
-    from seqtrain.files.atomic import write_atomically
+    from seqtrain.files.writing import write_file
     from seqtrain.text import json_line
 
     with Progress() as progress:
@@ -57,7 +57,7 @@ def compare(
     for line in result.warnings + left_out:
         warn(line)
     if chart:
-        write_atomically(Path(chart), draw_chart(result, title=Path(config).stem).encode())
+        write_file(Path(chart), draw_chart(result, title=Path(config).stem).encode())
     if as_json:
         print(json_line(asdict(result)))
     else:

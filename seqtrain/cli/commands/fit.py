@@ -160,14 +160,14 @@ def _place(
 
     from seqtrain.cli.output.console import note
     from seqtrain.processes.place import Place
-    from seqtrain.runs.destination import check_free
+    from seqtrain.runs.destination import check_destination
     from seqtrain.runs.finding import find
 
     place = None if run_dir is None else Path(run_dir)
     if Place.here().restarts:
         return place  # the run that the launcher began goes on
     if not resume:
-        check_free(place, force=force)
+        check_destination(place, "run", "--run-dir", force=force, sources=[config])
     elif place is None and not force:
         place = find(None, Path(config).stem).path
         if not quiet:

@@ -44,9 +44,9 @@ def init(
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.cli.output.console import print_path
-    from seqtrain.cli.output.new_file import check_new_file
-    from seqtrain.files.atomic import write_atomically
+    from seqtrain.files.writing import write_file
     from seqtrain.proposal import Wishes, propose
+    from seqtrain.runs.destination import check_destination
 
     wishes = Wishes(label=label, sequence=list(sequence) if sequence else None, header=header)
     target = output or _default_name(data[0])
@@ -54,8 +54,8 @@ def init(
         print(propose(data, wishes, test=test), end="")
         return
     sources = [*data, *([test] if test else [])]
-    check_new_file("--output", target, force=force, sources=sources)
-    write_atomically(Path(target), propose(data, wishes, test=test).encode())
+    check_destination(target, "file", "--output", force=force, sources=sources)
+    write_file(Path(target), propose(data, wishes, test=test).encode())
     print_path(target)
 
 

@@ -59,12 +59,13 @@ def predict(
     """Example: seqtrain predict new.csv --keep id --output answers.csv"""
     from pathlib import Path
 
-    from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.cli.output.prediction_rows import open_output
     from seqtrain.cli.output.step_rows import shown_as_lines
+    from seqtrain.runs.destination import check_destination
 
     sources = [] if source == "-" else [source]
-    check_new_file("--output", output, force=force, sources=sources, streams=True)
+    if output is not None:
+        check_destination(output, "stream", "--output", force=force, sources=sources)
     chosen = format.value if format else None
     columns = [name for names in keep or [] for name in names.split(",")]
     rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
@@ -179,7 +180,7 @@ def _answer_files(
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import open_output
     from seqtrain.data.encoding import EncodingReport
-    from seqtrain.files.atomic import whole_or_nothing
+    from seqtrain.files.writing import replacing
     from seqtrain.text import counted
 
     files = matching(source)
@@ -189,8 +190,8 @@ def _answer_files(
     left = {file: path for file, path in paths.items() if force or not path.exists()}
     for file, path in left.items():
         report = EncodingReport()
-        with whole_or_nothing(path) as unfinished:
-            open_file = partial(open_output, unfinished, line_by_line=False)
+        with replacing(path) as unfinished:
+            open_file = partial(open_output, str(unfinished), line_by_line=False)
             unknown = _answer(file, given | {"report": report}, open_file, written, shown)
         for line in report.notices(file):
             warn(line)

@@ -33,19 +33,20 @@ def report(
     """Example: seqtrain report runs/small runs/large -o report.html"""
     from pathlib import Path
 
-    from seqtrain.cli.output.new_file import check_new_file
     from seqtrain.errors import ConfigError
+    from seqtrain.runs.destination import check_destination
 
     name = chosen_split(split, data)
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
-    check_new_file("--output", output, force=force, sources=[data] if data else [])
+    sources = [data] if data else []
+    check_destination(output, "file", "--output", force=force, sources=sources)
 
     from seqtrain.api.run_facts import run_facts
     from seqtrain.cli.output.console import note, warn
-    from seqtrain.files.atomic import write_atomically
+    from seqtrain.files.writing import write_file
     from seqtrain.report import render
-    from seqtrain.runs.members import members
+    from seqtrain.runs.finding import members
 
     named = runs or [chosen_run(None)]
     if not runs:
@@ -58,5 +59,5 @@ def report(
     for line in dict.fromkeys(line for run in facts for line in run.warnings):
         warn(line)
     title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
-    write_atomically(Path(output), render(facts, title=title).encode())
+    write_file(Path(output), render(facts, title=title).encode())
     note(f"written: {output}")

@@ -72,7 +72,7 @@ def tune(
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
-    from seqtrain.files.atomic import write_atomically
+    from seqtrain.files.writing import write_file
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
@@ -91,7 +91,7 @@ def tune(
         storage=None if storage is None else Path(storage),
         listener=screen,
     )
-    write_atomically(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
+    write_file(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
     screen.show_end(found)
     if not quiet:
         note_next(found.run.path, "predict FILE", "eval", "report")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqtrain.cli.output.new_file import check_new_file
 from seqtrain.cli.output.svg import svg_picture, svg_text
 from seqtrain.errors import ConfigError
+from seqtrain.runs.destination import check_destination
 from seqtrain.text import shorten
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ def check_chart(path: str | None, *, force: bool) -> None:
     """Refuse a chart that can't be written, before anything is measured.
 
     Raises:
-        ConfigError: it isn't named .svg, or as `check_new_file` says.
+        ConfigError: it isn't named .svg, or as `check_destination` says.
     """
     if path is not None and Path(path).suffix.lower() != ".svg":
         raise ConfigError(f"--chart: found {path}; expected a name that ends in .svg")
-    check_new_file("--chart", path, force=force)
+    if path is not None:
+        check_destination(path, "file", "--chart", force=force)
 
 
 def draw_chart(comparison: Comparison, title: str) -> str:

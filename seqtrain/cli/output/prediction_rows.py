@@ -16,7 +16,6 @@ from seqtrain.cli.output.answer_columns import AnswerColumns, csv_cell, tsv_cell
 from seqtrain.cli.output.answer_line import answer_heading, answer_line
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.files.atomic import write_all
 from seqtrain.files.compressed import compression_of, import_zstd, uncompressed
 from seqtrain.text import json_line, one_of, printable, quote
 
@@ -64,7 +63,9 @@ class _WholeRows(io.FileIO):
     def write(self, rows: Any) -> int:
         """Write all of it, or nothing."""
         try:
-            write_all(super().write, rows)
+            rest = memoryview(rows)
+            while rest:  # an unbuffered file may take a part at a time
+                rest = rest[super().write(rest) :]
         except OSError:
             with suppress(OSError):  # a pipe or device can't be cut
                 self.truncate(self._length)

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
-from seqtrain.errors import DataError, SeqtrainError, reading_fault
+from seqtrain.errors import DataError, SeqtrainError
 from seqtrain.files.compressed import compression_of, import_zstd
-from seqtrain.files.nearest import nearest_file
-from seqtrain.files.regular import open_regular
+from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.text import display_name
 
 COMPRESSIONS = {
@@ -32,17 +31,7 @@ TOO_LONG = "the zstd data need a window over 128 MiB; compress the file again wi
 
 def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
     """Word the operating system's refusal of a path, or the machine's failure to read it."""
-    name = display_name(path)
-    fault = reading_fault(name, error)
-    if fault is not None:
-        return fault
-    if isinstance(error, FileNotFoundError):
-        near = nearest_file(path)
-        hint = f"; did you mean {near}?" if near else ""
-        looked = display_name(os.path.abspath(path))
-        return DataError(f"{name}: no such file (looked for {looked}){hint}")
-    said = getattr(error, "strerror", None) or str(error)
-    return DataError(f"{name}: {said}")
+    return path_problem(path, error, DataError)
 
 
 @contextmanager
@@ -89,13 +78,9 @@ def open_file(path: str, *, pipes: bool) -> BinaryIO:
     try:
         if pipes and stat.S_ISFIFO(os.stat(path).st_mode):
             return io.BufferedReader(_File(path), BUFFER)
-        return io.BufferedReader(_File(path, opener=_open_regular), BUFFER)
+        return io.BufferedReader(_File(path, opener=open_regular), BUFFER)
     except (OSError, ValueError) as error:
         raise file_problem(path, error) from None
-
-
-def _open_regular(path: str, flags: int) -> int:
-    return open_regular(path, flags, follow=True)
 
 
 class _File(io.FileIO):

@@ -1,0 +1,90 @@
+"""Files that a kill or a power loss leaves old or new, never half."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeAlias
+
+from seqtrain.errors import RunError
+from seqtrain.files.reading import path_problem
+
+Content: TypeAlias = bytes | Iterable[bytes]
+"""What a file is to hold: all at once, or block by block, where it is large."""
+UNTOUCHED = "what stood there before is untouched"
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file beside its path, flush it to the disk, and rename it.
+
+    A link that stands there is replaced, not followed.
+
+    Raises:
+        RunError: the disk is full or the folder can't be written.
+    """
+    try:
+        with replacing(path) as new:
+            write_new(new, content)
+    except OSError as error:
+        raise path_problem(path, error, RunError, UNTOUCHED) from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a free path beside one; what stands there at the end of the block takes its place."""
+    new = free_path(path)
+    try:
+        yield new
+        os.replace(new, path)
+        sync_folder(path.parent)
+    finally:
+        remove(new)
+
+
+def free_path(path: Path) -> Path:
+    """Return a path beside one where nothing stands; `is_stray` knows its name."""
+    return path.with_name(f".{path.name}-{secrets.randbits(48)}")
+
+
+def is_stray(name: str) -> bool:
+    """Whether only a writer that was killed leaves a file or folder of this name."""
+    return re.fullmatch(r"\..+-[0-9]+", name) is not None
+
+
+def write_new(path: Path, content: Content, *, durable: bool = True) -> str:
+    """Write a new file, flushed to the disk where it is to be durable; return its SHA-256."""
+    digest = sha256()
+    with open(path, "xb") as file:
+        for block in (content,) if isinstance(content, bytes) else content:
+            digest.update(block)
+            file.write(block)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, where the system can."""
+    if os.name != "nt":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove(path: Path) -> bool:
+    """Remove a file, a link, or a folder with all in it; return whether it is gone."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return not os.path.lexists(path)
