@@ -125,7 +125,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         calibration = Calibration.model_validate(description.get("calibration", {}))
         with shapes_alone():
             network = new_network(config, preprocessing)
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
     expected = network.state_dict()
     weights = read_tensors(saved, WEIGHTS, sum(tensor.nbytes for tensor in expected.values()))
