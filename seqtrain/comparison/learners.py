@@ -1,4 +1,13 @@
-"""A variant at work: it trains and classifies on the task, with batches in its own order."""
+"""What computes a variant: seqtrain's classifier, or a plain script of torch with its weights.
+
+The scripts are those of today's tutorials: padded batches, cross-entropy, torch's Adam. Only the
+way through the encoder differs, so the logits are the same.
+
+- packed: pad, `pack_padded_sequence(enforce_sorted=False)`, run; the last states come as h_n.
+- padded: pad, run over the padding too, and take the states at length - 1, by gathering or by a
+  mask. A backward direction reads each sequence reversed, layer by layer, for it must not begin in
+  the padding.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +17,40 @@ from functools import partial
 from itertools import count
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import (
+    PackedSequence,
+    pack_padded_sequence,
+    pad_packed_sequence,
+    pad_sequence,
+)
 
-from seqtrain.comparison.baselines import Baseline
 from seqtrain.comparison.task import Task
 from seqtrain.comparison.variants import VARIANTS
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, collate, map_batches
+from seqtrain.data.batch import Batch, collate, map_batches, memory_errors, sort_and_pack
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
+from seqtrain.model.cells import as_one_tensor
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.torch_engine import TorchEngine
+from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.trainer import Trainer
 
+LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 
-def make_learner(name: str, task: Task) -> SeqtrainLearner | Baseline:
-    """Build what runs the variant of this name; all begin with the same weights."""
+
+def make_learner(name: str, task: Task) -> SeqtrainLearner | ScriptLearner:
+    """Build what computes the variant of this name; all begin with the same weights."""
     variant = VARIANTS[name]
     if variant.kind == "recipe":
-        return Baseline(task, packed=not variant.pads, by_mask=name.endswith("mask"))
+        return ScriptLearner(task, packed=not variant.pads, by_mask=name.endswith("mask"))
     return SeqtrainLearner(task, variant.config(task.config), padding=variant.kind == "wrong")
 
 
@@ -36,76 +58,67 @@ class SeqtrainLearner:
     """Training and prediction as `fit` and `predict` do them.
 
     Args:
-        task: what to run it on.
+        task: what all variants are given.
         config: the task's with a variant's changes.
-        padding: the mistake of handing over no lengths: every row of a batch is as long as the
-            longest, and padding is a time step like any other (<pad> a token that learns). So an
-            answer depends on the batch.
+        padding: make the mistake of giving no lengths: every row of a batch is as long as the
+            longest, and <pad> is a token like any other. So a prediction depends on its batch.
     """
 
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
-        self.task = task
-        self.config = config
-        self.padding = padding
-        self._begin(config)
+        self.task, self.config, self.padding = task, config, padding
+        self._begin()
 
-    def learn(self, rows: Ints) -> None:
+    def _begin(self) -> None:
+        task = self.task
+        self.model = task.new_model(self.config).train()
+        self.objective = Classification(
+            self.model, task.train, None, task.labels, self.config, task.device
+        )
+        self.trainer = Trainer(self.objective)
+
+    def learn(self, rows: Ints, lr: float | None = None) -> None:
         """Make one update."""
-        self._update(rows, self.config.training.lr)
+        update = partial(self.trainer.update, lr=lr or self.config.training.lr)
+        store, device, lower = self.task.train, self.task.device, self.objective.lower
+        next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Classify, batched anew by length."""
+        """Classify the rows of some batches, in other batches by length."""
         return self._classify(self.task.train, batches)
 
-    def accuracy(self, examples: int, seed: int) -> float:
-        """Learn anew from so many examples, as `fit` would; return the share of right answers.
+    def accuracy(self, examples: int) -> float:
+        """Train a new model on so many examples, as `fit` would; return its accuracy.
 
         Args:
             examples: of train, counted again in each pass.
-            seed: added to the config's, of weights, batches and dropout.
         """
-        config = self.config.model_copy(update={"seed": self.config.seed + seed})
-        self._begin(config)
+        self._begin()
         done, lr = 0, 0.0
         for rows in self._endless_rows():
             if done >= examples:
                 break
-            lr = lr_at(done, examples, config.training)
-            self._update(rows, lr)
+            lr = lr_at(done, examples, self.config.training)
+            self.learn(rows, lr)
             done += len(rows)
         self.trainer.optimizer.settle(lr=lr)
-        held_out = self.task.held_out
+        held_out, config = self.task.held_out, self.config
         batches = [np.arange(len(held_out))]
-        if self.objective.groups is None:  # else rows are carried on in their order
+        if self.objective.groups is None:  # else states are carried from row to row
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = self._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
-
-    def _begin(self, config: Config) -> None:
-        task = self.task
-        self.model = task.new_model(config).train()
-        self.objective = Classification(
-            self.model, task.train, None, task.labels, config, task.device
-        )
-        self.trainer = Trainer(self.objective)
 
     def _endless_rows(self) -> Iterator[Ints]:
         for epoch in count():
             self.objective.begin_epoch()
             yield from self.trainer.plan(epoch)
 
-    def _update(self, rows: Ints, lr: float) -> None:
-        update = partial(self.trainer.update, lr=lr)
-        store, objective = self.task.train, self.objective
-        device, lower = objective.device, objective.lower
-        next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
-
     def _collate(self, rows: SequenceStore) -> Batch:
         return collate(padded(rows) if self.padding else rows, self.config.batching.sort)
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
         rows, device = store.__getitems__(np.concatenate(batches)), self.task.device
-        if self.padding:  # in these batches: an answer depends on its batch
+        if self.padding:  # in these batches, which decide what is predicted
             plan = np.split(np.arange(len(rows)), np.cumsum([len(each) for each in batches])[:-1])
             return logits_of_batches(self.model, rows, plan, device, collate=self._collate)
         batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
@@ -113,44 +126,124 @@ class SeqtrainLearner:
 
 
 def padded(rows: SequenceStore) -> SequenceStore:
-    """Return rows as long as the longest, zeros (of ids <pad>) as time steps like any other."""
-    longest = int(rows.lengths.max())
-    values = np.zeros((len(rows), longest, *rows.values.shape[1:]), dtype=rows.values.dtype)
+    """Return rows as long as the longest; zeros (the id of <pad>) are steps like any other."""
+    longest, width = int(rows.lengths.max()), rows.values.shape[1:]
+    values = np.zeros((len(rows), longest, *width), dtype=rows.values.dtype)
     values[np.arange(longest) < rows.lengths[:, None]] = rows.values
-    return replace(
-        rows,
-        values=values.reshape(-1, *rows.values.shape[1:]),
-        offsets=np.arange(len(rows) + 1) * longest,
-    )
+    offsets = np.arange(len(rows) + 1) * longest
+    return replace(rows, values=values.reshape(-1, *width), offsets=offsets)
 
 
 def one_by_one(task: Task, pooling: str) -> Tensor:
-    """Return the probe's logits, one sequence at a time in torch's own module: (B, C).
+    """Return the probe's logits (B, C), one sequence at a time in torch's own module.
 
     Args:
-        task: what all are given.
+        task: what all variants are given.
         pooling: in place of the config's.
     """
     changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
-    config = task.config.model_copy(update={"model": task.config.model.model_copy(update=changes)})
+    model = task.config.model.model_copy(update=changes)
     rows = task.train.__getitems__(task.probe)
-    carried = CarriedStates() if task.config.model.initial_state == "carried" else None
+    carried = CarriedStates() if model.initial_state == "carried" else None
     alone = np.split(np.arange(len(rows)), len(rows))
-    return logits_of_batches(task.new_model(config), rows, alone, task.device, carried=carried)
+    network = task.new_model(task.config.model_copy(update={"model": model}))
+    return logits_of_batches(network, rows, alone, task.device, carried=carried)
 
 
-def typical_first(lengths: Ints, config: Config) -> list[Ints]:
-    """Return the batches of an epoch in such an order that the first few are like all of them.
-
-    The median by length comes first, then the quartiles, the eighths and so on (van der Corput's
-    sequence): a slow variant, measured on few batches, is measured on typical ones.
+class ScriptLearner:
+    """Training and prediction as a plain script does them.
 
     Args:
-        lengths: of the sequences, (B,).
-        config: seed and batching.
+        task: what all variants are given.
+        packed: pack the padded time steps, or else run over the padding.
+        by_mask: over the padding, find the last states with a mask instead of by gathering.
     """
-    plan = plan_epoch(lengths, config.batching, seed=config.seed, epoch=0)
-    plan.sort(key=lambda rows: int(lengths[rows].max()))
-    bits = len(plan).bit_length()
-    places = (int(f"{n:0{bits}b}"[::-1], 2) * len(plan) >> bits for n in range(1, 1 << bits))
-    return [plan[place] for place in dict.fromkeys(places)]
+
+    def __init__(self, task: Task, *, packed: bool, by_mask: bool) -> None:
+        self.task, self.packed, self.by_mask = task, packed, by_mask
+        values = torch.tensor(task.train.values)
+        values = values if values.is_floating_point() else values.long()
+        self.sequences = torch.split(values, task.train.lengths.tolist())
+        self.labels = torch.tensor(task.train.labels)
+        self.model = task.new_model(task.config)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=task.config.training.lr)
+
+    def learn(self, rows: Ints) -> None:
+        """Make one update."""
+        self.model.train()
+        with memory_errors(self.task.train.lengths[rows], LOWER_MEMORY):
+            labels = self.labels[rows].to(self.task.device)
+            loss = functional.cross_entropy(self._forward(rows), labels)
+            self.optimizer.zero_grad()
+            torch.autograd.backward(loss)
+            self.optimizer.step()
+
+    @torch.no_grad()
+    def logits(self, batches: Sequence[Ints]) -> Tensor:
+        """Classify batch by batch."""
+        self.model.eval()
+        with memory_errors(self.task.train.lengths[np.concatenate(batches)], LOWER_MEMORY):
+            return torch.cat([self._forward(rows).cpu() for rows in batches])
+
+    def _forward(self, rows: Ints) -> Tensor:
+        steps = pad_sequence([self.sequences[row] for row in rows], batch_first=True)
+        steps, lengths = steps.to(self.task.device), torch.from_numpy(self.task.train.lengths[rows])
+        return plain_logits(self.model, steps, lengths, packed=self.packed, by_mask=self.by_mask)
+
+
+def plain_logits(
+    model: SequenceClassifier,
+    steps: Tensor,
+    lengths: Tensor,
+    *,
+    packed: bool,
+    by_mask: bool = False,
+) -> Tensor:
+    """Classify padded sequences, in any order, by torch's own module.
+
+    Args:
+        model: whose modules to use; its engine plays no part.
+        steps: ids or feature vectors, anything in the padding.
+        lengths: time steps of each sequence, on the CPU.
+        packed: as for `ScriptLearner`.
+        by_mask: as for `ScriptLearner`.
+
+    Shape:
+        steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.
+    """
+    config, training = model.config, model.training
+    both = config.bidirectional
+    vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)
+    if packed:
+        inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        outputs, state = model.encoder(inputs)
+    else:
+        states = _both_directions(model, vectors, lengths) if both else model.encoder(vectors)[0]
+    if model.pooling is None:  # the last states
+        find = last_by_mask if by_mask else last_by_gather
+        if packed:
+            last = last_valid_state(as_one_tensor(state)[0], bidirectional=both)
+        else:
+            last = find(states, lengths, bidirectional=both)
+        pooled = model.join(last)
+    else:
+        if not packed:
+            outputs = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
+        in_order = model.pooling(model.join(outputs.data), outputs.batch_sizes)
+        pooled = in_order[outputs.unsorted_indices]
+    logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
+    return logits
+
+
+def _both_directions(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """Run both directions over padding; dropout between layers is that of torch's module."""
+    encoder: nn.RNNBase = model.encoder
+
+    def dropped(states: Tensor, layer: int) -> Tensor:
+        return functional.dropout(states, encoder.dropout, encoder.training)
+
+    packed, _, rows = sort_and_pack(vectors, lengths)
+    states, _ = TorchEngine("", "padded").run(encoder, packed, between=dropped)
+    assert states is not None, "they were asked for"
+    in_order = PackedSequence(states, packed.batch_sizes)
+    return pad_packed_sequence(in_order, batch_first=True)[0][rows]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from seqtrain.api.memory import check_longest, check_model
-from seqtrain.config import Config, ModelConfig
+from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.configured import check_files
 from seqtrain.data.plan import plan_epoch
@@ -25,6 +24,12 @@ SAMPLE_TOKENS = 8_000_000
 """Tokens of train that are measured on at most: as many as a fast engine takes in its time."""
 PROBE_TOKENS = 20_000
 """Tokens of the sequences whose logits are compared, at most (but one sequence)."""
+LEFT_OUT = (
+    *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors"),
+    *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize"),
+    "training.augment",
+)
+"""Keys that no plain script has, and several poolings."""
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.1, 2_000
 """Of train, where the config has no validation; and rows that accuracy is measured on at most."""
 
@@ -114,27 +119,18 @@ def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
     Returns:
         The config without such parts, and a line that names them, if there are any.
     """
-    model, plain = config.model, ModelConfig()
-    changes: dict[str, Any] = {
-        key: getattr(plain, key)
-        for key in ("ngrams", "subwords", "convolutions", "vectors", "vectors_keep", "freeze")
-        if getattr(model, key) != getattr(plain, key)
-    }
-    if not isinstance(model.pooling, str):
-        changes["pooling"] = model.pooling[0]
-    named = [f"model.{key}" for key in changes]
-    data, training = config.data, config.training
-    if data.standardize != "train":
-        named.append("data.standardize")
-        data = data.model_copy(update={"standardize": "train"})
-    if training.augment is not None:
-        named.append("training.augment")
-        training = training.model_copy(update={"augment": None})
-    if not named:
-        return config, []
-    sections = {"model": model.model_copy(update=changes), "data": data, "training": training}
-    what = listed(named, len(named))
-    return config.model_copy(update=sections), [f"compared without {what}"]
+    named = []
+    for key in LEFT_OUT:
+        name, _, field = key.partition(".")
+        section = getattr(config, name)
+        value, plain = getattr(section, field), type(section).model_fields[field].default
+        if key == "model.pooling":
+            plain = value if isinstance(value, str) else value[0]
+        if value != plain:
+            named.append(key)
+            changed = section.model_copy(update={field: plain})
+            config = config.model_copy(update={name: changed})
+    return config, [f"compared without {listed(named, len(named))}"] if named else []
 
 
 def _hold_out(
@@ -151,3 +147,20 @@ def _hold_out(
         train, validation = train.selection(kept), train.selection(rest)
     chosen = np.random.default_rng(seed).permutation(len(validation))[:HELD_OUT_ROWS]
     return train, validation.selection(np.sort(chosen))
+
+
+def typical_first(lengths: Ints, config: Config) -> list[Ints]:
+    """Return the batches of an epoch such that the first few are like all of them.
+
+    The median by length comes first, then the quartiles, the eighths and so on (van der Corput's
+    sequence), so a slow variant, measured on few batches, is measured on typical ones.
+
+    Args:
+        lengths: of the sequences, (B,).
+        config: seed and batching.
+    """
+    plan = plan_epoch(lengths, config.batching, seed=config.seed, epoch=0)
+    plan.sort(key=lambda rows: int(lengths[rows].max()))
+    bits = len(plan).bit_length()
+    ranks = (int(f"{n:0{bits}b}"[::-1], 2) * len(plan) >> bits for n in range(1, 1 << bits))
+    return [plan[rank] for rank in dict.fromkeys(ranks)]

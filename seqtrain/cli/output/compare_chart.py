@@ -11,7 +11,7 @@ from seqtrain.runs.destination import check_destination
 from seqtrain.text import shorten
 
 if TYPE_CHECKING:
-    from seqtrain.comparison.results import Comparison, Row
+    from seqtrain.comparison.results import Comparison, VariantResult
 
 WIDTH, NAMES, FIGURES = 720, 150, 150
 """Pixels: of the picture, of the names on the left, of the figures right of the bars."""
@@ -70,7 +70,7 @@ def draw_chart(comparison: Comparison, title: str) -> str:
     return svg_picture(WIDTH, top + 8, lines)
 
 
-def _variant(row: Row, top: int, scale: float) -> list[str]:
+def _variant(row: VariantResult, top: int, scale: float) -> list[str]:
     """Return the names, bars and figures of one variant."""
     from seqtrain.comparison.results import thousands
 

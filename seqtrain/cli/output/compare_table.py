@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from rich.text import Text
 
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.comparison.results import Comparison, Row, Speed, thousands
+from seqtrain.comparison.results import Comparison, Speed, VariantResult, thousands
 from seqtrain.text import counted
 
 NOTHING = "·"
@@ -29,11 +29,11 @@ class Column(NamedTuple):
     """Two lines of heading, the cells, and how early it goes where the table is too wide."""
 
     head: tuple[str, str]
-    cell: Callable[[Row], str]
+    cell: Callable[[VariantResult], str]
     drop: int = 0
 
 
-def sections(comparison: Comparison) -> list[tuple[str, list[Row]]]:
+def sections(comparison: Comparison) -> list[tuple[str, list[VariantResult]]]:
     """Return the heading and the rows of each section, in the table and in the chart."""
     found = []
     for kinds, heading in HEADINGS.items():
@@ -49,7 +49,6 @@ def show_comparison(comparison: Comparison) -> None:
         console.print(line, soft_wrap=True)
     for text in (
         _measured(comparison),
-        _peak(comparison),
         _accuracies(comparison),
         recommendation(comparison),
     ):
@@ -68,16 +67,11 @@ def _spread(speed: Speed) -> str:
     return speed.spread.removeprefix("turns ")
 
 
-def _memory(speed: Speed) -> str:
-    return _shown(speed.peak_memory_bytes, lambda size: f"{size / 1e6:,.0f}")
-
-
 COLUMNS = [
     Column(("training", "k tokens/s"), lambda row: _shown(row.training, _rate)),
     Column(("slowest-", "fastest"), lambda row: _shown(row.training, _spread), drop=2),
     Column(("prediction", "k tokens/s"), lambda row: _shown(row.prediction, _rate), drop=1),
     Column(("slowest-", "fastest"), lambda row: _shown(row.prediction, _spread), drop=5),
-    Column(("memory", "MB"), lambda row: _shown(row.training, _memory), drop=4),
     Column(("", "padding"), lambda row: f"{row.padding:.0%}", drop=3),
     Column(("logits", "differ"), lambda row: _shown(row.largest_difference, "{:.0e}".format)),
     Column(("", "accuracy"), lambda row: _shown(row.accuracy, "{:.1%}".format)),
@@ -131,20 +125,6 @@ def _measured(comparison: Comparison) -> str:
     )
 
 
-def _peak(comparison: Comparison) -> str:
-    """Return the line that says how near the machine's limit the recommended variant comes."""
-    flops = comparison.flops_a_token
-    line = (
-        f"peak: {comparison.peak_flops / 1e9:,.0f} GFLOP/s in float32 matrix products; a token "
-        f"needs {flops['training'] / 1e3:,.0f} kFLOP in training, "
-        f"{flops['prediction'] / 1e3:,.0f} in prediction"
-    )
-    row = _recommended_row(comparison)
-    if row is None or row.training is None:
-        return line
-    return f"{line}; {row.name} trains at {row.training.share_of_peak:.0%} of it"
-
-
 def _accuracies(comparison: Comparison) -> str:
     """Return the line that says what accuracies are of."""
     if not comparison.held_out:
@@ -154,10 +134,9 @@ def _accuracies(comparison: Comparison) -> str:
     hint = ""
     if comparison.better_pooling:
         hint = f"; model.pooling: {comparison.better_pooling} was better here"
-    seeds = f"the mean of {comparison.seeds} seeds" if comparison.seeds > 1 else "one seed"
     return (
         f"accuracy: after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} "
-        f"sequences held out, {seeds}; variants with equal logits and equal batches are one "
+        f"sequences held out; variants with equal logits and equal batches are one "
         f"model, trained once{hint}"
     )
 
@@ -172,6 +151,6 @@ def recommendation(comparison: Comparison) -> str:
     return f"recommended: {setting}. {comparison.reason}"
 
 
-def _recommended_row(comparison: Comparison) -> Row | None:
+def _recommended_row(comparison: Comparison) -> VariantResult | None:
     rows = (row for row in comparison.candidates if row.name == comparison.recommended)
     return next(rows, None)

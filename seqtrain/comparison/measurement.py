@@ -1,0 +1,175 @@
+"""Variants measured in turns, so that noise of the machine hits all alike; and their accuracies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+
+import torch
+
+from seqtrain.comparison.learners import SeqtrainLearner, make_learner
+from seqtrain.comparison.results import Speed
+from seqtrain.comparison.task import Task, typical_first
+from seqtrain.comparison.variants import VARIANTS
+from seqtrain.data.plan import plan_epoch
+from seqtrain.data.store import Ints
+from seqtrain.errors import SeqtrainError
+from seqtrain.training.budget import budget
+
+MODES = ("prediction", "training")
+TURN = 0.15
+"""Seconds of a turn, or one batch where that takes longer."""
+LONGEST = 10.0
+"""Seconds that a batch may take in any case."""
+MARGIN = 1.5
+"""How much longer than expected a turn, or learning, may take."""
+WARM_UP = (2, 8)
+"""Sequences of two small batches before a variant's first turn; the second one is timed."""
+
+
+class VariantRun:
+    """A variant at work.
+
+    Args:
+        name: of the variant.
+        task: what all variants are given.
+
+    Attributes:
+        problem: why it can't go on; empty while it can.
+    """
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name, self.problem = name, ""
+        self.learner = make_learner(name, task)
+        self._lengths, self._device = task.train.lengths, task.device
+        self._plan = typical_first(self._lengths, VARIANTS[name].config(task.config))
+        self._batches = {mode: cycle(self._plan) for mode in MODES}
+        self._at_once = dict.fromkeys(MODES, 1)
+        self._turns: dict[str, list[tuple[int, float]]] = {mode: [] for mode in MODES}
+
+    def seconds(self, mode: str) -> list[float]:
+        """Return the time of each turn so far."""
+        return [seconds for _, seconds in self._turns[mode]]
+
+    def rate(self, mode: str) -> float:
+        """Return the tokens per second measured so far; 0 where nothing was."""
+        turns = self._turns[mode]
+        return sum(tokens for tokens, _ in turns) / sum(self.seconds(mode)) if turns else 0.0
+
+    def speed(self, mode: str) -> Speed | None:
+        """Return what was measured; None where nothing was."""
+        rates = [tokens / seconds for tokens, seconds in self._turns[mode]]
+        return Speed(self.rate(mode), len(rates), min(rates), max(rates)) if rates else None
+
+    def take_turn(self, mode: str, left: float) -> None:
+        """Train or predict for TURN seconds, at least one batch, unless that would take too long.
+
+        Args:
+            mode: training or prediction.
+            left: seconds.
+        """
+        if not self._turns[mode]:
+            rows = self._plan[0]
+            for count in WARM_UP:
+                seconds = self._timed(mode, [rows[:count]])
+            expected = seconds * len(rows) / min(len(rows), WARM_UP[-1])
+            if expected > max(left, LONGEST):
+                self.problem = f"a batch takes about {expected:.0f} s; allow more seconds"
+                return
+        tokens, spent = 0, 0.0
+        while not tokens or (mode == "training" and spent < TURN):
+            batches = list(islice(self._batches[mode], self._at_once[mode]))
+            spent += self._timed(mode, batches)
+            tokens += sum(int(self._lengths[rows].sum()) for rows in batches)
+        if mode == "prediction" and spent < TURN / 2:  # as many as a whole file has
+            self._at_once[mode] = min(2 * self._at_once[mode], len(self._plan))
+        self._turns[mode].append((tokens, spent))
+
+    def _timed(self, mode: str, batches: Sequence[Ints]) -> float:
+        began = time.perf_counter()
+        if mode == "training":
+            self.learner.learn(batches[0])
+        else:
+            self.learner.logits(batches)
+        if self._device.type != "cpu":
+            getattr(torch, self._device.type).synchronize()
+        return time.perf_counter() - began
+
+
+def take_turns(
+    runs: Sequence[VariantRun], mode: str, seconds: float, before: Callable[[VariantRun], None]
+) -> None:
+    """Measure variants until the time is over: always the one measured the shortest so far.
+
+    Ratios of speeds measured so can be trusted where the speeds themselves can't.
+
+    Args:
+        runs: the variants.
+        mode: training or prediction.
+        seconds: for all of them; each has at least one turn, unless a batch takes too long.
+        before: is called before every turn.
+    """
+    deadline = time.monotonic() + seconds
+    running = [run for run in runs if not run.problem]
+    while running:
+        run = min(running, key=lambda each: sum(each.seconds(mode)))
+        left = deadline - time.monotonic()
+        if MARGIN * max(run.seconds(mode), default=0.0) > max(left, 0.0):
+            running.remove(run)
+            continue
+        before(run)
+        try:
+            run.take_turn(mode, left)
+        except SeqtrainError as error:
+            run.problem = str(error)
+        running = [run for run in running if not run.problem]
+
+
+def learn_equally(
+    runs: Sequence[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
+) -> tuple[int, dict[str, float]]:
+    """Train all variants on as many examples in the time left, at most as long as `fit` would.
+
+    Variants with equal logits and equal batches are the same model, so the fastest of them learns
+    for all; each of the others learns for itself.
+
+    Args:
+        runs: the variants, measured.
+        task: what they were given.
+        seconds: for all of them.
+        before: is called before each learns.
+
+    Returns:
+        Examples of train that each learned from, each pass counted (0: there was no time), and
+        accuracies on held-out sequences by variant.
+    """
+    learners: dict[object, tuple[VariantRun, SeqtrainLearner]] = {}
+    for run in sorted(runs, key=lambda each: each.rate("training")):
+        if isinstance(run.learner, SeqtrainLearner) and run.rate("training") and not run.problem:
+            learners[_model_of(run.name, task)] = run, run.learner  # the fastest comes last
+    held_out = task.held_out.lengths.sum()
+    scoring = sum(held_out / (run.rate("prediction") or 1.0) for run, _ in learners.values())
+    example = sum(task.train.lengths.mean() / run.rate("training") for run, _ in learners.values())
+    left = seconds / MARGIN - scoring
+    if not held_out or not learners or left < example:
+        return 0, {}
+    plan = plan_epoch(task.train.lengths, task.config.batching, seed=task.config.seed, epoch=0)
+    epochs = budget(task.config.training, len(plan)).epochs
+    examples = min(epochs * len(task.train), int(left / example))
+    found = {}
+    for model, (run, learner) in learners.items():
+        before(run)
+        try:
+            found[model] = learner.accuracy(examples)
+        except SeqtrainError as error:
+            run.problem = str(error)
+    models = {run.name: _model_of(run.name, task) for run in runs}
+    return examples, {name: found[model] for name, model in models.items() if model in found}
+
+
+def _model_of(name: str, task: Task) -> object:
+    """Return what variants of the same model share: their batches; or else the variant's name."""
+    if VARIANTS[name].kind in ("wrong", "pooling"):
+        return name
+    return VARIANTS[name].config(task.config).batching.bucketing
