@@ -67,7 +67,7 @@ def compare(
 
     for mode, share in SPEED_SHARES.items():
         take_turns(runs, mode, share * seconds, partial(before, mode))
-    left = started + seconds - time.monotonic()
+    left = (1 - sum(SPEED_SHARES.values())) * seconds  # however long first turns took
     examples, accuracies = learn_equally(runs, task, left, partial(before, "accuracy"))
     problems |= {run.name: run.problem for run in runs}
     measured = {run.name: run for run in runs}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 
 import torch
+import torch._dynamo  # the first optimizer would load it, in seconds
 
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner
 from seqtrain.comparison.results import Speed
@@ -149,8 +150,9 @@ def learn_equally(
         if isinstance(run.learner, SeqtrainLearner) and run.rate("training") and not run.problem:
             learners[_model_of(run.name, task)] = run, run.learner  # the fastest comes last
     held_out = task.held_out.lengths.sum()
-    scoring = sum(held_out / (run.rate("prediction") or 1.0) for run, _ in learners.values())
-    example = sum(task.train.lengths.mean() / run.rate("training") for run, _ in learners.values())
+    at_work = [run for run, _ in learners.values()]
+    scoring = sum(held_out / (run.rate("prediction") or run.rate("training")) for run in at_work)
+    example = sum(task.train.lengths.mean() / run.rate("training") for run in at_work)
     left = seconds / MARGIN - scoring
     if not held_out or not learners or left < example:
         return 0, {}

@@ -14,8 +14,7 @@ from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_table import show_comparison
 from seqtrain.cli.output.fit_screen import FitScreen
 from seqtrain.cli.output.several_table import show_figures
-from seqtrain.comparison.recommendation import recommend
-from seqtrain.comparison.results import Comparison, Row, Speed
+from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.variants import VARIANTS
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
@@ -68,13 +67,13 @@ def show_several() -> None:
 
 def show_compared() -> None:
     """The table of `compare`, with every variant and made figures."""
-    speed = Speed(1_234_567.0, 9, 3, 987_654.0, 1_543_210.0, 0.1, 123_456_789)
+    speed = Speed(1_234_567.0, 3, 987_654.0, 1_543_210.0)
     rows = [
-        Row(name, variant.kind, "", speed, speed, 0.63, 1.9e-6, 0.987, "")
+        VariantResult(name, variant.kind, "", speed, speed, 0.63, 1.9e-6, 0.987, "")
         for name, variant in VARIANTS.items()
     ]
-    facts = ("cpu", 2, "gru", 4800, 113_366, [], 1.5e11, {"training": 9876, "prediction": 3210})
-    show_comparison(Comparison(*facts, rows, 2.5, 3, 600, None, *recommend(rows, "native"), 60.0))
+    facts = ("cpu", 2, "gru", 4800, 113_366, [])
+    show_comparison(Comparison(*facts, rows, 2.5, 600, None, *recommend(rows, "native"), 60.0))
 
 
 MADE = {"fit --seeds": show_several, "compare": show_compared}

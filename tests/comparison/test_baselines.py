@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from seqtrain.comparison.baselines import plain_logits
+from seqtrain.comparison.learners import plain_logits
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.classifier import SequenceClassifier
 from tests.helpers.examples import some

@@ -80,7 +80,10 @@ def test_tune_space_adds_replaces_and_removes() -> None:
         ({"model.dropout": {"low": 0.5, "high": 1}}, "model.dropout: found 1.0; expected"),
         ({"data.train": ["b.csv"]}, "data.train: trials that differ in it can't be compared"),
         ({"seed": [1, 2]}, "seed: trials that differ in it can't be compared"),
-        ({"data.standardize": ["both"]}, "tune.space: data.standardize: found both, but data.kind"),
+        (
+            {"data.standardize": ["both"]},
+            "tune.space: data.standardize: found 'both', but data.kind",
+        ),
     ],
 )
 def test_what_cannot_be_tried_is_said(space: dict[str, Any], said: str) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from seqtrain.comparison.recommendation import better_pooling, recommend
-from seqtrain.comparison.results import Row, Speed, thousands
+from seqtrain.comparison.results import (
+    Speed,
+    VariantResult,
+    better_pooling,
+    recommend,
+    thousands,
+)
 
 
 def row(
@@ -17,10 +22,10 @@ def row(
     noise: float = 0.05,
     turns: int = 5,
     accuracy: float | None = None,
-) -> Row:
+) -> VariantResult:
     slowest, fastest = speed * (1 - noise), speed * (1 + noise)
-    training = Speed(speed, 9, turns, slowest, fastest, 0.1, None)
-    return Row(name, kind, "", training, None, 0.0, difference, accuracy, "")
+    training = Speed(speed, turns, slowest, fastest)
+    return VariantResult(name, kind, "", training, None, 0.0, difference, accuracy, "")
 
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
@@ -81,8 +86,8 @@ def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> No
 def test_speeds_have_the_digits_that_they_are_worth() -> None:
     speeds = [1_234_567.0, 261_400.0, 39_160.0, 8_800.0, 450.0]
     assert [thousands(speed) for speed in speeds] == ["1,235", "261", "39.2", "8.8", "0.45"]
-    assert Speed(1.0, 1, 2, 9_000.0, 120_000.0, 0.1, None).spread == "turns 9.0-120"
-    assert Speed(1.0, 1, 1, 9_000.0, 9_000.0, 0.1, None).spread == "1 turn"
+    assert Speed(1.0, 2, 9_000.0, 120_000.0).spread == "turns 9.0-120"
+    assert Speed(1.0, 1, 9_000.0, 9_000.0).spread == "1 turn"
 
 
 def test_another_pooling_is_hinted_at_where_it_is_clearly_more_accurate() -> None:
