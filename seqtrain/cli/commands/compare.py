@@ -14,14 +14,14 @@ def compare(
     overrides: Overrides = None,
     seconds: Annotated[
         int,
-        typer.Option(metavar="S", min=1, help="For measuring; starting takes some 10 s more."),
+        typer.Option(
+            metavar="S", min=1, help="Seconds for measuring. Reading the data comes on top."
+        ),
     ] = 60,
     chart: Annotated[
-        str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart.")
+        str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart into this file.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing --chart file.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --chart.")] = False,
     device: Device = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
