@@ -116,6 +116,7 @@ def train_trial(
             return trial.order[0]
         raise import_optuna().TrialPruned if trial.state == "pruned" else _NoValue
 
+    study.plan()
     study.optuna.optimize(train, n_trials=1, catch=_NoValue)
 
 

@@ -21,7 +21,7 @@ from seqtrain.tuning.space import Space, changed, choose, differing, value_at
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
 FIRST_TRIALS = 8
-"""The config itself, and some that keep about half of its values; then the estimator chooses."""
+"""Trials that keep some of the config's values; then the estimator has enough to choose by."""
 UNPRUNED = 4
 """Complete trials before one may be pruned."""
 SEARCH, RECORD = "search", "record"
@@ -144,19 +144,16 @@ class Study:
         reason = repr(error).splitlines()[0]
         return CheckpointError(f"{self.journal}: damaged: {reason}; restore it, or use --force")
 
-    def begin(self) -> None:
-        """End the trials that a stop or kill of this search cut, and plan the first ones."""
-        self.end_lost(None)
-        draw = Random(self.config.seed)
-        own = {
-            key: flow(value) if isinstance(tried, list) else value
-            for key, tried in self.space.items()
-            if (value := value_at(self.config, key)) is not None or isinstance(tried, list)
-        }
-        if best_of(self.trials()) is None:
-            self.optuna.enqueue_trial(own)
-        for _ in range(FIRST_TRIALS - len(self.optuna.trials)):
-            self.optuna.enqueue_trial({k: v for k, v in own.items() if draw.random() < 0.5})
+    def plan(self) -> None:
+        """Plan the next trial while there are few: the config itself, then about half of it."""
+        known = len(self.optuna.trials)
+        is_first = best_of(self.trials()) is None and not self.under_way()
+        draw = Random(f"{self.config.seed} {known}")
+        if is_first or known < FIRST_TRIALS:
+            own = {key: value_at(self.config, key) for key in self.space}
+            tried = {k: flow(v) if isinstance(self.space[k], list) else v for k, v in own.items()}
+            kept = [key for key in tried if is_first or draw.random() < 0.5]
+            self.optuna.enqueue_trial({k: tried[k] for k in kept if tried[k] is not None})
 
     def end_lost(self, problem: str | None) -> None:
         """End the trials whose processes are gone; without a problem they count for nothing."""

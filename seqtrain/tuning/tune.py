@@ -114,7 +114,7 @@ def tune(
         own = f"{socket.gethostname()}:{directory.resolve()}"
         journal = storage or directory / JOURNAL
         study = Study(journal, _study_name(config, digests, space), own, config, space)
-        study.begin()
+        study.end_lost(None)
         try:
             Search(study, directory, limits, listener, cache).run(signals)
         except Interrupted as error:

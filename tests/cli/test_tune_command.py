@@ -44,7 +44,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tuned")
     write_text_project(folder)
     config = (folder / "c.yaml").read_text().replace(" test: test.tsv,", "")
-    (folder / "c.yaml").write_text(config + SPACE)
+    (folder / "c.yaml").write_text("seed: 2\n" + config + SPACE)
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as screen:
         patch.chdir(folder)
         with pytest.raises(SystemExit) as ended:
@@ -100,7 +100,7 @@ def test_a_search_that_was_killed_goes_on(beside: Path, cli: Cli, tmp_path: Path
     killed = str(tmp_path / "killed")
     arguments = ("tune", "c.yaml", "--run-dir", killed, "-q", "--trials", "3")
     with started(beside, *arguments) as program:
-        program.wait_for(tmp_path / "killed" / "trials.jsonl")
+        program.wait_for(tmp_path / "killed" / "best.yaml")
         program.send(signal.SIGKILL)
         assert program.end() == KILLED, program.err
     before = trials(killed)
@@ -165,7 +165,7 @@ def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> 
         (["--set", "tune.space={seed: [1]}"], "tune.space: seed: trials that differ in it"),
         (["--run-dir", "best"], "--run-dir: best isn't empty"),
         (["--resume"], "no search of c under runs"),
-        (["--resume", "--run-dir", "best", "--set", "seed=3"], "found seed: 3, then seed: 0"),
+        (["--resume", "--run-dir", "best", "--set", "seed=3"], "found seed: 3, then seed: 2"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_tried(
