@@ -9,7 +9,7 @@ from pathlib import Path
 from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.labelled import SPLITS, read_split
 from seqtrain.api.load import load_one
-from seqtrain.api.predict import input_options, path_of_file
+from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
 from seqtrain.data.readers import read_examples
 from seqtrain.data.store import SequenceStore
@@ -120,5 +120,5 @@ def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, Se
         found = read_split(path, classifier, split)
         return found.source, found.store
     preprocessing = classifier.preprocessing.for_prediction()
-    examples = read_examples(data, input_options(preprocessing.reading, data), labelled=False)
+    examples = read_examples(data, preprocessing.reading.for_input(data), labelled=False)
     return data, preprocessing.encode(examples, data)[0]

@@ -70,7 +70,7 @@ def predict(
     path = path_of_file(source)
     classifier, policy = classifier or load(run, device=device), RowPolicy(empty, bad_rows)
     reading = replace(classifier.preprocessing.reading, bad_rows=bad_rows)
-    options = input_options(reading, path, input_format)
+    options = reading.for_input(path, input_format)
     options = replace(options, keep=_columns(keep, options))
     if keep and options.format not in WITH_COLUMNS:
         raise ConfigError(
@@ -101,7 +101,7 @@ def how_read(source: str, reading: ReadOptions, format: str | None = None) -> li
         return []
     if source == STDIN:
         return ["each line of stdin is one sequence, though in training each file was one"]
-    if input_options(reading, source).format != "files":
+    if reading.for_input(source).format != "files":
         return []
     return [
         f"{display_name(source)}: one sequence, as each file was in training; its lines one by "
@@ -122,7 +122,7 @@ def first_row_doubts(
 ) -> list[str]:
     """Say where the first of lines that are read as sequences names columns, or is jsonl."""
     row = None if first is None else first.sequence
-    lines = format is None and input_options(reading, source).format == "lines"
+    lines = format is None and reading.for_input(source).format == "lines"
     if not lines or not isinstance(row, str | list):
         return []
     text = row if isinstance(row, str) else " ".join(row)
@@ -144,41 +144,6 @@ def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
     if not all(isinstance(column, int) for column in own):
         return list(names)
     return [int(name) if name.isdecimal() and len(name) < 5 else name for name in names]
-
-
-def input_options(reading: ReadOptions, source: str, format: str | None = None) -> ReadOptions:
-    """Return how rows are read: standard input and .txt as lines, else as in training.
-
-    A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab; one
-    trained on files reads it, and each file of a folder, as one sequence.
-
-    Args:
-        reading: the model's.
-        source: path of a file, or "-".
-        format: in place of what the name tells.
-
-    Raises:
-        DataError: it is a folder, and the model's rows weren't in one; or a config.
-    """
-    if format is not None:
-        return replace(reading, format=format)
-    name = display_name(source)
-    if source.lower().endswith((".yaml", ".yml")):
-        raise DataError(
-            f"{name}: is a config by its name; expected sequences; to train it: seqtrain fit {name}"
-        )
-    options = reading.for_file(source)
-    if source == STDIN:
-        return replace(options, format="lines")
-    if options.format == "txt" and reading.whole_files:
-        return replace(options, format="files")
-    if options.format != "txt" or reading.format == "txt":
-        return options
-    if os.path.isdir(source):
-        raise DataError(
-            f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
-        )
-    return replace(options, format="lines")
 
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqtrain.api.events import RunLike
 from seqtrain.api.load import load
-from seqtrain.api.predict import arrivals, input_options, path_of_file
+from seqtrain.api.predict import arrivals, path_of_file
 from seqtrain.api.predictors import Classifier, Predictor, one_model
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
@@ -96,7 +96,7 @@ def predict_steps(
     """
     path = path_of_file(source)
     one = one_model(classifier or load(run, device=device), "--steps")
-    options = input_options(one.preprocessing.reading, path, input_format)
+    options = one.preprocessing.reading.for_input(path, input_format)
     return _predictions(one, path, report, options)
 
 

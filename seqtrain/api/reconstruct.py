@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 
 from seqtrain.api.events import RunLike, path_of
-from seqtrain.api.predict import input_options, path_of_file
+from seqtrain.api.predict import path_of_file
 from seqtrain.data.batch import map_batches
 from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.plan import plan_in_order_of_length
@@ -62,7 +62,7 @@ def reconstruct(
     autoencoder.to(chosen)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
-    options = input_options(fitted.reading, path)
+    options = fitted.reading.for_input(path)
     examples = read_examples(path, options, labelled=False, stop_at_first=True)
     for _, store in encoded_chunks(fitted.for_prediction(), [examples], display_name(path)):
         found: list[list[int]] = [[]] * len(store)

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:  # an exported model carries this module, and needs no torch
+    import torch
+    from torch import Tensor
 
 BUCKETS = 2**15
 """Rows of the table that n-grams share."""
@@ -95,6 +98,8 @@ class Grams:
     @classmethod
     def of(cls, words: WordGrams) -> Grams:
         """Return the n-grams of words, on the CPU."""
+        import torch
+
         buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
         return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
@@ -104,6 +109,8 @@ class Grams:
 
     def gather(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return the buckets of some words one after another, and how many each has."""
+        import torch
+
         starts = self.offsets[words]
         counts = self.offsets[words + 1] - starts
         total = counts.cumsum(0)
@@ -135,6 +142,8 @@ def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
         numbers: of words, as the store has them, laid out as the batch's ids.
         words: of the store.
     """
+    import torch
+
     distinct, own = np.unique(numbers, return_inverse=True)
     none = int(len(distinct) > 0 and distinct[0] < 0)
     held = distinct[none:]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from seqtrain.data.byte_pairs import ALPHABET, BytePairs
 from seqtrain.data.readers.strict_json import parse_json
 from seqtrain.errors import ConfigError
 from seqtrain.text import shorten
@@ -101,9 +102,15 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 
 def _bpe_tokenizer(model: str) -> Tokenizer:
-    """Rebuild the tokenizer that `train_bpe` made, from its merges alone."""
-    package = _import_tokenizers()
+    """Rebuild the tokenizer that `train_bpe` made, from its merges alone.
+
+    Without the package tokenizers it splits the same, in many times the time.
+    """
     merges = read_merges(model)
+    try:
+        package = _import_tokenizers()
+    except ConfigError:
+        return Tokenizer(lambda text: (text.strip(),), BytePairs(merges))
     vocabulary = {token: place for place, token in enumerate(_vocabulary(merges))}
     rebuilt = package.Tokenizer(package.models.BPE(vocab=vocabulary, merges=merges))
     rebuilt.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -137,7 +144,7 @@ def read_merges(model: str) -> list[tuple[str, str]]:
         pairs = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in listed]
     except (LookupError, TypeError) as error:
         raise ValueError(f"expected a model with vocab and merges ({error})") from None
-    known = set(_alphabet())
+    known = {*ALPHABET.values()}
     for pair in pairs:
         if len(pair) != 2 or not all(isinstance(part, str) and part in known for part in pair):
             raise ValueError(f"merges: {shorten(str(pair), 40)} joins what is no token before it")
@@ -147,14 +154,9 @@ def read_merges(model: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _alphabet() -> list[str]:
-    """Return the characters that stand for the 256 bytes."""
-    return sorted(_import_tokenizers().pre_tokenizers.ByteLevel.alphabet())
-
-
 def _vocabulary(merges: list[tuple[str, str]]) -> dict[str, None]:
     """Return all tokens, each once: the bytes, and what the merges join."""
-    return dict.fromkeys(chain(_alphabet(), map("".join, merges)))
+    return dict.fromkeys(chain(sorted(ALPHABET.values()), map("".join, merges)))
 
 
 def bpe_version() -> str:
@@ -188,7 +190,7 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = package.trainers.BpeTrainer(
         vocab_size=vocab_size - 2,
-        initial_alphabet=_alphabet(),
+        initial_alphabet=sorted(ALPHABET.values()),
         show_progress=False,
     )
     stripped = (text.strip().lower() if lowercase else text.strip() for text in texts)

@@ -1,4 +1,4 @@
-"""Golden rows: sequences with the answers of the run, so that every port can test itself.
+"""Golden rows: sequences with the predictions of the run, so that every port can test itself.
 
 They are made up from the vocabulary, or around the mean of each channel: no row of the data leaves
 with an exported model.
@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError
-from seqtrain.evaluation.logits import predict_logits
-from seqtrain.export.inputs import FEATURES, IDS, UNKNOWN_BUCKETS, UNKNOWN_COUNTS
-from seqtrain.export.ngrams import NUMBERS, VALUES
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.runs.model_folder import Model
 
 SEED = 0
@@ -36,68 +30,26 @@ TEXTS = (
 """Texts on which tokenizers tend to differ."""
 
 
-@dataclass(frozen=True)
-class GoldenRow:
-    """A sequence and what the run makes of it.
+def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
+    """Return made-up sequences, the same for the same model, and what its network predicts.
 
-    Attributes:
-        sequence: as `predict` takes it: text, symbols, or vectors (null where missing).
-        inputs: of the graph, for this row alone: ids, or scaled vectors, and what else it takes.
-        label: the most probable one.
-        probabilities: of each class.
+    Returns:
+        The sequences as JSON has them; the same encoded; the probability of each class, (B, C).
     """
-
-    sequence: Any
-    inputs: dict[str, npt.NDArray[Any]]
-    label: str
-    probabilities: list[float]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as golden.jsonl holds it."""
-        return {
-            "sequence": self.sequence,
-            **{name: values.tolist() for name, values in self.inputs.items()},
-            "label": self.label,
-            "probabilities": self.probabilities,
-        }
-
-
-def golden_rows(model: Model) -> list[GoldenRow]:
-    """Return golden rows, the same for the same model, with the answers of its network."""
     rules = model.preprocessing.for_prediction()
-    rows = []
+    kept: list[Any] = []
+    examples: list[Example] = []
     for sequence in _sequences(rules):
-        read = np.float32(sequence) if rules.kind == "features" else sequence
+        example = Example(sequence, None, len(kept) + 1)
         try:
-            store, _ = rules.encode([Example(read, None, 1)], "golden rows")
+            rules.encode([example], "golden rows")
         except DataError:  # empty or overlong, and the model takes none such
             continue
-        logits = predict_logits(model.network, store, torch.device("cpu"))
-        probabilities = torch.softmax(logits.double(), dim=1)[0].tolist()
-        label = rules.labels[int(np.argmax(probabilities))]
-        inputs = _inputs(model.network, store)
-        rows.append(GoldenRow(_plain(sequence), inputs, label, probabilities))
-    return rows
-
-
-def _inputs(network: SequenceClassifier, store: SequenceStore) -> dict[str, npt.NDArray[Any]]:
-    """Return what the graph takes for a store of one sequence, but its length and row."""
-    values = np.array(store.values)
-    if values.ndim > 1:
-        return {FEATURES: values}
-    given: dict[str, npt.NDArray[Any]] = {IDS: values.astype(np.int64)}
-    if network.ngrams is not None:
-        ids = torch.from_numpy(given[IDS])
-        found = network.ngrams.find(PackedSequence(ids, torch.ones_like(ids)))
-        given |= {NUMBERS: found.index.numpy(), VALUES: found.values.numpy()}
-    if store.spellings is not None and store.words is not None:
-        beyond = store.spellings >= 0
-        given[IDS][beyond] = network.input_size + store.spellings[beyond]
-        given |= {
-            UNKNOWN_COUNTS: np.diff(store.words.offsets),
-            UNKNOWN_BUCKETS: store.words.buckets,
-        }
-    return given
+        examples.append(example)
+        kept.append(_plain(sequence))
+    store, _ = rules.encode(examples, "golden rows")
+    logits = predict_logits(model.network, store, torch.device("cpu"))
+    return kept, store, check_finite(logits, store).double().softmax(dim=1)
 
 
 def _sequences(rules: Preprocessing) -> Iterator[Any]:
@@ -132,12 +84,12 @@ def _as_text(tokens: list[str], tokenizer: str) -> str:
         return "".join(tokens[:200]).encode("latin-1", "replace").decode("utf-8", "replace")
     if tokenizer == "bpe":
         return "".join(tokens).replace("Ġ", " ")
-    words = [token.title() if place % 3 == 2 else token for place, token in enumerate(tokens)]
+    words = [token.title() if index % 3 == 2 else token for index, token in enumerate(tokens)]
     return ("" if tokenizer == "char" else " ").join(words)
 
 
 def _plain(sequence: Any) -> Any:
-    """Return a sequence as JSON has it."""
+    """Return a sequence as JSON has it, missing values as null."""
     if not isinstance(sequence, np.ndarray):
         return sequence
     return [[None if np.isnan(x) else x for x in vector] for vector in sequence.tolist()]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from torch import Tensor
 
 from seqtrain.errors import ConfigError
-from seqtrain.export.packages import import_onnx
 
 OPERATORS = 17
 """Version of ONNX's operators, and of its files below: those of 2022, which all runtimes know."""
@@ -22,6 +21,23 @@ LARGEST = 2**31 - 2**24
 Array: TypeAlias = npt.NDArray[Any]
 INT64, FLOAT, DOUBLE, INT32 = "INT64", "FLOAT", "DOUBLE", "INT32"
 """Types of numbers, as ONNX names them."""
+
+
+def import_onnx() -> Any:
+    """Return the package onnx, of the extra `export`.
+
+    Raises:
+        ConfigError: it or onnxruntime isn't installed.
+    """
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"export needs the package {error.name}; "
+            "install it with: pip install 'seqtrain[export]'"
+        ) from None
+    return onnx
 
 
 class Graph:
@@ -60,6 +76,10 @@ class Graph:
         type = value.dtype if isinstance(value, np.ndarray) else np.int64
         self._constants[unique] = np.array(value, dtype=type, order="C")
         return unique
+
+    def number(self, value: float, type: type = np.float32) -> str:
+        """Add a number that combines with arrays of any shape, of this type."""
+        return self.constant(np.array([value], type))
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node of one output; return the output's name.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.export.folder import export_model
+from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 

@@ -17,15 +17,15 @@ from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.export import predict
-from seqtrain.export.folder import export_model
+from seqtrain.export import script
+from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 from tests.helpers.small_models import LABELS, WORDS, make_model
 
 FILES = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
-    "manifest.json",
+    *("manifest.json", "reading.zip"),
 }
 
 
@@ -127,7 +127,7 @@ def test_nothing_of_a_model_is_written_into_the_script(
     assert vocabulary is not None
     odd = make_model("tokens", rules={"vocabulary": type(vocabulary)(tokens)})
     port = exported(odd)
-    assert (port / "predict.py").read_bytes() == Path(predict.__file__).read_bytes()
+    assert (port / "predict.py").read_bytes() == Path(script.__file__).read_bytes()
     assert json.loads((port / "vocabulary.json").read_text("utf-8")) == {"tokens": list(tokens)}
     rules = json.loads((port / "preprocessing.json").read_text("utf-8"))
     assert rules["labels"] == list(LABELS)

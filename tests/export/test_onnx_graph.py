@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from seqtrain.errors import ConfigError
-from seqtrain.export.classifier import check_exportable, to_onnx
+from seqtrain.export.to_onnx import check_exportable, to_onnx
 from seqtrain.model.classifier import SequenceClassifier
 from tests.helpers.examples import some
 from tests.helpers.small_models import PARTS, make_model
@@ -72,7 +72,7 @@ def test_what_stands_in_the_padding_counts_for_nothing(part: str) -> None:
 
 def test_carried_states_are_refused() -> None:
     network = make_model(initial_state="carried").network
-    with pytest.raises(ConfigError, match=r"carried can't be exported: an answer depends on"):
+    with pytest.raises(ConfigError, match=r"carried can't be exported: a prediction depends on"):
         to_onnx(network)
 
 

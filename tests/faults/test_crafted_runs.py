@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.api.export import export
 from seqtrain.cli.main import run as run_program
+from seqtrain.export.export_folder import export
 from tests.helpers.program import fit, write_project
 from tests.helpers.tiny import listing
 from tests.helpers.watched import watch

@@ -15,8 +15,8 @@ def export(
     ] = False,
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
-    from seqtrain.api.export import export as run_export
     from seqtrain.cli.output.console import note
+    from seqtrain.export.export_folder import export as run_export
 
     done = run_export(run, folder, force=force)
     for name, size in done.sizes.items():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from seqtrain.config.formats import ENDINGS, FIXED_COLUMNS, holds, resolve_format
 from seqtrain.errors import DataError
-from seqtrain.text import nearest, one_of, quote
+from seqtrain.text import display_name, nearest, one_of, quote
 
 Column: TypeAlias = int | str
 
@@ -52,6 +53,40 @@ class ReadOptions:
         if not self.by_name:
             return self
         return replace(self, format=resolve_format(path, "auto") or self.format)
+
+    def for_input(self, source: str, format: str | None = None) -> ReadOptions:
+        """Return how prediction reads a source: standard input and .txt as lines, else as training.
+
+        A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab; one
+        trained on files reads it, and each file of a folder, as one sequence.
+
+        Args:
+            source: path of a file, or "-".
+            format: in place of what the name says.
+
+        Raises:
+            DataError: it is a folder, and the model's rows weren't in one; or a config.
+        """
+        if format is not None:
+            return replace(self, format=format)
+        name = display_name(source)
+        if source.lower().endswith((".yaml", ".yml")):
+            raise DataError(
+                f"{name}: is a config by its name; expected sequences; to train it: "
+                f"seqtrain fit {name}"
+            )
+        options = self.for_file(source)
+        if source == "-":
+            return replace(options, format="lines")
+        if options.format == "txt" and self.whole_files:
+            return replace(options, format="files")
+        if options.format != "txt" or self.format == "txt":
+            return options
+        if os.path.isdir(source):
+            raise DataError(
+                f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
+            )
+        return replace(options, format="lines")
 
     def check_format(self, name: str) -> None:
         """Refuse a file, by its name, whose format holds another kind or wants columns named.

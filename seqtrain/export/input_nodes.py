@@ -9,15 +9,12 @@ U distinct unknown words of a batch, G n-grams of all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import nn
 
 from seqtrain.data.vocabulary import UNK
 from seqtrain.export.graph import DOUBLE, FLOAT, INT64, Graph
-from seqtrain.export.steps import masked, valid_steps
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.convolutions import ConvolutionLayer
 from seqtrain.model.standardization import ALIKE, SeriesStandardization
@@ -26,21 +23,12 @@ IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
 UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 
 
-@dataclass(frozen=True)
-class Vectors:
-    """What the encoder reads, by names of values in the graph.
+def vectors(graph: Graph, network: SequenceClassifier) -> tuple[str, str]:
+    """Add the graph's inputs, and all that stands before the encoder.
 
-    Attributes:
-        steps: (T, B, E).
-        lengths: (B,) int64.
+    Returns:
+        What the encoder reads, (T, B, E), and the lengths of its time steps, (B,) int64.
     """
-
-    steps: str
-    lengths: str
-
-
-def vectors(graph: Graph, network: SequenceClassifier) -> Vectors:
-    """Add the graph's inputs, and all parts before the encoder."""
     parts, embedding = network.inputs, network.embedding
     by_time = isinstance(embedding, nn.Embedding) and not network.convolutions
     if isinstance(embedding, nn.Embedding):
@@ -60,7 +48,7 @@ def vectors(graph: Graph, network: SequenceClassifier) -> Vectors:
         assert isinstance(layer, ConvolutionLayer)
         steps = _convolved(graph, layer, f"convolutions.{number}", steps, lengths)
         lengths = _shortened(graph, lengths, layer.stride)
-    return Vectors(steps if by_time else graph.add("Transpose", steps, perm=[1, 0, 2]), lengths)
+    return steps if by_time else graph.add("Transpose", steps, perm=[1, 0, 2]), lengths
 
 
 def _word_vectors(graph: Graph, network: SequenceClassifier, ids: str) -> str:
@@ -76,9 +64,9 @@ def _word_vectors(graph: Graph, network: SequenceClassifier, ids: str) -> str:
     rows = graph.add("Where", known, ids, graph.constant([UNK]))
     words = graph.add("Gather", graph.constant(table + spelled, "embedding"), rows)
     # Row 0 is of zeros, for the words that the vocabulary has; the others follow.
-    places = graph.add("Sub", ids, graph.constant([size - 1]))
-    places = graph.add("Where", known, graph.constant([0]), places)
-    return graph.add("Add", words, graph.add("Gather", _unknown_words(graph), places))
+    index = graph.add("Sub", ids, graph.constant([size - 1]))
+    index = graph.add("Where", known, graph.constant([0]), index)
+    return graph.add("Add", words, graph.add("Gather", _unknown_words(graph), index))
 
 
 def _unknown_words(graph: Graph) -> str:
@@ -107,33 +95,31 @@ def _standardized(graph: Graph, series: SeriesStandardization, steps: str) -> st
     values, absent = steps, ""
     if series.indicators:
         bounds = [[0], [series.channels], [2 * series.channels], [2]]
-        zero, middle, end, axis = (graph.constant(bound) for bound in bounds)
-        values = graph.add("Slice", steps, zero, middle, axis)
+        start, middle, end, axis = (graph.constant(bound) for bound in bounds)
+        values = graph.add("Slice", steps, start, middle, axis)
         absent = graph.add("Slice", steps, middle, end, axis)
     number = np.float64
     time = graph.constant([1])
-
-    def constant(value: float) -> str:
-        return graph.constant(np.array([value], number))
+    zero, one = graph.number(0.0, number), graph.number(1.0, number)
 
     def sums(terms: str) -> str:
         return graph.add("ReduceSum", terms, time, keepdims=1)
 
     valid = valid_steps(graph, steps, LENGTHS, time=1)
     if absent:
-        present = graph.add("Equal", absent, graph.constant(np.array([0], np.float32)))
+        present = graph.add("Equal", absent, graph.number(0.0))
         valid = graph.add("And", valid, present)
     exact = masked(graph, graph.cast(values, DOUBLE), valid, 0.0, number)
     share = graph.cast(valid, DOUBLE)
-    counts = graph.add("Max", sums(share), constant(1.0))
+    counts = graph.add("Max", sums(share), one)
     mean = graph.add("Div", sums(exact), counts)
     away = masked(graph, graph.add("Sub", exact, mean), valid, 0.0, number)
     squares = graph.add("Mul", away, away)
     deviation = graph.add("Sqrt", graph.add("Div", sums(squares), counts))
-    limit = graph.add("Mul", graph.add("Abs", mean), constant(ALIKE))
-    constant_ones = graph.add("LessOrEqual", deviation, limit)
-    scaled = graph.add("Div", away, graph.add("Where", constant_ones, constant(1.0), deviation))
-    own = graph.add("Where", constant_ones, constant(0.0), scaled)
+    limit = graph.add("Mul", graph.add("Abs", mean), graph.number(ALIKE, number))
+    alike = graph.add("LessOrEqual", deviation, limit)
+    scaled = graph.add("Div", away, graph.add("Where", alike, one, deviation))
+    own = graph.add("Where", alike, zero, scaled)
     parts = [graph.cast(own, FLOAT)]
     parts = [values, *parts] if series.both else parts
     return graph.add("Concat", *parts, *([absent] if absent else []), axis=2)
@@ -173,3 +159,26 @@ def _shortened(graph: Graph, lengths: str, stride: int) -> str:
     return graph.add(
         "Div", graph.add("Add", lengths, graph.constant([stride - 1])), graph.constant([stride])
     )
+
+
+def valid_steps(graph: Graph, values: str, lengths: str, *, time: int) -> str:
+    """Return where time steps aren't padding.
+
+    Args:
+        graph: to add to.
+        values: (T, B, …) or (B, T, …).
+        lengths: (B,) int64.
+        time: the axis of time, 0 or 1.
+
+    Returns:
+        The name of (T, B, 1) or (B, T, 1), bool.
+    """
+    longest = graph.add("Gather", graph.add("Shape", values), graph.constant(np.array(time)))
+    numbers = graph.add("Range", graph.constant(np.array(0)), longest, graph.constant(np.array(1)))
+    steps = graph.add("Unsqueeze", numbers, graph.constant([1 - time, 2]))
+    return graph.add("Less", steps, graph.add("Unsqueeze", lengths, graph.constant([time, 2])))
+
+
+def masked(graph: Graph, values: str, valid: str, other: float, type: type = np.float32) -> str:
+    """Put another number where a time step is padding."""
+    return graph.add("Where", valid, values, graph.number(other, type))

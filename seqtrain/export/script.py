@@ -1,0 +1,179 @@
+"""Classify the rows of a file with the model beside this script: python predict.py FILE
+
+FILE is read as `seqtrain predict` reads it: .csv, .tsv, .jsonl and others (.gz behind it or not) as
+the training file was; a .txt file holds one sequence per line, as standard input does, whose name
+is `-`. Where the model was trained on whole files, a .txt file, or each file of a folder, is one
+sequence. Each row gives a line with its label and the label's probability; both are empty where the
+sequence is. Needs numpy and onnxruntime, and nothing else: reading.zip holds the modules of
+seqtrain that read rows. Exit codes: 0 done, 2 what was given is wrong, 141 a closed pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
+
+from seqtrain.data.chunks import encoded_chunks  # noqa: E402
+from seqtrain.data.encoding import EncodingReport  # noqa: E402
+from seqtrain.data.examples import Example  # noqa: E402
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, row_keys  # noqa: E402
+from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
+from seqtrain.data.readers import read_examples  # noqa: E402
+from seqtrain.data.store import SequenceStore  # noqa: E402
+from seqtrain.errors import SeqtrainError  # noqa: E402
+from seqtrain.text import display_name, one_line, printable  # noqa: E402
+
+PADDED_STEPS = 16384
+"""Time steps of a batch, padding included."""
+
+
+class ExportedModel:
+    """The exported model.
+
+    Args:
+        onnx: content of model.onnx.
+        fitted: what reads and encodes rows.
+    """
+
+    def __init__(self, onnx: bytes, fitted: Preprocessing) -> None:
+        self.fitted = fitted
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(
+            onnx, options, providers=["CPUExecutionProvider"]
+        )
+
+    def probabilities(self, store: SequenceStore) -> Any:
+        """Return the probabilities (B, C) of encoded sequences; like lengths go together."""
+        found = np.empty((len(store), len(self.fitted.labels)), dtype=np.float32)
+        order = np.argsort(store.lengths, kind="stable")
+        while len(order):
+            size = max(1, PADDED_STEPS // int(store.lengths[order[-1]]))
+            order, batch = order[:-size], order[-size:]
+            given = self.inputs(store.__getitems__(batch))
+            (found[batch],) = self.session.run(["probabilities"], given)
+        return found
+
+    def inputs(self, rows: SequenceStore) -> dict[str, Any]:
+        """Return what model.onnx takes for a batch."""
+        lengths, values = rows.lengths, rows.values
+        valid = np.arange(lengths.max()) < lengths[:, None]
+        is_ids, known = values.ndim == 1, self.fitted.vocabulary
+        padded = np.zeros((*valid.shape, *values.shape[1:]), np.int64 if is_ids else np.float32)
+        padded[valid] = values
+        given = {"input_ids" if is_ids else "features": padded, "lengths": lengths}
+        if self.fitted.ngrams is not None:
+            given |= ngram_inputs(rows, self.fitted.ngrams)
+        if rows.spellings is not None and rows.words is not None and known is not None:
+            beyond = rows.spellings >= 0
+            words, own = np.unique(rows.spellings[beyond], return_inverse=True)
+            padded[valid] = _put(values, beyond, len(known) + own)
+            offsets, buckets = rows.words.offsets, rows.words.buckets
+            grams = [buckets[offsets[word] : offsets[word + 1]] for word in words]
+            given["unknown_counts"] = np.array([len(each) for each in grams], dtype=np.int64)
+            given["unknown_buckets"] = np.concatenate([[], *grams]).astype(np.int64)
+        return given
+
+
+def ngram_inputs(rows: SequenceStore, vocabulary: NgramVocabulary) -> dict[str, Any]:
+    """Return the known n-grams of each sequence, and their values, of length 1 together."""
+    every = row_keys(rows.values, rows.offsets, vocabulary.shortest, vocabulary.longest)
+    row, keys = (np.concatenate(each) for each in zip(*every, strict=True))
+    index = np.searchsorted(vocabulary.keys, keys).clip(max=len(vocabulary) - 1)
+    held = vocabulary.keys[index] == keys
+    pairs, times = np.unique(row[held] * len(vocabulary) + index[held], return_counts=True)
+    row, index = np.divmod(pairs, len(vocabulary))
+    values = (1 + np.log(times)) * vocabulary.idf[index]
+    squares = np.bincount(row, values**2, minlength=len(rows))
+    scaled = (values / np.sqrt(squares[row])).astype(np.float32)
+    return {"ngrams": index, "ngram_rows": row, "ngram_values": scaled}
+
+
+def _put(values: Any, at: Any, others: Any) -> Any:
+    changed = values.astype(np.int64)
+    changed[at] = others
+    return changed
+
+
+def load(folder: str) -> ExportedModel:
+    """Return the model in a folder."""
+    contents = {}
+    for name in ("model.onnx", "preprocessing.json", "vocabulary.json"):
+        with open(os.path.join(folder, name), "rb") as file:
+            contents[name] = file.read()
+    onnx, rules, tokens = contents.values()
+    values, ngrams = json.loads(rules), None
+    del values["format_version"]
+    if values["ngrams"] is not None:
+        tables = np.load(os.path.join(folder, "ngrams.npz"))
+        sizes = values["ngrams"]["shortest"], values["ngrams"]["longest"]
+        ngrams = NgramVocabulary(*sizes, tables["keys"], tables["idf"])
+    known = json.loads(tokens)["tokens"] or None
+    return ExportedModel(onnx, Preprocessing.from_json(values, known, ngrams))
+
+
+def predictions(
+    path: str, model: ExportedModel, report: EncodingReport
+) -> Iterator[tuple[Example, str, str]]:
+    """Yield each row of a file with its label and probability; rows before a bad one first."""
+    fitted = model.fitted
+    rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
+    options = fitted.reading.for_input(path)
+    examples = read_examples(path, options, labelled=False, stop_at_first=True)
+    for rows, store in encoded_chunks(rules, [examples], display_name(path), report):
+        for row, found in zip(rows, model.probabilities(store), strict=True):
+            best = int(found.argmax())
+            good = row.problem is None
+            yield row, fitted.labels[best] if good else "", f"{found[best]:.6f}" if good else ""
+
+
+def cell(text: str) -> str:
+    """Return a label or a name as tsv has it: quoted only where it would break the row."""
+    return '"' + text.replace('"', '""') + '"' if re.search(r"[\t\r\n]", text) else text
+
+
+def main() -> int:
+    """Print a row for each row of a file; return the exit code."""
+    arguments = sys.argv[1:]
+    if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
+        print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
+        return 0 if len(arguments) == 1 else 2
+    model, report, output = load(FOLDER), EncodingReport(), sys.stdout
+    output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    shown = printable if output.isatty() else str
+    whole, places, begun = model.fitted.reading.whole_files, list[str](), False
+    try:
+        for row, *found in predictions(arguments[0], model, report):
+            if row.file is not None:
+                places = [row.file] if whole else [row.file, str(row.line)]
+            if not begun:
+                output.write("\t".join([*["file", "line"][: len(places)], "label\tprobability\n"]))
+            begun = True
+            output.write("\t".join([shown(cell(text)) for text in (*places, *found)]) + "\n")
+        output.write("" if begun else "label\tprobability\n")
+        output.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        return 141
+    except SeqtrainError as error:
+        output.flush()
+        print(*map(one_line, error.problems), sep="\n", file=sys.stderr)
+        return error.exit_code
+    for line in report.notices("input"):
+        print(line, file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

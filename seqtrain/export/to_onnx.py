@@ -1,0 +1,255 @@
+"""A trained classifier as an ONNX file: ids or feature vectors, and lengths, to probabilities.
+
+B batch, T longest length, E size of a vector, H hidden, D directions, G gates, W width of a joined
+state, P poolings, C classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.errors import ConfigError
+from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
+from seqtrain.export.input_nodes import LENGTHS, masked, valid_steps, vectors
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.ngrams import GAIN
+from seqtrain.model.pooling import pooling_names
+from seqtrain.text import listed
+
+COMPUTED = {
+    *("embedding_dim", "subwords", "convolutions", "ngrams", "rnn", "hidden_size", "num_layers"),
+    *("bidirectional", "join", "pooling", "initial_state"),
+}
+"""Keys of the model section that the graph follows."""
+WITHOUT_INFLUENCE = {
+    *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
+    *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
+}
+"""Those that change no prediction of a trained model."""
+POOLINGS = {"last", "mean", "max", "attention"}
+"""Those that `_pooled` knows."""
+NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """ONNX's operator of a cell.
+
+    Attributes:
+        name: of the operator.
+        gates: number of torch's block for each block of ONNX.
+        attributes: that make it compute what torch's cell computes.
+    """
+
+    name: str
+    gates: tuple[int, ...]
+    attributes: dict[str, int]
+
+
+OPERATORS = {
+    "gru": Operator("GRU", (1, 0, 2), {"linear_before_reset": 1}),  # r, z, n to z, r, h
+    "lstm": Operator("LSTM", (0, 3, 1, 2), {}),  # i, f, g, o to i, o, f, c
+    "rnn": Operator("RNN", (0,), {}),
+}
+"""By the name that model.rnn has."""
+
+
+def to_onnx(network: SequenceClassifier) -> bytes:
+    """Return the model as an ONNX file.
+
+    Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and
+    `lengths` (B,) int64, each from 1 to T; for n-grams and subwords those of `_ngram_logits` and
+    `input_nodes.py`. The output is `probabilities` (B, C) float32, calibrated as the model is.
+
+    Raises:
+        ConfigError: the model has a branch that can't be exported, or onnx isn't installed.
+    """
+    config = network.config
+    check_exportable(config)
+    graph = Graph(network.state_dict())
+    steps, lengths = vectors(graph, network)
+    all_states = set(pooling_names(config.pooling)) != {"last"}
+    states, last = _encoded(graph, config, steps, lengths, all_states=all_states)
+    logits = graph.linear(_pooled(graph, config, states, last, lengths), "head")
+    if network.ngrams is not None:  # the mean of the branches' log-probabilities
+        branches = (graph.add("LogSoftmax", x, axis=1) for x in (logits, _ngram_logits(graph)))
+        logits = graph.add("Mul", graph.add("Sum", *branches), graph.number(0.5))
+    if network.temperature != 1:
+        logits = graph.add("Div", logits, graph.number(network.temperature))
+    probabilities = graph.add("Softmax", logits, axis=1)
+    if graph.unused:
+        raise _unknown(f"the weights {listed(sorted(graph.unused))}")
+    classes = network.head.out_features
+    return graph.to_bytes(probabilities, "probabilities", ["batch", classes], made_by="seqtrain")
+
+
+def check_exportable(config: ModelConfig) -> None:
+    """Refuse a model whose predictions the graph wouldn't give.
+
+    Raises:
+        ConfigError: as said.
+    """
+    if config.initial_state == "carried":
+        raise ConfigError(
+            "model.initial_state: carried can't be exported: a prediction depends on the rows of "
+            "its group before it, and an ONNX file keeps nothing from call to call"
+        )
+    if config.rnn not in OPERATORS:
+        raise _unknown(f"model.rnn: {config.rnn}")
+    if not set(pooling_names(config.pooling)) <= POOLINGS:
+        raise _unknown(f"model.pooling: {config.pooling}")
+    for name, field in ModelConfig.model_fields.items():
+        value = getattr(config, name)
+        if name not in COMPUTED | WITHOUT_INFLUENCE and value != field.get_default():
+            raise _unknown(f"model.{name}: {value}")
+
+
+def _unknown(part: str) -> ConfigError:
+    return ConfigError(f"{part} can't be exported yet; seqtrain predict reads such a model")
+
+
+def _encoded(
+    graph: Graph, config: ModelConfig, steps: str, lengths: str, *, all_states: bool
+) -> tuple[str, str]:
+    """Run all layers of the recurrent encoder.
+
+    Args:
+        graph: to add to.
+        config: the model section.
+        steps: what the encoder reads, (T, B, E).
+        lengths: of its time steps, (B,) int64.
+        all_states: whether the top layer's states of all time steps are wanted.
+
+    Returns:
+        Of the top layer, the states of all time steps, (T, D, B, H), empty where they aren't
+        wanted, and the last valid states of each direction, (D, B, H).
+    """
+    operator, directions = OPERATORS[config.rnn], 2 if config.bidirectional else 1
+    counts = graph.cast(lengths, INT32)  # as the operators want it
+    states = last = ""
+    for layer in range(config.num_layers):
+        top = layer + 1 == config.num_layers
+        if layer:
+            steps = _side_by_side(graph, states, directions * config.hidden_size)
+        weights = _weights(graph, config, layer)
+        starts = _starts(graph, config, layer, lengths)
+        states, last, *_ = graph.add_many(
+            operator.name,
+            steps,
+            *(graph.constant(array, name) for name, array in weights.items()),
+            counts,
+            *starts,
+            wanted=(all_states or not top, top),
+            hidden_size=config.hidden_size,
+            direction="bidirectional" if config.bidirectional else "forward",
+            **operator.attributes,
+        )
+    return states, last
+
+
+def _weights(graph: Graph, config: ModelConfig, layer: int) -> dict[str, Array]:
+    """Return a layer's W (D, G * H, E), R (D, G * H, H) and B (D, 2 * G * H), as ONNX has them."""
+    suffixes = ("", "_reverse") if config.bidirectional else ("",)
+    gates = OPERATORS[config.rnn].gates
+
+    def stacked(name: str) -> Array:
+        arrays = []
+        for suffix in suffixes:
+            blocks = np.split(graph.weight(f"encoder.{name}_l{layer}{suffix}"), len(gates))
+            arrays.append(np.concatenate([blocks[gate] for gate in gates]))
+        return np.stack(arrays)
+
+    biases = np.concatenate((stacked("bias_ih"), stacked("bias_hh")), axis=1)
+    return {"W": stacked("weight_ih"), "R": stacked("weight_hh"), "B": biases}
+
+
+def _starts(graph: Graph, config: ModelConfig, layer: int, lengths: str) -> list[str]:
+    """Return a layer's learned h, and c of an LSTM, before the first step, (D, B, H) each."""
+    if config.initial_state != "learned":
+        return []
+    directions = 2 if config.bidirectional else 1
+    rows, hidden = graph.add("Shape", lengths), graph.constant([config.hidden_size])
+    shape = graph.add("Concat", graph.constant([directions]), rows, hidden, axis=0)
+    learned = graph.weight("initial_state")[:, layer * directions : (layer + 1) * directions]
+    return [graph.add("Expand", graph.constant(state[:, None]), shape) for state in learned]
+
+
+def _pooled(graph: Graph, config: ModelConfig, states: str, last: str, lengths: str) -> str:
+    """Return what the head sees, (B, P * W); arguments are those of `_encoded` and its results."""
+    names = pooling_names(config.pooling)
+    found = [_joined_last(graph, config, last)] if "last" in names else []
+    if states:
+        joined = _joined(graph, config, states)
+        valid = valid_steps(graph, joined, lengths, time=0)
+        zeroed = masked(graph, joined, valid, 0.0)
+    for name in names:
+        if name == "max":
+            bounded = masked(graph, joined, valid, -np.inf)
+            found.append(graph.add("ReduceMax", bounded, axes=[0], keepdims=0))
+        elif name == "mean":
+            counts = graph.add("Unsqueeze", graph.cast(lengths, FLOAT), graph.constant([1]))
+            found.append(graph.add("Div", _sum(graph, zeroed, 0), counts))
+        elif name == "attention":
+            weights = "pooling" if isinstance(config.pooling, str) else "pooling.attention"
+            hidden = graph.add("Tanh", graph.linear(joined, f"{weights}.project"))
+            scores = graph.linear(hidden, f"{weights}.score", bias=False)
+            shares = graph.add("Softmax", masked(graph, scores, valid, -np.inf), axis=0)
+            found.append(_sum(graph, graph.add("Mul", shares, zeroed), 0))
+    return graph.add("Concat", *found, axis=1) if len(found) > 1 else found[0]
+
+
+def _joined(graph: Graph, config: ModelConfig, states: str) -> str:
+    """Join the directions of states (T, D, B, H): return (T, B, W)."""
+    if not config.bidirectional:
+        return graph.add("Squeeze", states, graph.constant([1]))
+    if config.join == "concat":
+        return _side_by_side(graph, states, 2 * config.hidden_size)
+    return _added(graph, config, states, 1)
+
+
+def _joined_last(graph: Graph, config: ModelConfig, last: str) -> str:
+    """Join the directions of last states (D, B, H): return (B, W)."""
+    if not config.bidirectional:
+        return graph.add("Squeeze", last, graph.constant([0]))
+    if config.join == "concat":
+        by_row = graph.add("Transpose", last, perm=[1, 0, 2])
+        return graph.add("Reshape", by_row, graph.constant([-1, 2 * config.hidden_size]))
+    return _added(graph, config, last, 0)
+
+
+def _side_by_side(graph: Graph, states: str, width: int) -> str:
+    """Concatenate the directions of states (T, D, B, H): return (T, B, D * H)."""
+    by_row = graph.add("Transpose", states, perm=[0, 2, 1, 3])
+    return graph.add("Reshape", by_row, graph.constant([0, 0, width]))
+
+
+def _added(graph: Graph, config: ModelConfig, states: str, axis: int) -> str:
+    """Add the directions, which stand on an axis, or take their mean."""
+    total = _sum(graph, states, axis)
+    return graph.add("Mul", total, graph.number(0.5)) if config.join == "mean" else total
+
+
+def _sum(graph: Graph, values: str, axis: int) -> str:
+    return graph.add("ReduceSum", values, graph.constant([axis]), keepdims=0)
+
+
+def _ngram_logits(graph: Graph) -> str:
+    """Add the inputs of the linear classifier on n-grams, and return its logits, (B, C).
+
+    Which n-grams a sequence holds, the row of each and its value are inputs: `script.py` finds
+    them.
+    """
+    graph.takes(NGRAMS, INT64, ["n-grams"])
+    graph.takes(NGRAM_ROWS, INT64, ["n-grams"])
+    graph.takes(NGRAM_VALUES, FLOAT, ["n-grams"])
+    weight, bias = graph.weight("ngrams.weight"), graph.weight("ngrams.bias")
+    rows = graph.add("Gather", graph.constant(weight * np.float32(GAIN), "ngrams"), NGRAMS)
+    column = graph.constant([1])
+    terms = graph.add("Mul", rows, graph.add("Unsqueeze", NGRAM_VALUES, column))
+    shape = graph.add("Concat", graph.add("Shape", LENGTHS), graph.constant([len(bias)]), axis=0)
+    start = graph.add("Expand", graph.constant(bias[None]), shape)
+    indices = graph.add("Unsqueeze", NGRAM_ROWS, column)
+    return graph.add("ScatterND", start, indices, terms, reduction="add")
