@@ -113,7 +113,7 @@ def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
     network, store = found.classifier.network, found.store
     labels = found.classifier.labels
     branches = branch_logits(network, store, found.classifier.device)
-    scores = score_logits(check_finite(network.answer(branches), store), store, labels)
+    scores = score_logits(check_finite(network.combine(branches), store), store, labels)
     if len(branches) == 1:
         return scores, {}
     named = zip(BRANCHES, branches, strict=True)

@@ -8,8 +8,8 @@ from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.spelling import BUCKETS
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.initialization import shapes_alone
 
 COPIES = 4
 """Weights, gradients, and the optimizer's two moments."""

@@ -27,7 +27,7 @@ from seqtrain.evaluation.metrics import Scores, one_class_doubts
 from seqtrain.files.folder import write_folder
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.ngrams import joint
+from seqtrain.model.ngrams import combined
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
 from seqtrain.runs.pretrained_folder import pretrained_files
@@ -166,7 +166,7 @@ class Recorder:
         best = self.best_model()
         network = best.network.to(state.device)
         logits = shared_logits(
-            network, validation, state.device, state.group, before_batch, combine=joint
+            network, validation, state.device, state.group, before_batch, combine=combined
         )
         found = calibrate(logits, torch.from_numpy(np.array(validation.labels)))
         if found != best.calibration:

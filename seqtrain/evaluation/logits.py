@@ -17,7 +17,7 @@ from seqtrain.errors import RunError
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.interface import ProjectedTable
-from seqtrain.model.randomness import Noise
+from seqtrain.model.randomness import RandomNumbers
 
 Combine: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
 """From the logits of each branch, (B, C), to those of one prediction."""
@@ -36,7 +36,7 @@ def classify(
     *,
     vocabulary: ProjectedTable | None = None,
     bptt: int | None = None,
-    noise: Noise | None = None,
+    random: RandomNumbers | None = None,
 ) -> list[Tensor]:
     """Return the logits of a batch; each sequence starts from the last state of its group.
 
@@ -46,20 +46,20 @@ def classify(
         carried: the last state of each group, which is replaced; None: nothing is carried.
         vocabulary: `model.project_vocabulary()`, or None.
         bptt: time steps of truncated BPTT; None: all.
-        noise: dropout's random numbers for this update; None: evaluation.
+        random: random numbers of the update; None: evaluation.
 
     Shape:
-        Returns: (B, C) of each branch, row by row of the batch; `model.answer` combines them.
+        Returns: (B, C) of each branch, row by row of the batch; `model.combine` combines them.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
-    branches, states = model.carry_parts(
+    branches, states = model.branches(
         batch.inputs,
         batch.lengths,
         start,
         vocabulary=vocabulary,
         bptt=bptt,
         spellings=batch.spellings,
-        noise=noise,
+        random=random,
     )
     if carried is not None and start is not None:  # autocast may have lowered the states
         carried.keep(batch.groups, states.to(start.dtype))
@@ -182,7 +182,7 @@ def logits_of_batches(
     Raises:
         RunError: memory ran out.
     """
-    combine = combine or model.answer
+    combine = combine or model.combine
 
     def compute(batch: Batch) -> Tensor:
         return combine(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()

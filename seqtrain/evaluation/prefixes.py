@@ -56,7 +56,7 @@ def predict_step_logits(
     if not len(store):
         return []
     carried = carried or CarriedStates()
-    if not model.looks_ahead:
+    if model.why_it_looks_ahead is None:
         logits = _by_one_run(model, store, device, carried)
     else:
         starts = _starts(model, store, device, carried)
@@ -165,10 +165,8 @@ def _after(
 
     def compute(batch: Batch) -> Tensor:
         start = starts.starts(rows[batch.examples[batch.sorted_indices.numpy()]], model)
-        branches, _ = model.carry_parts(
-            batch.inputs, batch.lengths, start, spellings=batch.spellings
-        )
-        return model.answer(branches).float().cpu()
+        branches, _ = model.branches(batch.inputs, batch.lengths, start, spellings=batch.spellings)
+        return model.combine(branches).float().cpu()
 
     for batch, found in map_batches(compute, cut, plan, device):
         logits[torch.from_numpy(batch.examples)] = batch.restore(found)

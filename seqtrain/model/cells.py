@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqtrain.config.schema import ModelConfig
-
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 """Names of a layer's parameters in one direction, without `_l0` or `_l0_reverse` and so on."""
 
@@ -50,15 +48,6 @@ class Cell:
 def cell_of(encoder: nn.RNNBase) -> Cell:
     """Return the cell of torch's module."""
     return next(cell for cell in CELLS.values() if isinstance(encoder, cell.module))
-
-
-def state_shape(config: ModelConfig) -> tuple[int, int, int]:
-    """Return the shape of one sequence's state: (h, or h and c; layers; hidden).
-
-    Each direction of a layer counts as one of the layers, as in torch's h_n.
-    """
-    layers = config.num_layers * (2 if config.bidirectional else 1)
-    return CELLS[config.rnn].tensors, layers, config.hidden_size
 
 
 def zero_state(encoder: nn.RNNBase, rows: int, *, like: Tensor) -> Tensor:

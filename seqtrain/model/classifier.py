@@ -1,14 +1,13 @@
-"""The classifier: input → recurrent encoder → pooling → head, and n-grams beside all that.
+"""The classifier: input → recurrent encoder → pooling → head, and a branch of n-grams beside it.
 
-B batch, T longest length, N steps of all sequences, E embedding, H state (both directions),
-C classes, F features.
+B batch, T longest length, N time steps of all sequences, H state (both directions), C classes,
+F features, K poolings.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,23 +16,28 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import sort_and_pack
 from seqtrain.data.spelling import Grams, Spellings
-from seqtrain.model.building import draw_again, undrawn
-from seqtrain.model.cells import state_shape
-from seqtrain.model.encoder import make_encoder
+from seqtrain.model.cells import zero_state
+from seqtrain.model.encoder import (
+    RunPacked,
+    make_encoder,
+    predict_both_directions,
+    run_in_segments,
+)
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
-from seqtrain.model.initialization import initialize
-from seqtrain.model.inputs import NOTHING, Fitted, Inputs
-from seqtrain.model.ngrams import NgramClassifier, joint
+from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
+from seqtrain.model.inputs import Fitted, Inputs
+from seqtrain.model.ngrams import NgramClassifier, combined
 from seqtrain.model.pooling import (
     join_directions,
     last_valid_state,
     make_pooling,
     only,
+    pool_after_each_step,
+    pool_at_once,
     pooling_names,
 )
-from seqtrain.model.randomness import Noise, PackedNoise, Site
-from seqtrain.model.truncation import RunPacked, both_directions, last_states, pooled_states
+from seqtrain.model.randomness import Purpose, RandomNumbers
 
 PREDICTION_STEPS = 16384
 """Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
@@ -42,21 +46,21 @@ PREDICTION_STEPS = 16384
 class SequenceClassifier(nn.Module):
     """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
 
-    Where it has a linear classifier on n-grams too (model.ngrams), both answer together.
-
-    A new one has weights of any content: `initialize` it, or load them.
+    Where it has a linear classifier on n-grams too (model.ngrams), each is a branch with logits of
+    its own, and `combine` makes one prediction of both. A new one has weights of any content:
+    `initialize` it, or load them.
 
     Args:
         config: the config's model section.
         input_size: size of the vocabulary, or width F of a feature vector.
         num_classes: C.
         features: whether steps are feature vectors, mapped to E linearly, instead of ids.
-        fitted: what its parts take from the preprocessing.
+        fitted: what it takes from the preprocessing; None: nothing.
 
     Attributes:
         input_size: as above.
         ngrams: the linear classifier on n-grams, or None.
-        temperature: divides the logits of every answer; 1 while it learns.
+        temperature: divides the logits of every prediction; 1 while it learns.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class SequenceClassifier(nn.Module):
         input_size: int,
         num_classes: int,
         features: bool,
-        fitted: Fitted = NOTHING,
+        fitted: Fitted | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -74,6 +78,7 @@ class SequenceClassifier(nn.Module):
         self.temperature = 1.0
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
+        fitted = fitted or Fitted()
         both = config.bidirectional and config.join == "concat"
         width = config.hidden_size * (2 if both else 1)
         with undrawn():
@@ -83,9 +88,9 @@ class SequenceClassifier(nn.Module):
             self.convolutions = self.inputs.convolutions
             self.encoder = make_encoder(config, self.inputs.width)
             self.pooling = make_pooling(config.pooling, width)
-            if config.initial_state == "learned":
-                self.initial_state = nn.Parameter(torch.zeros(state_shape(config)))
             self.head = nn.Linear(width * len(pooling_names(config.pooling)), num_classes)
+            if config.initial_state == "learned":
+                self.initial_state = nn.Parameter(self.zero_state(1).squeeze(2))
             self.ngrams = None
             if fitted.ngrams is not None:
                 self.ngrams = NgramClassifier(fitted.ngrams, num_classes)
@@ -115,16 +120,11 @@ class SequenceClassifier(nn.Module):
     def initialize(self, seed: int) -> None:
         """Draw the initial weights, on the CPU; torch's global generator has no part in it."""
         generator = torch.Generator("cpu").manual_seed(seed)
-        draw_again(self, generator)
-        initialize(
-            self.embedding,
-            self.encoder,
-            self.head,
-            embedding_std=self.config.embedding_std,
-            generator=generator,
-        )
+        std = self.config.embedding_std
+        draw_as_torch(self, generator)
+        initialize(self.embedding, self.encoder, self.head, embedding_std=std, generator=generator)
         if self.subwords is not None:
-            self.subwords.initialize(self.config.embedding_std, generator)
+            self.subwords.initialize(std, generator)
         if self.convolutions is not None:
             self.convolutions.initialize(generator)
         if self.ngrams is not None:
@@ -147,7 +147,7 @@ class SequenceClassifier(nn.Module):
         *,
         vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
-        noise: Noise | None = None,
+        random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
     ) -> Tensor:
         """Classify sequences.
@@ -157,9 +157,9 @@ class SequenceClassifier(nn.Module):
                 or padded, in any order: they are sorted and packed here, and logits put back.
             lengths: steps of each padded row, on the CPU.
             vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
-            bptt: steps that gradients reach back at most; None: all.
-            noise: of the update, its examples row by row of the inputs, for dropout and random
-                initial states; None: neither (evaluation).
+            bptt: time steps of truncated BPTT; None: all.
+            random: random numbers of the update, its examples row by row of the inputs, for dropout
+                and random initial states; None: neither (evaluation).
             spellings: of the words that the vocabulary lacks, for model.subwords; None: they are
                 <unk> and nothing more.
 
@@ -168,15 +168,15 @@ class SequenceClassifier(nn.Module):
             lengths: (B,) int64. Returns: logits (B, C), row by row of the inputs.
 
         Raises:
-            ValueError: lengths don't fit padded inputs, or are missing; or noise is missing in
-                training.
+            ValueError: lengths don't fit padded inputs, or are missing; or random numbers are
+                missing in training.
         """
-        parts, _ = self.carry_parts(
-            inputs, lengths, vocabulary=vocabulary, bptt=bptt, noise=noise, spellings=spellings
+        branches, _ = self.branches(
+            inputs, lengths, vocabulary=vocabulary, bptt=bptt, random=random, spellings=spellings
         )
-        return joint(parts)
+        return combined(branches)
 
-    def carry_parts(
+    def branches(
         self,
         inputs: PackedSequence | Tensor,
         lengths: Tensor | None = None,
@@ -184,26 +184,26 @@ class SequenceClassifier(nn.Module):
         *,
         vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
-        noise: Noise | None = None,
+        random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Classify sequences from given states on; return each part's logits, and the last states.
+        """Classify sequences from given states; return each branch's logits, and the last states.
 
-        `joint` makes one answer of the parts: the recurrent one, and that on n-grams if there is
-        one. Arguments are those of `forward`, and `start`: the state before the first step of each
-        row; None: as model.initial_state has it.
+        The recurrent branch comes first, then that on n-grams, if there is one. Arguments are those
+        of `forward`, and `start`: the state before the first step of each row; None: as
+        model.initial_state has it.
 
         Shape:
-            start: (P, L * D, B, hidden), where P counts the parts of a state (h, or h and c),
-            L layers, D directions. Returns: logits (B, C) of each part, and states shaped as start,
-            row by row of the inputs.
+            start: (S, L * D, B, hidden), of S tensors of a state (h, or h and c), L layers, D
+            directions. Returns: logits (B, C) of each branch, and states shaped as start, row by
+            row of the inputs.
 
         Raises:
             ValueError: as for `forward`.
         """
-        self.check_noise(noise)
+        self.check_random(random)
         if isinstance(inputs, PackedSequence):
-            return self._classify(inputs, start, vocabulary, bptt, noise, spellings)
+            return self._classify(inputs, start, vocabulary, bptt, random, spellings)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
@@ -211,28 +211,25 @@ class SequenceClassifier(nn.Module):
             numbers = sort_and_pack(spellings.numbers, lengths)[0].data
             spellings = Spellings(numbers, spellings.grams)
         start = None if start is None else start[:, :, sorted_indices]
-        noise = None if noise is None else noise.rows(sorted_indices)
-        parts, state = self._classify(packed, start, vocabulary, bptt, noise, spellings)
-        return [part[unsorted_indices] for part in parts], state[:, :, unsorted_indices]
+        random = None if random is None else random.rows(sorted_indices)
+        branches, state = self._classify(packed, start, vocabulary, bptt, random, spellings)
+        return [logits[unsorted_indices] for logits in branches], state[:, :, unsorted_indices]
 
-    def answer(self, parts: Sequence[Tensor]) -> Tensor:
-        """Return the logits of one answer, (B, C), of the parts' logits: calibrated."""
-        logits = joint(parts)
+    def combine(self, branches: Sequence[Tensor]) -> Tensor:
+        """Return the calibrated logits of one prediction, (B, C), of the branches' logits."""
+        logits = combined(branches)
         return logits if self.temperature == 1 else logits.float() / self.temperature
 
     def zero_state(self, rows: int) -> Tensor:
-        """Return the state of zeros, (P, L * D, B, hidden)."""
-        parts, layers, hidden = state_shape(self.config)
-        return self.head.weight.new_zeros(parts, layers, rows, hidden)
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether states depend on steps still to come: then each prefix has to be run anew."""
-        return self.why_it_looks_ahead is not None
+        """Return the state of zeros, (S, L * D, B, hidden)."""
+        return zero_state(self.encoder, rows, like=self.head.weight)
 
     @property
     def why_it_looks_ahead(self) -> str | None:
-        """Which part makes states depend on steps still to come; None: none does."""
+        """Which key makes states depend on steps still to come; None: none does.
+
+        Where one does, each prefix of a sequence has to be run on its own.
+        """
         if self.config.bidirectional:
             return "bidirectional"
         if self.convolutions is not None:
@@ -245,11 +242,11 @@ class SequenceClassifier(nn.Module):
         start: Tensor | None = None,
         spellings: Spellings | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Classify after every step: row n holds the answer had its sequence ended with step n.
+        """Classify after every step: row n is the prediction had its sequence ended with step n.
 
         Args:
             packed: as for `forward`; the model doesn't look ahead.
-            start: as for `carry_parts`, row by packed row.
+            start: as for `branches`, row by packed row.
             spellings: as for `forward`.
 
         Shape:
@@ -257,26 +254,24 @@ class SequenceClassifier(nn.Module):
             states that the sequences end in, shaped as start.
 
         Raises:
-            ValueError: the model looks ahead: its states depend on steps still to come.
+            ValueError: the model looks ahead.
         """
-        if self.looks_ahead:
+        if self.why_it_looks_ahead is not None:
             raise ValueError(
                 f"these states know steps still to come ({self.why_it_looks_ahead}); "
                 "run each prefix on its own"
             )
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
-        read = self.inputs.numbered(packed, spellings)
-        states, last = self._encode(
-            read, start, vocabulary=None, need_outputs=True, noise=None, grams=_grams(spellings)
-        )
+        run = self._run_packed(need_outputs=True, grams=_grams(spellings))
+        states, last = run(self.inputs.numbered(packed, spellings), start, None)
         assert states is not None
         seen = [states] if "last" in pooling_names(self.config.pooling) else []
         if self.pooling is not None:
-            seen.append(self.pooling.running(states, packed.batch_sizes))
-        parts = [self.head(torch.cat(seen, dim=1))]
+            seen.append(pool_after_each_step(self.pooling, states, packed.batch_sizes))
+        branches = [self.head(torch.cat(seen, dim=1))]
         if self.ngrams is not None:
-            parts.append(self.ngrams.step_logits(packed))
-        return self.answer(parts), last
+            branches.append(self.ngrams.step_logits(packed))
+        return self.combine(branches), last
 
     def _classify(
         self,
@@ -284,116 +279,105 @@ class SequenceClassifier(nn.Module):
         start: Tensor | None,
         vocabulary: ProjectedTable | None,
         bptt: int | None,
-        noise: Noise | None,
+        random: RandomNumbers | None,
         spellings: Spellings | None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Return the parts' logits (B, C) and last states, row by packed row."""
-        grams = _grams(spellings)
+        """Return the branches' logits (B, C) and last states, row by packed row."""
         wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed))]
-        own = None if noise is None else PackedNoise(noise, packed.batch_sizes)
+        grams = _grams(spellings)
+        run = self._run_packed(self.pooling is not None, vocabulary, random, grams)
         packed = self.inputs.numbered(packed, spellings)
-        packed = self.inputs.read_whole(packed, grams, self.engine, own)
-        rows = int(packed.batch_sizes[0])
-        run = partial(
-            self._encode,
-            vocabulary=vocabulary,
-            need_outputs=self.pooling is not None,
-            noise=noise,
-            grams=grams,
-        )
-        start = self.start(rows, noise) if start is None else start
+        packed = self.inputs.read_whole(packed, grams, random)
+        start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
         seen, state = self._pooled(run, packed, start, bptt)
-        if noise is not None:
-            seen = noise.drop(seen, self.config.dropout, Site.HEAD, noise.examples)
+        if random is not None:
+            seen = random.drop(seen, self.config.dropout, Purpose.HEAD, random.examples)
         return [self.head(seen), *wide], state
+
+    def _run_packed(
+        self,
+        need_outputs: bool,
+        vocabulary: ProjectedTable | None = None,
+        random: RandomNumbers | None = None,
+        grams: Grams | None = None,
+    ) -> RunPacked:
+        """Return what embeds and encodes packed steps: states with directions joined, and last."""
+
+        def run(
+            packed: PackedSequence, start: Tensor | None, begin: Tensor | None
+        ) -> tuple[Tensor | None, Tensor]:
+            outputs, state = self.engine.run(
+                self.encoder,
+                self.inputs.read(packed, grams, random, begin, vocabulary),
+                start,
+                need_outputs=need_outputs,
+                between=self.dropout_between_layers(random, packed.batch_sizes, begin),
+            )
+            return None if outputs is None else self.join(outputs), state
+
+        return run
 
     def _pooled(
         self, run: RunPacked, packed: PackedSequence, start: Tensor | None, bptt: int | None
     ) -> tuple[Tensor, Tensor]:
-        """Return what the head sees, (B, P * H) for P poolings, and last states."""
+        """Return what the head sees, (B, K * H), and last states."""
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
-        pooled: Tensor | None = None
+        both, pooled = self.config.bidirectional, None
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
             start = self.zero_state(rows) if start is None else start
-            if self.config.bidirectional:
-                pooled, state = both_directions(run, self.pooling, packed, start, steps)
-            elif self.pooling is None:
-                state = last_states(run, packed, start, steps)
-            else:
-                pooled, state = pooled_states(run, self.pooling, packed, start, steps)
+            in_segments = predict_both_directions if both else run_in_segments
+            pooled, state = in_segments(run, self.pooling, packed, start, steps)
         else:
             outputs, state = run(packed, start, None)
             if outputs is not None and self.pooling is not None:
-                pooled = self.pooling(outputs, packed.batch_sizes)
+                pooled = pool_at_once(self.pooling, outputs, packed.batch_sizes)
         seen = [] if pooled is None else [pooled]
         if "last" in pooling_names(self.config.pooling):
-            last = last_valid_state(only(state, 0), bidirectional=self.config.bidirectional)
+            last = last_valid_state(only(state, 0), bidirectional=both)
             seen.insert(0, self.join(last))
         return torch.cat(seen, dim=1) if len(seen) > 1 else seen[0], state
 
-    def _encode(
-        self,
-        packed: PackedSequence,
-        start: Tensor | None,
-        begin: Tensor | None = None,
-        *,
-        vocabulary: ProjectedTable | None,
-        need_outputs: bool,
-        noise: Noise | None,
-        grams: Grams | None = None,
-    ) -> tuple[Tensor | None, Tensor]:
-        """Embed and encode packed steps: states of all steps, directions joined; last states."""
-        own = None if noise is None else PackedNoise(noise, packed.batch_sizes, begin)
-        inputs = self.inputs.read(packed, grams, self.engine, own, vocabulary)
-        outputs, state = self.engine.run(
-            self.encoder,
-            inputs,
-            start,
-            need_outputs=need_outputs,
-            between=self.dropout_between_layers(own),
-        )
-        return None if outputs is None else self.join(outputs), state
-
-    def dropout_between_layers(self, noise: PackedNoise | None) -> Between | None:
+    def dropout_between_layers(
+        self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
+    ) -> Between | None:
         """Return what drops units between two layers; None: nothing does."""
-        rate = self.config.dropout
-        if noise is None or not rate or self.config.num_layers == 1:
+        rate, first = self.config.dropout, Purpose.ABOVE_LAYER
+        if random is None or not rate or self.config.num_layers == 1:
             return None
-        return lambda states, layer: noise.drop(states, rate, Site.ABOVE_LAYER + layer)
+        return lambda states, layer: random.drop_steps(
+            states, rate, first + layer, batch_sizes, begin
+        )
 
-    def check_noise(self, noise: Noise | None) -> None:
-        """Refuse to train without the noise that the config asks for.
+    def check_random(self, random: RandomNumbers | None) -> None:
+        """Refuse to train without the random numbers that the config asks for.
 
         Raises:
-            ValueError: it is missing.
+            ValueError: they are missing.
         """
         config = self.config
         wanted = config.dropout or config.embedding_dropout or config.initial_state == "random"
-        if self.training and wanted and noise is None:
+        if self.training and wanted and random is None:
             raise ValueError(
-                "noise: missing; dropout and random initial states need it in training; "
+                "random: missing; dropout and random initial states need it in training; "
                 "to classify, switch the model to evaluation"
             )
 
-    def start(self, rows: int, noise: Noise | None = None) -> Tensor | None:
+    def start(self, rows: int, random: RandomNumbers | None = None) -> Tensor | None:
         """Return the states before the first step; None: zeros, as carried ones begin too."""
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
-        if self.config.initial_state == "random" and noise is not None:
-            zeros = self.zero_state(rows)
-            parts, layers, _, hidden = zeros.shape
-            drawn = noise.normals(Site.INITIAL_STATE, parts * layers * hidden)
-            drawn = drawn.view(rows, parts, layers, hidden).permute(1, 2, 0, 3)
-            return self.config.initial_scale * drawn.to(zeros)
+        if self.config.initial_state == "random" and random is not None:
+            zeros = self.zero_state(rows).permute(2, 0, 1, 3)
+            drawn = random.normals(Purpose.INITIAL_STATE, zeros[0].numel()).view(zeros.shape)
+            return self.config.initial_scale * drawn.permute(1, 2, 0, 3).to(zeros)
         return None
 
     @property
     def _prediction_steps(self) -> int | None:
         """Time steps of a segment without gradients; None where the whole must be seen at once."""
         stacked = self.config.bidirectional and self.config.num_layers > 1
-        whole = stacked or self.config.unroll == "padded"
-        return None if whole else PREDICTION_STEPS
+        return None if stacked or self.config.unroll == "padded" else PREDICTION_STEPS
 
     def join(self, states: Tensor) -> Tensor:
         """Join the directions' states, (…, D * hidden), as model.join has it."""

@@ -6,10 +6,10 @@ itself predicts from each state the next token of its direction; the backward di
 the end, so its next token is the one before (Peters et al. 2018, arXiv:1802.05365).
 
 Both work on packed steps: nothing is computed on padding. The first token is predicted from the
-encoder's state, so no token stands for the beginning; END is the answer where a sequence is over.
+encoder's state, so no token stands for the beginning; END is predicted where a sequence is over.
 
-Legend of shapes: B batch, N steps of all sequences, P parts of a state,
-D directions, H hidden size, W width of the states that predict, V vocabulary.
+Legend of shapes: B batch, N steps of all sequences, S tensors of a state, D directions, H hidden
+size, W width of the states that predict, V vocabulary.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.vocabulary import PAD
-from seqtrain.model.building import draw_again, undrawn
 from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.encoder import embed
-from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
+from seqtrain.model.engines.interface import Between, DistinctInputs
+from seqtrain.model.initialization import draw_as_torch, undrawn
+from seqtrain.model.inputs import TokenEmbedding, embed
 from seqtrain.model.packing import rows_and_steps
-from seqtrain.model.randomness import Noise, PackedNoise, Site, number
+from seqtrain.model.randomness import Purpose, RandomNumbers, number
 
 END = PAD
-"""Answer after the last token (backward: after the first). Padding is none, so its id is free."""
+"""What follows the last token (backward: the first). Padding is none, so its id is free."""
 FREQUENT = 100
 """Ids go by frequency: the first ones are scored at every step, rarer ones by group when due."""
 LARGEST_GROUP = 2000
@@ -49,9 +49,12 @@ class PretrainingModel(nn.Module):
     A new one has weights of any content beside the classifier's: `initialize` it, or load them.
 
     Args:
-        classifier: whose embedding and encoder learn.
+        classifier: of ids, whose embedding and encoder learn.
         width: W.
         dropout: fraction of embedded units, and of the states that predict, dropped in training.
+
+    Attributes:
+        embedding: the classifier's.
     """
 
     def __init__(self, classifier: SequenceClassifier, width: int, dropout: float) -> None:
@@ -63,66 +66,60 @@ class PretrainingModel(nn.Module):
 
     def initialize(self, seed: int) -> None:
         """Draw the initial weights of what isn't the classifier's, on the CPU."""
-        generator = torch.Generator("cpu").manual_seed(number(seed, Site.PRETRAINING))
-        for name, part in self.named_children():
+        generator = torch.Generator("cpu").manual_seed(number(seed, Purpose.PRETRAINING))
+        for name, module in self.named_children():
             if name != "classifier":
-                draw_again(part, generator)
+                draw_as_torch(module, generator)
 
     @property
-    def embedding(self) -> nn.Module:
-        """The classifier's."""
-        return self.classifier.embedding
+    def embedding(self) -> TokenEmbedding:
+        embedding = self.classifier.embedding
+        assert isinstance(embedding, TokenEmbedding), "tokens are predicted"
+        return embedding
 
-    @property
-    def engine(self) -> Engine:
-        """The classifier's, over packed sequences whatever model.unroll says."""
-        return self.classifier.engine.over_packed
-
-    def _noise(self, packed: PackedSequence, noise: Noise | None) -> PackedNoise | None:
-        """Return the noise of packed time steps.
+    def _own(self, random: RandomNumbers | None) -> RandomNumbers | None:
+        """Return pretraining's own random numbers of an update.
 
         Raises:
-            ValueError: it is missing in training.
+            ValueError: they are missing in training.
         """
-        if self.training and self.dropout and noise is None:
-            raise ValueError("noise: missing; dropout needs it in training")
-        self.classifier.check_noise(noise)
-        if noise is None:
-            return None
-        return PackedNoise(noise.at(Site.PRETRAINING), packed.batch_sizes)
+        if self.training and self.dropout and random is None:
+            raise ValueError("random: missing; dropout needs it in training")
+        self.classifier.check_random(random)
+        return None if random is None else random.at(Purpose.PRETRAINING)
 
-    def _embed(
-        self, packed: PackedSequence, noise: PackedNoise | None = None
-    ) -> PackedSequence | DistinctInputs:
-        return embed(self.embedding, packed, engine=self.engine, rate=self.dropout, noise=noise)
+    def _embed(self, packed: PackedSequence, random: RandomNumbers | None = None) -> DistinctInputs:
+        return embed(self.embedding, packed, self.dropout, random)
 
-    def _read(
-        self,
-        packed: PackedSequence,
-        inputs: PackedSequence | DistinctInputs,
-        noise: PackedNoise | None,
-    ) -> tuple[Tensor, Tensor]:
+    def _read(self, inputs: DistinctInputs, random: RandomNumbers | None) -> tuple[Tensor, Tensor]:
         """Run the encoder; as `_run`."""
-        model = self.classifier
-        start = model.start(int(packed.batch_sizes[0]), None if noise is None else noise.noise)
-        return self._run(model.encoder, inputs, start, model.dropout_between_layers(noise))
+        model, sizes = self.classifier, inputs.batch_sizes
+        start = model.start(int(sizes[0]), random)
+        between = model.dropout_between_layers(random, sizes)
+        return self._run(model.encoder, inputs, start, between)
 
     def _run(
         self,
         rnn: nn.RNNBase,
-        inputs: PackedSequence | DistinctInputs,
+        inputs: DistinctInputs,
         start: Tensor | None,
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Run a recurrence; return all states (N, D * H) and the last ones (P, L * D, B, H)."""
-        states, last = self.engine.run(rnn, inputs, start, between=between)
+        """Run a recurrence, over packed sequences whatever model.unroll says.
+
+        Shape:
+            Returns: all states (N, D * H), and the last ones (S, L * D, B, H).
+        """
+        engine = self.classifier.engine.over_packed
+        states, last = engine.run(rnn, inputs, start, between=between)
         assert states is not None, "they were asked for"
         return states, last
 
-    def _losses(self, states: Tensor, answers: Tensor) -> Tensor:
-        """Return the cross-entropy of each answer in nats: (N, W), (N,) -> (N,) float32."""
-        losses: Tensor = -self.softmax(states, answers).output.float()
-        return losses
+    def _losses(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """Return the cross-entropy of each token in nats: (N, W), (N,) -> (N,) float32."""
+        with torch.autocast(states.device.type, enabled=False):  # torch's softmax mixes types
+            losses: Tensor = -self.softmax(states.to(self.softmax.head.weight), tokens).output
+        return losses.float()
 
     def own_state(self) -> dict[str, Tensor]:
         """Return the tensors of `state_dict` that aren't the classifier's."""
@@ -142,29 +139,30 @@ class LanguageModel(PretrainingModel):
     def __init__(self, classifier: SequenceClassifier, dropout: float) -> None:
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
-    def forward(self, packed: PackedSequence, noise: Noise | None = None) -> Tensor:
+    def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
         """Return the loss of each prediction in nats.
 
         Args:
             packed: ids, longest sequence first.
-            noise: of the update, its examples row by packed row; None: no dropout (evaluation).
+            random: random numbers of the update, its examples row by packed row; None: no dropout
+                (evaluation).
 
         Shape:
             packed.data: (N,) int64. Returns: (D * N,), direction by direction, packed.
 
         Raises:
-            ValueError: noise is missing in training.
+            ValueError: random numbers are missing in training.
         """
-        own = self._noise(packed, noise)
-        states, _ = self._read(packed, self._embed(packed, own), own)
+        own, sizes = self._own(random), packed.batch_sizes
+        states, _ = self._read(self._embed(packed, own), own)
         if own is not None:
-            states = own.drop(states, self.dropout, Site.HEAD)
+            states = own.drop_steps(states, self.dropout, Purpose.HEAD, sizes)
         following, preceding = neighbours(packed)
-        answers = following[int(packed.batch_sizes[0]) :]
+        tokens = following[int(sizes[0]) :]
         if self.classifier.config.bidirectional:
             states = torch.cat(states.chunk(2, dim=1))
-            answers = torch.cat((answers, preceding))
-        return self._losses(states, answers)
+            tokens = torch.cat((tokens, preceding))
+        return self._losses(states, tokens)
 
 
 class Autoencoder(PretrainingModel):
@@ -183,11 +181,11 @@ class Autoencoder(PretrainingModel):
         directions = 2 if config.bidirectional else 1
         width = directions * config.hidden_size
         super().__init__(classifier, width, dropout)
-        self.directions = directions
+        self._directions = directions
         with undrawn():
             self.decoder = CELLS[config.rnn].module(config.width, width, batch_first=True)
 
-    def forward(self, packed: PackedSequence, noise: Noise | None = None) -> Tensor:
+    def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
         """Return the loss of each prediction in nats; the decoder is fed the true tokens.
 
         Arguments and errors are those of `LanguageModel.forward`.
@@ -196,15 +194,14 @@ class Autoencoder(PretrainingModel):
             packed.data: (N,) int64. Returns: (B + N,): of the first tokens, then of what follows
             each step, packed.
         """
-        own = self._noise(packed, noise)
+        own = self._own(random)
         inputs = self._embed(packed, own)
-        start = self._start(packed, inputs, own)
+        start = self._start(inputs, own)
         states, _ = self._run(self.decoder, inputs, start)
         first = start[0, 0]
         if own is not None:
-            examples = own.noise.examples
-            first = own.noise.drop(first, self.dropout, Site.FIRST_TOKEN, examples)
-            states = own.drop(states, self.dropout, Site.HEAD)
+            first = own.drop(first, self.dropout, Purpose.FIRST_TOKEN, own.examples)
+            states = own.drop_steps(states, self.dropout, Purpose.HEAD, packed.batch_sizes)
         return self._losses(torch.cat((first, states)), neighbours(packed)[0])
 
     @torch.no_grad()
@@ -218,7 +215,7 @@ class Autoencoder(PretrainingModel):
         Returns:
             Ids, row by packed row.
         """
-        state = self._start(packed, self._embed(packed))
+        state = self._start(self._embed(packed))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
         rows = torch.arange(len(found), dtype=torch.int64, device="cpu")
         for _ in range(steps):
@@ -233,15 +230,10 @@ class Autoencoder(PretrainingModel):
             _, state = self._run(self.decoder, self._embed(step), state)
         return found
 
-    def _start(
-        self,
-        packed: PackedSequence,
-        inputs: PackedSequence | DistinctInputs,
-        noise: PackedNoise | None = None,
-    ) -> Tensor:
-        """Read the sequences; return the decoder's state before its first step, (P, 1, B, W)."""
-        _, last = self._read(packed, inputs, noise)
-        return torch.cat(last[:, -self.directions :].unbind(1), dim=-1).unsqueeze(1)
+    def _start(self, inputs: DistinctInputs, random: RandomNumbers | None = None) -> Tensor:
+        """Read the sequences; return the decoder's state before its first step, (S, 1, B, W)."""
+        _, last = self._read(inputs, random)
+        return torch.cat(last[:, -self._directions :].unbind(1), dim=-1).unsqueeze(1)
 
 
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
@@ -259,11 +251,11 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
     # One step earlier than each sequence begins, there is room for its beginning.
     starts = torch.cat((sizes.new_tensor([0, first]), first + sizes.cumsum(0)[:-1]))
     row, step = rows_and_steps(sizes)
-    place = (starts[step] + row).to(ids.device)
+    before = (starts[step] + row).to(ids.device)
     beginnings = ids.new_full((first,), END)
     following = ids.new_full((first + len(ids),), END)
-    following[place] = ids
-    return following, torch.cat((beginnings, ids))[place]
+    following[before] = ids
+    return following, torch.cat((beginnings, ids))[before]
 
 
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:

@@ -1,32 +1,35 @@
-"""The recurrent encoder: the module that holds its weights, and the vectors that it reads."""
+"""The recurrent encoder over packed sequences, and over long ones segment by segment.
+
+Sequences are cut backward from their ends, so that the last segment holds the last `steps` time
+steps of each, and the first what is left over. In training this is truncated backpropagation
+through time (Williams & Peng 1990): states are carried from segment to segment, gradients are not.
+A loss on the last valid state then reaches the last `steps` time steps, so the segments before run
+forward alone. A loss on states pooled over all time steps reaches all of them, each within its
+segment; a segment is run again when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
+
+Legend of shapes: B batch, T longest length, N steps of all sequences, H hidden size, L layers,
+S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
+from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.spelling import Grams
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines import native
-from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable
-from seqtrain.model.randomness import PackedNoise, Site
-from seqtrain.model.subwords import Subwords
+from seqtrain.model.packing import lengths_of, rows_and_steps
+from seqtrain.model.pooling import Pooling
 
-
-class TokenEmbedding(nn.Embedding):
-    """A vector for each token.
-
-    Attributes:
-        before_read: is called with the rows that a batch is about to read, ascending, each once;
-            None: nobody asks.
-    """
-
-    before_read: Callable[[Tensor], None] | None = None
+RunPacked = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
+"""Packed time steps, a start (S, L, B, H) or None (zeros), the number of each row's first time step
+in its sequence (B,) or None (0) -> states of all time steps, last states."""
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
@@ -46,67 +49,128 @@ def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
     )
 
 
-def embed(
-    embedding: nn.Module,
-    packed: PackedSequence,
-    *,
-    engine: Engine,
-    rate: float = 0.0,
-    noise: PackedNoise | None = None,
-    vocabulary: ProjectedTable | None = None,
-    subwords: Subwords | None = None,
-    grams: Grams | None = None,
-) -> PackedSequence | DistinctInputs:
-    """Turn packed time steps into what an engine reads.
+class Segment(NamedTuple):
+    """Some consecutive time steps of each of some sequences.
+
+    Attributes:
+        packed: the time steps, longest first; row i belongs to row i of the whole.
+        begin: number of each row's first time step in its sequence, (B,) int64.
+        later: how many segments come later.
+    """
+
+    packed: PackedSequence
+    begin: Tensor
+    later: int
+
+
+def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
+    """Cut packed sequences into segments of at most `steps` steps, the last ones full.
+
+    A sequence shorter than others begins in a later segment; the last segment has all B rows.
 
     Args:
-        embedding: from ids, or from feature vectors.
-        packed: ids or feature vectors, longest sequence first.
-        engine: that reads them.
-        rate: share of their units that are dropped; a token's vector loses the same units wherever
-            it stands in the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct
-            token is embedded, dropped and projected once.
-        noise: says which units; None: nothing is dropped.
-        vocabulary: the embedding as this engine has projected it; then nothing is embedded.
-        subwords: what is added to the vectors of words.
-        grams: n-grams of the words with ids beyond the vocabulary's.
-
-    Shape:
-        packed.data: (N,) or (N, F). Returns: N vectors of size E.
+        packed: longest sequence first.
+        steps: of a segment at most, at least 1.
     """
-    if vocabulary is not None:
-        return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
-    if not isinstance(embedding, TokenEmbedding):
-        vectors = embedding(packed.data)
-        if noise is not None:
-            vectors = noise.drop(vectors, rate, Site.EMBEDDING)
-        return PackedSequence(vectors, packed.batch_sizes)
-    known = embedding.num_embeddings
-    unknown = 0 if grams is None else len(grams.offsets) - 1
-    ids, index = distinct_ids(packed.data, known + unknown)
-    rows = ids if subwords is None else subwords.rows(ids)
-    if embedding.before_read is not None:
-        embedding.before_read(rows if subwords is None else torch.unique(rows))
-    # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
-    table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
-    if subwords is not None:
-        table = table + subwords(ids, grams)
-    if noise is not None:
-        table = noise.noise.drop(table, rate, Site.EMBEDDING, ids)
-    return DistinctInputs(table, index, packed.batch_sizes)
+    lengths = lengths_of(packed.batch_sizes)
+    first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+    for later in range((int(lengths[0]) - 1) // steps, -1, -1):
+        stop = lengths - later * steps
+        stop = stop[stop > 0]
+        start = (stop - steps).clamp(min=0)
+        sizes = len(stop) - (stop - start).bincount()[:-1].cumsum(0)
+        row, step = rows_and_steps(sizes)
+        index = first_of_step[start[row] + step] + row
+        data = packed.data[index.to(packed.data.device)]
+        yield Segment(PackedSequence(data, sizes), start, later)
 
 
-def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Sort out repeated ids.
+def run_in_segments(
+    run: RunPacked, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
+) -> tuple[Tensor | None, Tensor]:
+    """Run an encoder segment by segment, in one direction.
 
     Args:
-        ids: int64, each below vocab_size.
-        vocab_size: V.
+        run: the encoder.
+        pooling: of the states of all steps, whose gradients reach each step, but not beyond its
+            segment; None: the last states are wanted alone, and their gradients reach the last
+            `steps` steps of each sequence.
+        packed: longest sequence first.
+        start: state before the first step.
+        steps: of a segment.
 
     Shape:
-        ids: (N,). Returns: distinct ids, ascending (U,), and where each id stands among them (N,).
+        start: (S, L, B, H). Returns: pooled (B, K * H), None without pooling, and the last valid
+        states (S, L, B, H).
     """
-    if ids.device.type == "cpu" and not native.why_not():
-        return native.distinct(ids, vocab_size)
-    distinct, index = torch.unique(ids, return_inverse=True)
-    return distinct, index
+    learning, after = torch.is_grad_enabled(), start[:, :, :0]
+    pool = None if pooling is None else pooling.begin(start.shape[2], like=start)
+    if pool is not None and learning:
+        pool.requires_grad_()  # or checkpoint sees nothing to go back to
+    for segment in segments_of(packed, steps):
+        state = _start_of(segment, start, after)
+        if pooling is None or pool is None:
+            with torch.set_grad_enabled(learning and segment.later == 0):
+                after = run(segment.packed, state, segment.begin)[1]
+            # What autocast lowered without gradients must not serve where they are wanted.
+            torch.clear_autocast_cache()
+            continue
+        add, data = partial(_add, run, pooling, segment), segment.packed.data
+        if learning:
+            pool, after = checkpoint(
+                add, pool, state, data, use_reentrant=True, preserve_rng_state=False
+            )
+        else:
+            pool, after = add(pool, state, data)
+    return None if pooling is None or pool is None else pooling.finish(pool), after
+
+
+def predict_both_directions(
+    run: RunPacked, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
+) -> tuple[Tensor | None, Tensor]:
+    """Run one bidirectional layer segment by segment, without gradients; each segment twice.
+
+    First from the last segment to the first, to know where the backward direction begins in each;
+    then from the first to the last, with both states known. Arguments are those of
+    `run_in_segments`.
+
+    Shape:
+        start: (S, 2, B, H): before the first step, and of the backward direction before the last.
+        Returns: pooled (B, K * 2 * H) or as joined, None without pooling, and the last states.
+    """
+    segments = [*segments_of(packed, steps)]
+    after, starts = start[:, 1:], []
+    last = start.clone()
+    for segment in reversed(segments):
+        rows = len(segment.begin)
+        starts.append(after[:, :, :rows])
+        both = torch.cat((start[:, :1, :rows], starts[-1]), dim=1)
+        ends = run(segment.packed, both, segment.begin)[1]
+        after = ends[:, 1:].clone()  # a view would keep the states of all steps
+        last[:, 1:, :rows] = after
+    pool, before = None, start[:, :1, :0]
+    for segment, backward in zip(segments, reversed(starts), strict=True):
+        begin = torch.cat((_start_of(segment, start[:, :1], before), backward), dim=1)
+        outputs, ends = run(segment.packed, begin, segment.begin)
+        before = ends[:, :1]
+        if pooling is not None and outputs is not None:
+            pool = pooling.begin(start.shape[2], like=outputs) if pool is None else pool
+            pool = pooling.add(pool, outputs, segment.packed.batch_sizes)
+    last[:, :1] = before
+    return None if pooling is None or pool is None else pooling.finish(pool), last
+
+
+def _add(
+    run: RunPacked, pooling: Pooling, segment: Segment, pool: Tensor, state: Tensor, data: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Pool a segment; its data come as an argument, so that gradients reach what made them."""
+    sizes = segment.packed.batch_sizes
+    outputs, after = run(PackedSequence(data, sizes), state, segment.begin)
+    assert outputs is not None, "pooling asks for the states of all steps"
+    return pooling.add(pool, outputs, sizes), after
+
+
+def _start_of(segment: Segment, start: Tensor, before: Tensor) -> Tensor:
+    """Return the state before a segment: carried, or the start of rows that begin with it."""
+    rows = len(segment.begin)
+    return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)

@@ -1,4 +1,4 @@
-"""Initial weights that train: orthogonal recurrence, small embeddings, gates that remember.
+"""Building networks, and initial weights that train: gates that remember, small embeddings.
 
 Gate by gate, recurrent matrices are orthogonal (Saxe et al. 2014, arXiv:1312.6120), so that
 products over many steps neither vanish nor explode, and input matrices Xavier-uniform. Biases are
@@ -12,15 +12,70 @@ faster.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
 from seqtrain.model.cells import cell_of
 
 KEEP_BIAS = 1.0
+
+
+class _Building(TorchFunctionMode):
+    """Modules hold float32 on a device, whatever torch's defaults are; draws are as asked for.
+
+    torch's modules draw initial weights as they are built, from its global generator. Without a
+    generator they don't: on "meta" the first draw loads torch's compiler, for a second.
+    """
+
+    def __init__(self, device: str, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.device = device
+        self.generator = generator
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in (torch.empty, torch.zeros, torch.tensor):
+            kwargs |= {"device": self.device, "dtype": kwargs.get("dtype") or torch.float32}
+        elif getattr(func, "__module__", None) == "torch.nn.init":
+            if self.generator is None:
+                return kwargs["tensor"]
+            kwargs["generator"] = self.generator
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Make the modules built inside hold float32 on the CPU, without initial values."""
+    with _Building("cpu"):
+        yield
+
+
+@contextmanager
+def shapes_alone() -> Iterator[None]:
+    """Make the modules built inside hold neither memory nor initial weights (device "meta").
+
+    With them one checks what a network needs before memory is taken.
+    """
+    with _Building("meta"):
+        yield
+
+
+def draw_as_torch(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw the initial weights that torch gives the modules inside, from a generator."""
+    with _Building("cpu", generator):
+        for inner in module.modules():
+            if isinstance(inner, nn.Embedding | nn.Linear | nn.RNNBase):
+                inner.reset_parameters()
 
 
 @torch.no_grad()

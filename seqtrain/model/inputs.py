@@ -1,17 +1,19 @@
 """From packed ids or feature vectors to the vectors that the recurrent encoder reads.
 
 ids → word vectors, with subwords → convolutions; or feature vectors → by their own mean and
-deviation → a linear map, or convolutions. Each part but the first is there only if it is asked for.
+deviation → a linear map, or convolutions. All but the first are there only if they are asked for.
 
-N packed time steps, E size of an embedded step.
+N packed time steps, E size of an embedded step, U distinct tokens of a batch, V of the vocabulary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
@@ -20,16 +22,27 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.spelling import Grams, Spellings, WordGrams, word_grams
 from seqtrain.data.vocabulary import PAD, SPECIAL
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.encoder import TokenEmbedding, embed
-from seqtrain.model.engines.interface import DistinctInputs, Engine, ProjectedTable
-from seqtrain.model.randomness import PackedNoise, Site
+from seqtrain.model.engines import native
+from seqtrain.model.engines.interface import DistinctInputs, ProjectedTable
+from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 
 
+class TokenEmbedding(nn.Embedding):
+    """A vector for each token.
+
+    Attributes:
+        before_read: is called with the rows that a batch is about to read, ascending, each once;
+            None: nobody asks.
+    """
+
+    before_read: Callable[[Tensor], None] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What parts of a model take from the preprocessing; None: the model has no such part.
+    """What a model takes from the preprocessing; None: it has no such branch or layer.
 
     Attributes:
         words: character n-grams of the vocabulary's words.
@@ -41,23 +54,20 @@ class Fitted:
     ngrams: NgramVocabulary | None = None
     series: SeriesStandardization | None = None
 
-
-NOTHING = Fitted()
-
-
-def fitted(preprocessing: Preprocessing) -> Fitted:
-    """Return what parts of a model take from a preprocessing."""
-    words = series = None
-    if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
-        spelled = [""] * len(SPECIAL) + list(preprocessing.vocabulary.tokens[len(SPECIAL) :])
-        words = word_grams(spelled, *preprocessing.subwords)
-    if preprocessing.standardize != "train":
-        series = SeriesStandardization(
-            len(preprocessing.mean),
-            both=preprocessing.standardize == "both",
-            indicators=preprocessing.missing == "mask",
-        )
-    return Fitted(words, preprocessing.ngrams, series)
+    @classmethod
+    def of(cls, preprocessing: Preprocessing) -> Fitted:
+        """Return what a model takes from a preprocessing."""
+        words = series = None
+        if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
+            spelled = [""] * len(SPECIAL) + list(preprocessing.vocabulary.tokens[len(SPECIAL) :])
+            words = word_grams(spelled, *preprocessing.subwords)
+        if preprocessing.standardize != "train":
+            series = SeriesStandardization(
+                len(preprocessing.mean),
+                both=preprocessing.standardize == "both",
+                indicators=preprocessing.missing == "mask",
+            )
+        return cls(words, preprocessing.ngrams, series)
 
 
 class Inputs:
@@ -67,11 +77,11 @@ class Inputs:
         config: the config's model section.
         input_size: size of the vocabulary, or width of a feature vector.
         features: whether time steps are feature vectors.
-        fitted: what parts take from the preprocessing.
+        fitted: what they take from the preprocessing.
 
     Attributes:
         embedding: from ids, from feature vectors, or nothing where convolutions take these.
-        subwords, convolutions, series: the parts; None: not asked for.
+        subwords, convolutions, series: None: not asked for.
         width: of the vectors that the encoder reads.
     """
 
@@ -104,38 +114,49 @@ class Inputs:
         return PackedSequence(ids, packed.batch_sizes)
 
     def read_whole(
-        self, packed: PackedSequence, grams: Grams | None, engine: Engine, noise: PackedNoise | None
+        self, packed: PackedSequence, grams: Grams | None, random: RandomNumbers | None
     ) -> PackedSequence:
-        """Return packed sequences after the parts that must see whole ones."""
+        """Return packed sequences after the layers that must see whole ones."""
         if self.series is not None:
             packed = self.series(packed)
         if self.convolutions is None:
             return packed
-        vectors = self._embed(packed, grams, engine, noise)
-        if isinstance(vectors, DistinctInputs):
-            table = vectors.table
-            assert isinstance(table, Tensor), "no vocabulary is projected before convolutions"
-            steps = table.index_select(0, vectors.index)
-            vectors = PackedSequence(steps, packed.batch_sizes)
-        convolved: PackedSequence = self.convolutions(vectors)
+        if isinstance(self.embedding, TokenEmbedding):
+            vectors = self._embed(self.embedding, packed, grams, random)
+            assert isinstance(vectors.table, Tensor), "no vocabulary is projected here"
+            steps = vectors.table.index_select(0, vectors.index)
+            packed = PackedSequence(steps, packed.batch_sizes)
+        convolved: PackedSequence = self.convolutions(packed)
         return convolved
 
     def read(
         self,
         packed: PackedSequence,
         grams: Grams | None,
-        engine: Engine,
-        noise: PackedNoise | None,
+        random: RandomNumbers | None,
+        begin: Tensor | None,
         vocabulary: ProjectedTable | None,
     ) -> PackedSequence | DistinctInputs:
-        """Return what the engine reads of packed time steps that `read_whole` returned."""
-        if self.convolutions is None:
-            return self._embed(packed, grams, engine, noise, vocabulary)
-        if noise is None or not isinstance(self.embedding, nn.Identity):
-            return packed
-        return PackedSequence(
-            noise.drop(packed.data, self.rate, Site.EMBEDDING), packed.batch_sizes
-        )
+        """Return what an engine reads of packed time steps, or of a segment of them.
+
+        Args:
+            packed: what `read_whole` returned.
+            grams: n-grams of the words with ids beyond the vocabulary's.
+            random: for dropout; None: no dropout.
+            begin: number of each row's first time step in its sequence; None: 0.
+            vocabulary: the embedding as the engine has projected it; then nothing is embedded.
+        """
+        if vocabulary is not None:
+            return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
+        if isinstance(self.embedding, TokenEmbedding):
+            if self.convolutions is not None:
+                return packed
+            return self._embed(self.embedding, packed, grams, random)
+        vectors = packed.data if self.convolutions is not None else self.embedding(packed.data)
+        if random is not None:
+            sizes = packed.batch_sizes
+            vectors = random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, sizes, begin)
+        return PackedSequence(vectors, packed.batch_sizes)
 
     def table(self) -> Tensor | None:
         """Return the vector of each id, for many batches without gradients; None: there is none."""
@@ -145,21 +166,63 @@ class Inputs:
 
     def _embed(
         self,
+        embedding: TokenEmbedding,
         packed: PackedSequence,
         grams: Grams | None,
-        engine: Engine,
-        noise: PackedNoise | None,
-        vocabulary: ProjectedTable | None = None,
-    ) -> PackedSequence | DistinctInputs:
-        if isinstance(self.embedding, nn.Identity):
-            return packed
-        return embed(
-            self.embedding,
-            packed,
-            engine=engine,
-            rate=self.rate,
-            noise=noise,
-            vocabulary=vocabulary,
-            subwords=self.subwords,
-            grams=grams,
-        )
+        random: RandomNumbers | None,
+    ) -> DistinctInputs:
+        return embed(embedding, packed, self.rate, random, self.subwords, grams)
+
+
+def embed(
+    embedding: TokenEmbedding,
+    packed: PackedSequence,
+    rate: float,
+    random: RandomNumbers | None,
+    subwords: Subwords | None = None,
+    grams: Grams | None = None,
+) -> DistinctInputs:
+    """Look up the vector of each distinct token.
+
+    Args:
+        embedding: from ids.
+        packed: ids, longest sequence first.
+        rate: share of their units that are dropped; a token's vector loses the same units wherever
+            it stands in the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct
+            token is embedded, dropped and projected once.
+        random: says which units; None: nothing is dropped.
+        subwords: what is added to the vectors of words.
+        grams: n-grams of the words with ids beyond the vocabulary's.
+
+    Shape:
+        packed.data: (N,). Returns: U vectors of size E, and N indices.
+    """
+    unknown = 0 if grams is None else len(grams.offsets) - 1
+    ids, index = distinct_ids(packed.data, embedding.num_embeddings + unknown)
+    rows = ids if subwords is None else subwords.rows(ids)
+    if embedding.before_read is not None:
+        embedding.before_read(rows if subwords is None else torch.unique(rows))
+    # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
+    table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
+    if subwords is not None:
+        table = table + subwords(ids, grams)
+    if random is not None:
+        keys = ids if subwords is None else subwords.keys(ids, grams)
+        table = random.drop(table, rate, Purpose.EMBEDDING, keys)
+    return DistinctInputs(table, index, packed.batch_sizes)
+
+
+def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """Sort out repeated ids.
+
+    Args:
+        ids: int64, each below vocab_size.
+        vocab_size: V.
+
+    Shape:
+        ids: (N,). Returns: distinct ids, ascending (U,), and where each id stands among them (N,).
+    """
+    if ids.device.type == "cpu" and not native.why_not():
+        return native.distinct(ids, vocab_size)
+    distinct, index = torch.unique(ids, return_inverse=True)
+    return distinct, index

@@ -1,8 +1,8 @@
-"""A linear classifier on the n-grams of a sequence, which stands beside the recurrent one.
+"""A linear classifier on the n-grams of a sequence, a branch beside the recurrent one.
 
-Both learn from their own answers (the loss is the sum of both cross-entropies) and answer together,
-by the mean of their log-probabilities. What an n-gram weighs is 1 + ln(how often it occurs) times
-its idf; a sequence's values have length 1 together.
+Both branches learn from their own predictions (the loss is the sum of both cross-entropies) and
+predict together by the mean of their log-probabilities. What an n-gram weighs is 1 + ln(how often
+it occurs) times its idf; a sequence's values have length 1 together.
 
 B batch, T longest length, N steps of all sequences, K n-grams of the vocabulary, C classes,
 P distinct n-grams of each sequence, over all sequences.
@@ -10,7 +10,7 @@ P distinct n-grams of each sequence, over all sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -56,31 +56,18 @@ class NgramClassifier(nn.Module):
         sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
     """
 
+    keys: Tensor
+    idf: Tensor
+
     def __init__(self, vocabulary: NgramVocabulary, num_classes: int) -> None:
         super().__init__()
         self.vocabulary = vocabulary
         self.sparse = False
         self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
         self.bias = nn.Parameter(torch.zeros(num_classes))
-        # No buffers: they belong to the preprocessing, and are saved with it.
-        self._tables: tuple[Tensor, Tensor] | None = None
-
-    @property
-    def keys(self) -> Tensor:
-        """The vocabulary's keys, (K,), on the device of the weight."""
-        return self._on_device()[0]
-
-    @property
-    def idf(self) -> Tensor:
-        """The vocabulary's idf, (K,), on the device of the weight."""
-        return self._on_device()[1]
-
-    def _on_device(self) -> tuple[Tensor, Tensor]:
-        device = self.weight.device
-        if self._tables is None or self._tables[0].device != device:
-            keys, idf = np.array(self.vocabulary.keys), np.array(self.vocabulary.idf)
-            self._tables = torch.from_numpy(keys).to(device), torch.from_numpy(idf).to(device)
-        return self._tables
+        # They belong to the preprocessing, and are saved with it.
+        self.register_buffer("keys", torch.from_numpy(np.array(vocabulary.keys)), persistent=False)
+        self.register_buffer("idf", torch.from_numpy(np.array(vocabulary.idf)), persistent=False)
 
     @torch.no_grad()
     def initialize(self) -> None:
@@ -100,12 +87,11 @@ class NgramClassifier(nn.Module):
     @torch.no_grad()
     def find(self, packed: PackedSequence) -> Ngrams:
         """Return the known n-grams of packed sequences of ids, longest first."""
-        rows = int(packed.batch_sizes[0])
-        walk = _Walk(self.vocabulary, packed.data, packed.batch_sizes)
-        parts = [*walk.within(self.keys), *walk.at_ends(self.keys)]
-        index, place = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
-        size = len(self.vocabulary)
-        pairs, times = _counted(walk.row[place] * size + index, rows * size)
+        rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
+        walk = _Walk(self.vocabulary, packed)
+        found = zip(walk.within(self.keys), walk.behind(self.keys, walk.last), strict=True)
+        index, step = (torch.cat(tensors) for tensors in found)
+        pairs, times = _counted(walk.row[step] * size + index, rows * size)
         row, index = pairs // size, pairs % size
         values = (1 + times.log()) * self.idf[index]
         squares = values.new_zeros(rows).index_add(0, row, values.square())
@@ -122,43 +108,49 @@ class NgramClassifier(nn.Module):
         Shape:
             packed.data: (N,) int64. Returns: (N, C), packed.
         """
-        walk = _Walk(self.vocabulary, packed.data, packed.batch_sizes)
-        index, place = (torch.cat(tensors) for tensors in zip(*walk.within(self.keys), strict=True))
-        before = _times_before(walk.row[place] * len(self.vocabulary) + index)
+        walk = _Walk(self.vocabulary, packed)
+        index, step = walk.within(self.keys)
+        before = _times_before(walk.row[step] * len(self.vocabulary) + index)
         weight_before = torch.where(before > 0, 1 + before.clamp(min=1).log(), 0.0)
         weight_after = 1 + (before + 1).log()
-        sums = self._sums(place, index, weight_after - weight_before, walk.steps)
-        squares = self._squares(
-            place, index, weight_after.square() - weight_before.square(), walk.steps
-        )
-        sums, squares = (_running(each, packed.batch_sizes) for each in (sums, squares))
-        for index, place in walk.at_every_end(self.keys):
-            once = torch.ones_like(place, dtype=torch.float64)
-            sums += self._sums(place, index, once, walk.steps)
-            squares += self._squares(place, index, once, walk.steps)
+        sums, squares = self._sums(step, index, len(walk.row), weight_before, weight_after)
+        for total in (sums, squares):
+            for earlier, now in pairwise(total.split_with_sizes(packed.batch_sizes.tolist())):
+                now += earlier[: len(now)]
+        every = torch.arange(len(walk.row), device=walk.row.device)
+        index, step = walk.behind(self.keys, every)
+        once = torch.ones_like(step, dtype=torch.float64)
+        own_sums, own_squares = self._sums(step, index, len(every), torch.zeros_like(once), once)
+        squares = squares + own_squares
         norm = torch.where(squares > 0, squares.sqrt(), 1.0)
-        return (GAIN * sums / norm + self.bias).to(self.weight.dtype)
+        return (GAIN * (sums + own_sums) / norm + self.bias).to(self.weight.dtype)
 
-    def _sums(self, place: Tensor, index: Tensor, factor: Tensor, steps: int) -> Tensor:
-        """Add weights of n-grams to the steps where they end, (N, C) float64."""
-        terms = (factor * self.idf[index]).unsqueeze(1) * self.weight[index]
-        return terms.new_zeros(steps, terms.shape[1]).index_add(0, place, terms)
+    def _sums(
+        self, step: Tensor, index: Tensor, steps: int, before: Tensor, after: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Add up, at the steps where n-grams end, what their values change by.
 
-    def _squares(self, place: Tensor, index: Tensor, factor: Tensor, steps: int) -> Tensor:
-        """Add squares of idf to the steps where n-grams end, (N, 1) float64."""
-        terms = (factor * self.idf[index].square()).unsqueeze(1)
-        return terms.new_zeros(steps, 1).index_add(0, place, terms)
+        Shape:
+            Returns: sums of weights (N, C) and of squares (N, 1), float64.
+        """
+        idf = self.idf[index].unsqueeze(1)
+        terms = (after - before).unsqueeze(1) * idf * self.weight[index]
+        squares = (after.square() - before.square()).unsqueeze(1) * idf.square()
+        return (
+            terms.new_zeros(steps, terms.shape[1]).index_add(0, step, terms),
+            squares.new_zeros(steps, 1).index_add(0, step, squares),
+        )
 
 
-def joint(parts: Sequence[Tensor]) -> Tensor:
-    """Return the logits of one answer: the mean of the parts' log-probabilities.
+def combined(branches: Sequence[Tensor]) -> Tensor:
+    """Return the logits of one prediction: the mean of the branches' log-probabilities.
 
     Shape:
-        parts: (…, C) each. Returns: (…, C); of one part as they are.
+        branches: (…, C) each. Returns: (…, C); of one branch as they are.
     """
-    if len(parts) == 1:
-        return parts[0]
-    return torch.stack([part.float().log_softmax(-1) for part in parts]).mean(0)
+    if len(branches) == 1:
+        return branches[0]
+    return torch.stack([logits.float().log_softmax(-1) for logits in branches]).mean(0)
 
 
 class _Walk:
@@ -166,55 +158,51 @@ class _Walk:
 
     Args:
         vocabulary: of n-grams.
-        ids: packed, (N,) int64.
-        batch_sizes: (T,), on the CPU.
+        packed: ids, longest sequence first.
 
     Attributes:
-        row: of each step, (N,).
-        steps: N.
+        row: of each packed step, (N,).
+        last: packed index of each row's last step, (B,).
     """
 
-    def __init__(self, vocabulary: NgramVocabulary, ids: Tensor, batch_sizes: Tensor) -> None:
-        row, step = rows_and_steps(batch_sizes)
-        before = (
-            torch.arange(len(row), device="cpu") - torch.cat((batch_sizes[:1], batch_sizes))[step]
-        )
-        before[step == 0] = len(row)  # where the boundary is kept
-        self.row, self.step = row.to(ids.device), step.to(ids.device)
-        self.steps = len(row)
-        last = lengths_of(batch_sizes) - 1
-        rows = torch.arange(len(last), device="cpu")
-        self._last = (batch_sizes.cumsum(0) - batch_sizes)[last] + rows
-        self._last = self._last.to(ids.device)
+    def __init__(self, vocabulary: NgramVocabulary, packed: PackedSequence) -> None:
+        ids, sizes = packed.data, packed.batch_sizes
+        starts = sizes.cumsum(0) - sizes
+        row, step = rows_and_steps(sizes)
+        before = starts[step - 1] + row
+        before[step == 0] = len(row)  # where the boundary stands
+        last = starts[lengths_of(sizes) - 1] + torch.arange(int(sizes[0]), device="cpu")
+        self.row, self.last, before = (t.to(ids.device) for t in (row, last, before))
+        self._step = step.to(ids.device)
         self._sizes = vocabulary.shortest, vocabulary.longest
         self._keys = [folded(torch.full_like(ids, NO_KEY), ids)]
         alone = folded(torch.full_like(ids[:1], NO_KEY), torch.full_like(ids[:1], BOUNDARY))
-        before = before.to(ids.device)
         for _ in range(vocabulary.longest - 1):
             self._keys.append(folded(torch.cat((self._keys[-1], alone))[before], ids))
 
-    def within(self, keys: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield, for each size, the number of the known n-grams and the step they end with."""
-        shortest, longest = self._sizes
-        for size in range(shortest, longest + 1):
+    def within(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the number of each known n-gram among ascending keys, and its last step."""
+        found = []
+        for size in range(self._sizes[0], self._sizes[1] + 1):
             index, known = _look_up(keys, self._keys[size - 1])
-            place = torch.nonzero(known & (self.step >= size - 2)).squeeze(1)
-            yield index[place], place
+            step = torch.nonzero(known & (self._step >= size - 2)).squeeze(1)
+            found.append((index[step], step))
+        return _both(found)
 
-    def at_ends(self, keys: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the same of those that end behind the last step of a row."""
-        return self._behind(keys, self._last)
-
-    def at_every_end(self, keys: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the same of those that would end behind each step."""
-        return self._behind(keys, torch.arange(self.steps, device=self.row.device))
-
-    def _behind(self, keys: Tensor, steps: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    def behind(self, keys: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the same of those that would end at a boundary behind these steps."""
+        found = [(steps[:0], steps[:0])]
         for size in range(max(2, self._sizes[0]), self._sizes[1] + 1):
             before = self._keys[size - 2][steps]
             index, known = _look_up(keys, folded(before, torch.full_like(before, BOUNDARY)))
-            found = torch.nonzero(known & (self.step[steps] >= size - 3)).squeeze(1)
-            yield index[found], steps[found]
+            place = torch.nonzero(known & (self._step[steps] >= size - 3)).squeeze(1)
+            found.append((index[place], steps[place]))
+        return _both(found)
+
+
+def _both(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    index, step = (torch.cat(tensors) for tensors in zip(*found, strict=True))
+    return index, step
 
 
 def _look_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,11 +228,3 @@ def _times_before(pairs: Tensor) -> Tensor:
     times = torch.empty_like(order)
     times[order] = torch.arange(len(order), device=order.device) - first
     return times.double()
-
-
-def _running(values: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Sum up over the steps of each sequence, (N, C) packed."""
-    total = values.clone()
-    for before, now in pairwise(total.split_with_sizes(batch_sizes.tolist())):
-        now += before[: len(now)]
-    return total

@@ -1,16 +1,16 @@
-"""From the encoder's states to one vector a sequence, over valid steps only.
+"""From the encoder's states to one vector a sequence, over valid time steps only.
 
 The last valid state is had in three equal ways: from h_n, where packed kernels leave it; gathered
 at length - 1 of the padded states; or by a mask of last steps. The first needs no states but the
-last, so the classifier takes it; `unroll: padded` has to gather.
+last, so the classifier takes it; the others are for states that are padded already.
 
-B batch, T longest length, N steps of all sequences, H width of a state (both directions joined).
+B batch, T longest length, N steps of all sequences, H width of a state (both directions), K
+poolings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import torch
@@ -95,16 +95,15 @@ def join_directions(states: Tensor, how: str) -> Tensor:
     if how == "concat":
         return states
     forward, backward = states.chunk(2, dim=-1)
-    joined = forward + backward
-    return joined / 2 if how == "mean" else joined
+    total = forward + backward
+    return total / 2 if how == "mean" else total
 
 
 class StepPooling(nn.Module):
     """Mean, max or attention over the valid steps of each sequence; nothing is padded.
 
     Time steps are added up segment by segment (`begin`, `add`, `finish`), or all at once
-    (`forward`).
-    Attention scores each step with one learned vector and averages by their softmax.
+    (`forward`). Attention scores each step with one learned vector and averages by their softmax.
 
     Args:
         how: mean, max or attention.
@@ -112,7 +111,7 @@ class StepPooling(nn.Module):
 
     Reference:
         Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
-        parts: Milakov & Gimelshein 2018, arXiv:1805.02867.
+        segments: Milakov & Gimelshein 2018, arXiv:1805.02867.
     """
 
     def __init__(self, how: str, width: int) -> None:
@@ -130,9 +129,7 @@ class StepPooling(nn.Module):
             states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H), row by row, at
             least float32: sums over steps are too long for a lower precision.
         """
-        return self.finish(
-            self.add(self.begin(int(batch_sizes[0]), like=states), states, batch_sizes)
-        )
+        return pool_at_once(self, states, batch_sizes)
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pool of no steps.
@@ -175,7 +172,7 @@ class StepPooling(nn.Module):
         return total if self.how == "max" else total / pool[:, width : width + 1]
 
     def _attend(self, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
-        scores = self._scores(states).to(now.dtype)
+        scores = self.score(torch.tanh(self.project(states))).to(now.dtype)
         before = now[:, -1:].detach()
         peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
         weights = (scores - peak[row]).exp()
@@ -183,45 +180,8 @@ class StepPooling(nn.Module):
         sums = now[:, :-1] * (before - peak).exp() + _sums(terms, row, len(now))
         return torch.cat((sums, peak), dim=1)
 
-    def running(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool after every step: row n pools its sequence's states up to step n.
 
-        Shape:
-            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (N, H) float32, packed.
-
-        Reference:
-            Softmax of a growing list: Milakov & Gimelshein 2018, arXiv:1805.02867.
-        """
-        states, sizes = states.float(), batch_sizes.tolist()
-        if self.how == "max":
-            pooled = states.clone()
-            for before, now in pairwise(pooled.split_with_sizes(sizes)):
-                torch.maximum(before[: len(now)], now, out=now)
-            return pooled
-        # The mean is attention whose scores are all equal.
-        scores = states.new_zeros(len(states), 1)
-        if self.how == "attention":
-            scores = self._scores(states).to(states.dtype)
-        average = states.new_zeros(sizes[0], states.shape[1])
-        highest, total = states.new_full((sizes[0], 1), -torch.inf), states.new_zeros(sizes[0], 1)
-        averages = []
-        for state, score in zip(
-            states.split_with_sizes(sizes), scores.split_with_sizes(sizes), strict=True
-        ):
-            before, average = highest[: len(state)], average[: len(state)]
-            highest = torch.maximum(before, score)
-            weight = (score - highest).exp()
-            total = total[: len(state)] * (before - highest).exp() + weight
-            average = average + (state - average) * (weight / total)
-            averages.append(average)
-        return torch.cat(averages)
-
-    def _scores(self, states: Tensor) -> Tensor:
-        scores: Tensor = self.score(torch.tanh(self.project(states)))
-        return scores
-
-
-class JoinedPooling(nn.ModuleDict):
+class PoolingList(nn.ModuleDict):
     """Several poolings of the same states, their vectors side by side.
 
     It does what `StepPooling` does, with the columns of each after those of the one before.
@@ -235,38 +195,52 @@ class JoinedPooling(nn.ModuleDict):
         super().__init__({how: StepPooling(how, width) for how in hows})
 
     def forward(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of all steps, (N, H) -> (B, P * H) for P poolings."""
-        return torch.cat([pooling(states, batch_sizes) for pooling in self.parts], dim=1)
-
-    @property
-    def parts(self) -> list[StepPooling]:
-        """The poolings, in their order."""
-        return [part for part in self.values() if isinstance(part, StepPooling)]
+        """Pool the states of all steps, (N, H) -> (B, K * H)."""
+        return pool_at_once(self, states, batch_sizes)
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pools of no steps."""
-        return torch.cat([part.begin(rows, like=like) for part in self.parts], dim=1)
+        return torch.cat([each.begin(rows, like=like) for each in self._each], dim=1)
 
     def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
         """Return the pools with these steps added."""
-        pools = zip(self.parts, self._split(pool), strict=True)
-        return torch.cat([part.add(own, states, batch_sizes) for part, own in pools], dim=1)
+        return self._of_each(pool, lambda each, own: each.add(own, states, batch_sizes))
 
     def finish(self, pool: Tensor) -> Tensor:
-        """Return the pooled vectors, (B, P * H)."""
-        pools = zip(self.parts, self._split(pool), strict=True)
-        return torch.cat([part.finish(own) for part, own in pools], dim=1)
+        """Return the pooled vectors, (B, K * H)."""
+        return self._of_each(pool, StepPooling.finish)
 
-    def running(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool after every step, (N, P * H)."""
-        return torch.cat([part.running(states, batch_sizes) for part in self.parts], dim=1)
+    @property
+    def _each(self) -> list[StepPooling]:
+        return [each for each in self.values() if isinstance(each, StepPooling)]
 
-    def _split(self, pool: Tensor) -> list[Tensor]:
-        widths = [part.width + COLUMNS[part.how] for part in self.parts]
-        return list(pool.split_with_sizes(widths, dim=1))
+    def _of_each(self, pool: Tensor, run: Callable[[StepPooling, Tensor], Tensor]) -> Tensor:
+        widths = [each.width + COLUMNS[each.how] for each in self._each]
+        pools = pool.split_with_sizes(widths, dim=1)
+        return torch.cat([run(*both) for both in zip(self._each, pools, strict=True)], dim=1)
 
 
-Pooling: TypeAlias = StepPooling | JoinedPooling
+Pooling: TypeAlias = StepPooling | PoolingList
+
+
+def pool_at_once(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
+    """Pool the states of all steps: (N, H) packed -> (B, K * H)."""
+    begun = pooling.begin(int(batch_sizes[0]), like=states)
+    return pooling.finish(pooling.add(begun, states, batch_sizes))
+
+
+def pool_after_each_step(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
+    """Pool after every step: row n pools its sequence's states up to step n.
+
+    Shape:
+        states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (N, K * H), packed.
+    """
+    pool, pooled = pooling.begin(int(batch_sizes[0]), like=states), []
+    for state in states.split_with_sizes(batch_sizes.tolist()):
+        one = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
+        pool = pooling.add(pool[: len(state)], state, one)
+        pooled.append(pooling.finish(pool))
+    return torch.cat(pooled)
 
 
 def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
@@ -280,7 +254,7 @@ def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
     names = [name for name in pooling_names(pooling) if name != "last"]
     if not names:
         return None
-    return StepPooling(pooling, width) if isinstance(pooling, str) else JoinedPooling(names, width)
+    return StepPooling(pooling, width) if isinstance(pooling, str) else PoolingList(names, width)
 
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:

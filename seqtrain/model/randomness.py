@@ -1,14 +1,15 @@
 """Random numbers that are a pure function of what they are for; nothing is drawn one by one.
 
-A number depends on the seed, the update, its place in the network and its key there (an example and
-a time step, or a token), not on the batch around it, the device, the process, or what was drawn
+A number depends on the seed, the update, its purpose in the network and its key there (an example
+and a time step, or a token), not on the batch around it, the device, the process, or what was drawn
 before. Two runs in one process don't disturb each other, and a run goes on after a stop with the
 numbers that it would have had, with no generator to save.
 
 Each level is a stream of SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
 generators", with the output function of Vigna's public-domain splitmix64.c): number i of the stream
 with seed s is mix(s + (i + 1) * GOLDEN), and is the seed of the next level. So
-number(number(seed, update), site) is the seed of a site, and so on down to four units at once.
+number(number(seed, update), purpose) is the seed of a purpose, and so on, down to four units at
+once.
 
 Legend of shapes: B batch, N rows, W width of a row.
 """
@@ -33,19 +34,19 @@ BLOCK = 1 << 16
 """Numbers that are mixed together: few enough to stay in the cache."""
 
 
-class Site(IntEnum):
-    """A place in the network that random numbers are for."""
+class Purpose(IntEnum):
+    """What random numbers are for."""
 
     PRETRAINING = 0
-    """All that is the same in pretraining and in training has other numbers there."""
+    """Pretraining: its dropout has other numbers than training's."""
     INITIAL_STATE = 1
     EMBEDDING = 2
     HEAD = 3
-    """Before the head; in pretraining before the softmax over tokens."""
+    """Dropout before the head; in pretraining before the softmax over tokens."""
     FIRST_TOKEN = 4
-    """An autoencoder's state that predicts the first token."""
+    """Dropout of an autoencoder's state that predicts the first token."""
     ABOVE_LAYER = 16
-    """Between the first layer and the second; ABOVE_LAYER + 1 follows the second, and so on."""
+    """Dropout between the first layer and the second; ABOVE_LAYER + 1 follows the second."""
 
 
 def number(seed: int, index: int) -> int:
@@ -83,23 +84,6 @@ def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
     return values
 
 
-def keep_mask(seeds: Tensor, width: int, dropped: int) -> Tensor:
-    """Say which units of some rows are kept.
-
-    Args:
-        seeds: of the rows, int64.
-        width: units of a row.
-        dropped: share of units that are dropped, in 2**-16.
-
-    Shape:
-        seeds: (N,). Returns: (N, W) bool.
-    """
-    columns = torch.arange(-(-width * BITS // 64), dtype=torch.int64, device=seeds.device)
-    units = numbers(seeds.unsqueeze(1), columns).view(torch.int16)[:, :width]
-    kept: Tensor = units >= dropped - 2 ** (BITS - 1)
-    return kept
-
-
 def normals(seeds: Tensor, width: int) -> Tensor:
     """Return normally distributed numbers (mean 0, standard deviation 1).
 
@@ -121,11 +105,11 @@ def normals(seeds: Tensor, width: int) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
-    """The random numbers of one update. Where there is none, nothing is dropped and nothing drawn.
+class RandomNumbers:
+    """The random numbers of one update, for dropout and random initial states.
 
     Attributes:
-        key: seed of all its numbers; `Noise.of` makes it.
+        key: seed of all of them; `RandomNumbers.of` makes it.
         examples: number of each example of the batch in its data set, row by row.
 
     Shape:
@@ -136,8 +120,8 @@ class Noise:
     examples: Tensor
 
     @classmethod
-    def of(cls, seed: int, update: int, examples: Tensor) -> Noise:
-        """Return the noise of an update.
+    def of(cls, seed: int, update: int, examples: Tensor) -> RandomNumbers:
+        """Return the random numbers of an update.
 
         Args:
             seed: of the run.
@@ -146,21 +130,21 @@ class Noise:
         """
         return cls(number(seed, update), examples)
 
-    def at(self, site: Site) -> Noise:
-        """Return other noise for a part of the network that has sites of its own."""
-        return replace(self, key=number(self.key, site))
+    def at(self, purpose: Purpose) -> RandomNumbers:
+        """Return other numbers for a part of the network that has purposes of its own."""
+        return replace(self, key=number(self.key, purpose))
 
-    def rows(self, order: Tensor) -> Noise:
-        """Return the noise of some rows of the batch, in this order."""
+    def rows(self, order: Tensor) -> RandomNumbers:
+        """Return the numbers of some rows of the batch, in this order."""
         return replace(self, examples=self.examples[order.cpu()])
 
-    def drop(self, values: Tensor, rate: float, site: int, *keys: Tensor) -> Tensor:
+    def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
         """Set units to 0 with a probability, and scale the others so that the mean stays.
 
         Args:
             values: vectors.
             rate: probability, in [0, 1), as near as a multiple of 2**-16 comes.
-            site: where in the network.
+            purpose: of these numbers.
             keys: what each vector belongs to, such as an example and a time step.
 
         Shape:
@@ -169,39 +153,45 @@ class Noise:
         dropped = min(round(rate * 2**BITS), 2**BITS - 1)
         if not dropped:
             return values
-        seeds: Tensor | int = number(self.key, site)
+        seeds: Tensor | int = number(self.key, purpose)
         for key in keys:
             seeds = numbers(seeds, key.to(values.device))
         assert isinstance(seeds, Tensor), "there is at least one key"
-        kept = keep_mask(seeds, values.shape[1], dropped).to(values.dtype)
+        width = values.shape[1]
+        columns = torch.arange(-(-width * BITS // 64), dtype=torch.int64, device=values.device)
+        units = numbers(seeds.unsqueeze(1), columns).view(torch.int16)[:, :width]
+        kept: Tensor = (units >= dropped - 2 ** (BITS - 1)).to(values.dtype)
         return values * kept.mul_(2**BITS / (2**BITS - dropped))
 
-    def normals(self, site: int, width: int) -> Tensor:
-        """Return normally distributed numbers for each example: (B, W) float32, on the CPU."""
-        return normals(numbers(number(self.key, site), self.examples), width)
+    def drop_steps(
+        self,
+        values: Tensor,
+        rate: float,
+        purpose: int,
+        batch_sizes: Tensor,
+        begin: Tensor | None = None,
+    ) -> Tensor:
+        """Drop units of packed time steps by example and time step; as `drop`.
 
+        Args:
+            values: vectors of the time steps.
+            rate: as for `drop`.
+            purpose: as for `drop`.
+            batch_sizes: number of sequences at every time step, whose rows are the first examples.
+            begin: number of each row's first time step in its sequence; None: 0.
 
-@dataclass(frozen=True, eq=False)
-class PackedNoise:
-    """Noise of packed time steps: each has the numbers of its example and its place in it.
-
-    Attributes:
-        noise: whose first rows are the packed rows.
-        batch_sizes: number of sequences at every time step (T,), on the CPU.
-        begin: place of each row's first time step in its sequence (B,), on the CPU; None: 0.
-    """
-
-    noise: Noise
-    batch_sizes: Tensor
-    begin: Tensor | None = None
-
-    def drop(self, values: Tensor, rate: float, site: int) -> Tensor:
-        """Drop units of each time step's vector, (N, W); as `Noise.drop`."""
+        Shape:
+            values: (N, W). batch_sizes: (T,), begin: (B,), on the CPU. Returns: (N, W).
+        """
         if not rate:
             return values
-        row, step = rows_and_steps(self.batch_sizes)
-        step = step if self.begin is None else step + self.begin[row]
-        return self.noise.drop(values, rate, site, self.noise.examples[row], step)
+        row, step = rows_and_steps(batch_sizes)
+        step = step if begin is None else step + begin[row]
+        return self.drop(values, rate, purpose, self.examples[row], step)
+
+    def normals(self, purpose: Purpose, width: int) -> Tensor:
+        """Return normally distributed numbers for each example: (B, W) float32, on the CPU."""
+        return normals(numbers(number(self.key, purpose), self.examples), width)
 
 
 def _signed(value: int) -> int:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from seqtrain.data.spelling import BUCKETS, Grams, WordGrams
 from seqtrain.data.vocabulary import UNK
+from seqtrain.model.randomness import numbers
 
 
 class Subwords(nn.Module):
@@ -37,7 +38,7 @@ class Subwords(nn.Module):
     def __len__(self) -> int:
         return len(self.vocabulary)
 
-    def initialize(self, std: float, generator: torch.Generator | None = None) -> None:
+    def initialize(self, std: float, generator: torch.Generator) -> None:
         """Draw the weight from a normal distribution of this standard deviation."""
         nn.init.normal_(self.weight, std=std, generator=generator)
 
@@ -67,10 +68,26 @@ class Subwords(nn.Module):
         if self._known is None or self._known.buckets.device != ids.device:
             self._known = Grams.of(self.vocabulary).to(ids.device)
         known = int(torch.searchsorted(ids, len(self)))
-        parts = [self._known.gather(ids[:known])]
+        found = [self._known.gather(ids[:known])]
         if known < len(ids):
             if unknown is None:
                 raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
-            parts.append(unknown.gather(ids[known:] - len(self)))
-        buckets, counts = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+            found.append(unknown.gather(ids[known:] - len(self)))
+        buckets, counts = (torch.cat(tensors) for tensors in zip(*found, strict=True))
         return buckets, counts
+
+    def keys(self, ids: Tensor, unknown: Grams | None) -> Tensor:
+        """Return what words are known by in any batch: the id, or a number made of the n-grams.
+
+        Arguments are those of `forward`.
+
+        Shape:
+            ids: (U,) int64. Returns: (U,) int64.
+        """
+        known = int(torch.searchsorted(ids, len(self)))
+        if unknown is None or known == len(ids):
+            return ids
+        buckets, counts = unknown.gather(ids[known:] - len(self))
+        word = torch.arange(len(counts), device=ids.device).repeat_interleave(counts)
+        sums = torch.zeros_like(ids[known:]).index_add(0, word, numbers(BUCKETS, buckets))
+        return torch.cat((ids[:known], sums))

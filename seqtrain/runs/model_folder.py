@@ -24,9 +24,9 @@ from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
-from seqtrain.model.building import shapes_alone
 from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.model.inputs import fitted
+from seqtrain.model.initialization import shapes_alone
+from seqtrain.model.inputs import Fitted
 from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1
@@ -66,7 +66,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceCl
         input_size=preprocessing.input_size,
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
-        fitted=fitted(preprocessing),
+        fitted=Fitted.of(preprocessing),
     )
 
 

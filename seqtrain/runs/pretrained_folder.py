@@ -10,8 +10,8 @@ import safetensors.torch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
-from seqtrain.model.building import shapes_alone
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
+from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.model_folder import Model, check_weights, model_files, read_model, read_tensors
 
 DECODER = "decoder.safetensors"

@@ -21,8 +21,8 @@ from seqtrain.evaluation.logits import Combine, carried_groups, classify, predic
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.ngrams import joint
-from seqtrain.model.randomness import Noise
+from seqtrain.model.ngrams import combined
+from seqtrain.model.randomness import RandomNumbers
 from seqtrain.processes.group import ALONE, Group
 from seqtrain.training.loss import class_weights, example_losses
 
@@ -70,7 +70,7 @@ class Objective(Protocol):
     def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
         """Put the sequences of a batch together; it has this number in its epoch, both from 0."""
 
-    def losses(self, batch: Batch, noise: Noise) -> Losses:
+    def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the losses of a batch, with the random numbers of the update."""
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
@@ -170,16 +170,16 @@ class Classification:
             )
         return collate(rows, config.batching.sort)
 
-    def losses(self, batch: Batch, noise: Noise) -> Losses:
+    def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the cross-entropy of each example, row by row of the batch; of all parts' sum."""
         carried = None if self.groups is None else self.carried
-        parts = classify(self.classifier, batch, carried, bptt=self.settings.bptt, noise=noise)
+        parts = classify(self.classifier, batch, carried, bptt=self.settings.bptt, random=random)
         each, *others = [
             example_losses(p, batch.labels, self.class_weights, self.settings) for p in parts
         ]
         for losses in others:
             each = each + losses
-        return Losses(each, (joint(parts).argmax(1) == batch.labels).sum())
+        return Losses(each, (combined(parts).argmax(1) == batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Score the validation split."""

@@ -22,8 +22,8 @@ from torch import Tensor
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.encoder import TokenEmbedding
 from seqtrain.model.engines import native
+from seqtrain.model.inputs import TokenEmbedding
 from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.subwords import Subwords
 from seqtrain.training import embedding_rows

@@ -17,7 +17,7 @@ from seqtrain.data.batch import Batch, sort_and_pack
 from seqtrain.data.spelling import Spellings
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.encoder import distinct_ids
+from seqtrain.model.inputs import distinct_ids
 from seqtrain.processes.group import Group
 from seqtrain.signals import STOPPING
 from seqtrain.training.parts import rows_of_parts

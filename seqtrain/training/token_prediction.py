@@ -16,7 +16,7 @@ from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.randomness import Noise
+from seqtrain.model.randomness import RandomNumbers
 from seqtrain.processes.group import ALONE, Group
 from seqtrain.training.objectives import Losses
 from seqtrain.training.state import check_tensor
@@ -69,9 +69,9 @@ class TokenPrediction:
         """Put the sequences of a batch together."""
         return collate(rows)
 
-    def losses(self, batch: Batch, noise: Noise) -> Losses:
+    def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the loss of each prediction; none of them counts as an answer."""
-        each: Tensor = self.predictor(batch.packed, noise)
+        each: Tensor = self.predictor(batch.packed, random)
         return Losses(each, each.new_zeros(()))
 
     @torch.no_grad()

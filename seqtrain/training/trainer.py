@@ -20,7 +20,7 @@ from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
 from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
-from seqtrain.model.randomness import Noise
+from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed
 from seqtrain.training.budget import budget
 from seqtrain.training.events import EpochEvent, UpdateEvent
@@ -187,10 +187,10 @@ class Trainer:
         objective = self.objective
         # Its rows are sorted by length: their numbers go along.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
-        noise = Noise.of(objective.config.seed, self.progress.updates, examples)
+        random = RandomNumbers.of(objective.config.seed, self.progress.updates, examples)
         lowered = objective.settings.precision == "bfloat16"
         with torch.autocast(objective.device.type, torch.bfloat16) if lowered else nullcontext():
-            return objective.losses(batch, noise)
+            return objective.losses(batch, random)
 
     def settled(self) -> AbstractContextManager[None]:
         """While entered, the model's weights are such that it can be saved and used.

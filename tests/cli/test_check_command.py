@@ -61,7 +61,7 @@ def test_answers_that_depend_on_the_batch_are_found(
     leak: str, trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trained)
-    carry = SequenceClassifier.carry_parts
+    carry = SequenceClassifier.branches
 
     def leaky(
         self: SequenceClassifier, inputs: PackedSequence | torch.Tensor, *rest: Any, **keys: Any
@@ -74,7 +74,7 @@ def test_answers_that_depend_on_the_batch_are_found(
         seen = longest if leak == "padding" else rows
         return [logits + torch.tensor([0.001 * seen, 0.0])], state
 
-    monkeypatch.setattr(SequenceClassifier, "carry_parts", leaky)
+    monkeypatch.setattr(SequenceClassifier, "branches", leaky)
     ended = cli("check", "run")
     assert ended.code == 3
     assert "depend on the batch" in ended.out
@@ -100,13 +100,13 @@ def test_states_carried_on_are_compared_too(
     assert json.loads(ended.out)["num_examples"] == 200
     assert "200 sequences of 300, the first," in ended.err
     assert "states carried on in their groups" in ended.err
-    carry = SequenceClassifier.carry_parts
+    carry = SequenceClassifier.branches
 
     def leaky(self: SequenceClassifier, *rest: Any, **keys: Any) -> tuple[list[torch.Tensor], Any]:
         (logits,), state = carry(self, *rest, **keys)
         return [logits], state + 0.1 * len(logits)
 
-    monkeypatch.setattr(SequenceClassifier, "carry_parts", leaky)
+    monkeypatch.setattr(SequenceClassifier, "branches", leaky)
     ended = cli("check", "run", "--data", "few.csv")
     assert ended.code == 3
     assert "predictions depend on the batch" in ended.problems[-1]

@@ -114,6 +114,8 @@ def test_other_random_numbers_would_be_noticed(project: Path) -> None:
 
 def take_another_seed() -> None:
     """Take the random numbers of another seed than the run's in every update."""
-    from seqtrain.model.randomness import Noise, number
+    from seqtrain.model.randomness import RandomNumbers, number
 
-    Noise.of = lambda seed, update, examples: Noise(number(seed + 1, update), examples)  # type: ignore
+    RandomNumbers.of = lambda seed, update, examples: RandomNumbers(
+        number(seed + 1, update), examples
+    )  # type: ignore

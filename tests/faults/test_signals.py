@@ -131,7 +131,7 @@ def test_sigterm_in_a_long_validation_pass(project: Path, figure: Callable[[str]
 
 
 @pytest.mark.parametrize("stops", [1, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("function", ["carry_parts", "save_last"])
+@pytest.mark.parametrize("function", ["branches", "save_last"])
 def test_second_sigint_stops_at_once(
     project: Path, figure: Callable[[str], None], function: str, stops: int
 ) -> None:
@@ -140,8 +140,8 @@ def test_second_sigint_stops_at_once(
     whole, run, draw, cut = fingerprint(project / "whole"), project / "r", random.Random(stops), 0
     for _ in range(stops):
         first = draw.randint(1, 20)
-        second = first + draw.randint(1, 20 if function == "carry_parts" else 200)
-        call = draw.randint(2, EPOCHS * (STEPS + 1) if function == "carry_parts" else EPOCHS + 1)
+        second = first + draw.randint(1, 20 if function == "branches" else 200)
+        call = draw.randint(2, EPOCHS * (STEPS + 1) if function == "branches" else EPOCHS + 1)
         prepare = signals_within(function, call, (first, signal.SIGINT), (second, signal.SIGINT))
         arguments = fit_arguments(project, "r", *ONLY_EPOCHS)
         with started(project, *arguments, prepare=prepare) as running:
@@ -153,8 +153,8 @@ def test_second_sigint_stops_at_once(
         fit(project, "r", *ONLY_EPOCHS)
         assert fingerprint(run) == whole
         shutil.rmtree(run)
-    assert cut == stops if function == "carry_parts" else cut
-    what = "a step" if function == "carry_parts" else "a save"
+    assert cut == stops if function == "branches" else cut
+    what = "a step" if function == "branches" else "a save"
     figure(
         f"a second SIGINT within {what}: {stops} times, {cut} at once; the last checkpoint whole, "
         "0 differences to the run never stopped"
@@ -188,7 +188,7 @@ def test_signal_while_setting_up_is_answered_after_a_step(project: Path, functio
     whole = fingerprint(project / "whole")
     steps = 0
     if function == "resume":
-        prepare = signals_within("carry_parts", 4, (1, signal.SIGTERM))
+        prepare = signals_within("branches", 4, (1, signal.SIGTERM))
         with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
             assert running.end() == 143, running.err
         steps = 4

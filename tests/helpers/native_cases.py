@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes
+from seqtrain.model.cells import CELLS, as_one_tensor, as_torch_takes, zero_state
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.engines.native import NativeEngine, why_not
+from seqtrain.model.engines.native import NativeEngine
 
 every_cell = pytest.mark.parametrize("cell", sorted(CELLS))
-run_native, project = NativeEngine("").run, NativeEngine("").project
-needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
+ENGINE = NativeEngine("")
+SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
+CASES = st.fixed_dictionaries(
+    {
+        "cell": st.sampled_from(sorted(CELLS)),
+        "lengths": st.one_of(
+            st.lists(st.integers(1, 12), min_size=1, max_size=20),
+            st.lists(st.integers(1, 90), min_size=1, max_size=5),
+        ),
+        "input_size": SIZES,
+        "hidden_size": SIZES,
+        "num_layers": st.integers(1, 2),
+        "bidirectional": st.booleans(),
+        "vectors": st.one_of(st.none(), st.integers(1, 9), st.integers(100, 300)),
+        "with_start": st.booleans(),
+        "need_outputs": st.booleans(),
+    }
+)
+"""Arguments of any `Case`."""
 
 
 class Case:
@@ -31,9 +49,8 @@ class Case:
         vectors: int | None = None,
         with_start: bool = False,
         need_outputs: bool = True,
-        seed: int = 0,
     ) -> None:
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         self.encoder = CELLS[cell].module(
             input_size, hidden_size, num_layers, bidirectional=bidirectional
         )
@@ -41,19 +58,14 @@ class Case:
         self.batch_sizes = torch.tensor([sum(n > t for n in lengths) for t in range(lengths[0])])
         self.table = torch.randn(vectors or sum(lengths), input_size, requires_grad=True)
         self.index = torch.randint(vectors, (sum(lengths),)) if vectors else None
-        layers = (1 + bidirectional) * num_layers
-        states = (CELLS[cell].tensors, layers, len(lengths), hidden_size)
-        self.start = torch.randn(states, requires_grad=True) if with_start else None
-        self.weight = torch.randn(states)
+        self.weight = torch.randn_like(zero_state(self.encoder, len(lengths), like=self.table))
+        self.start = torch.randn_like(self.weight).requires_grad_() if with_start else None
         self.output_weight = torch.randn(sum(lengths), (1 + bidirectional) * hidden_size)
         self.need_outputs = need_outputs
 
     def leaves(self) -> list[Tensor]:
-        return [
-            self.table,
-            *self.encoder.parameters(),
-            *([] if self.start is None else [self.start]),
-        ]
+        start = [] if self.start is None else [self.start]
+        return [self.table, *self.encoder.parameters(), *start]
 
     def torch(self) -> tuple[Tensor | None, Tensor]:
         data = self.table if self.index is None else self.table[self.index]
@@ -61,11 +73,16 @@ class Case:
         outputs, last = self.encoder(PackedSequence(data, self.batch_sizes), start)
         return outputs.data if self.need_outputs else None, as_one_tensor(last)
 
-    def native(self) -> tuple[Tensor | None, Tensor]:
+    def native(self, *, projected: bool = False) -> tuple[Tensor | None, Tensor]:
         inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
         if self.index is not None:
-            inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
-        return run_native(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
+            table = ENGINE.project(self.table, self.encoder) if projected else self.table
+            inputs = DistinctInputs(table, self.index, self.batch_sizes)
+        return ENGINE.run(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
+
+    def rounded(self) -> tuple[Tensor | None, Tensor]:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.native()
 
     def to_float64(self) -> None:
         """Take the same numbers at twice the precision."""
@@ -90,3 +107,11 @@ def assert_close(found: Tensor | None, expected: Tensor | None, limit: float) ->
         assert found.shape == expected.shape
         scale = max(1.0, expected.abs().max().item())
         assert (found - expected).abs().max().item() <= limit * scale
+
+
+def assert_same_as_torch(case: Case) -> None:
+    expected, found = case.torch(), case.native()
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, 1e-5)
+    for ours, theirs in zip(case.gradients(found), case.gradients(expected), strict=True):
+        assert_close(ours, theirs, 1e-4)

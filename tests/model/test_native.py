@@ -2,70 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
-from torch import nn
-from torch.nn.utils.rnn import PackedSequence
+from torch import Tensor, nn
 
-from seqtrain.model.cells import CELLS, as_one_tensor
+from seqtrain.model.cells import as_one_tensor
+from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import load_library
+from seqtrain.model.engines.torch_engine import TorchEngine
 from tests.helpers.examples import examples
-from tests.helpers.native_cases import Case, assert_close, every_cell, needs_library, run_native
-
-CELL = st.sampled_from(sorted(CELLS))
-SIZES = st.sampled_from([1, 2, 3, 8, 15, 16, 17, 33, 48, 50, 64])
-LENGTHS = st.one_of(
-    st.lists(st.integers(1, 12), min_size=1, max_size=20),
-    st.lists(st.integers(1, 90), min_size=1, max_size=5),
+from tests.helpers.native_cases import (
+    CASES,
+    ENGINE,
+    Case,
+    assert_close,
+    assert_same_as_torch,
+    every_cell,
 )
+from tests.helpers.networks import needs_library, num_threads
 
-
-def assert_same_as_torch(case: Case) -> None:
-    expected, found = case.torch(), case.native()
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_close(ours, theirs, 1e-5)
-    for ours, theirs in zip(case.gradients(found), case.gradients(expected), strict=True):
-        assert_close(ours, theirs, 1e-4)
+needs_bfloat16 = pytest.mark.skipif(
+    bool(why_not()) or not load_library().has_bfloat16, reason="no bfloat16 products here"
+)
 
 
 @examples(100)
-@given(
-    cell=CELL,
-    lengths=LENGTHS,
-    input_size=SIZES,
-    hidden_size=SIZES,
-    num_layers=st.integers(1, 2),
-    bidirectional=st.booleans(),
-    vectors=st.one_of(st.none(), st.integers(1, 9), st.integers(100, 300)),
-    with_start=st.booleans(),
-    need_outputs=st.booleans(),
-)
-def test_states_and_gradients_are_torchs(
-    path: str,
-    cell: str,
-    lengths: list[int],
-    input_size: int,
-    hidden_size: int,
-    num_layers: int,
-    bidirectional: bool,
-    vectors: int | None,
-    with_start: bool,
-    need_outputs: bool,
-) -> None:
-    assert_same_as_torch(
-        Case(
-            lengths,
-            input_size,
-            hidden_size,
-            cell=cell,
-            num_layers=num_layers,
-            bidirectional=bidirectional,
-            vectors=vectors,
-            with_start=with_start,
-            need_outputs=need_outputs,
-        )
-    )
+@given(keys=CASES)
+def test_states_and_gradients_are_torchs(path: str, keys: dict[str, Any]) -> None:
+    assert_same_as_torch(Case(**keys))
 
 
 @every_cell
@@ -82,45 +50,62 @@ def test_awkward_sizes_whose_weights_outgrow_a_cache(
 ) -> None:
     """More sequences go through time together there, and blocks aren't full."""
     lengths = [*range(9, 1, -1), *([2] * 20), *([1] * 9)]
-    keys = {"cell": cell, "bidirectional": bidirectional, "with_start": bidirectional}
-    assert_same_as_torch(
-        Case(lengths, 7, hidden_size, vectors=None if bidirectional else 30, **keys)
-    )
+    vectors = None if bidirectional else 30
+    keys: dict[str, Any] = {"cell": cell, "vectors": vectors, "with_start": bidirectional}
+    assert_same_as_torch(Case(lengths, 7, hidden_size, bidirectional=bidirectional, **keys))
 
 
 @every_cell
 def test_float32_is_near_float64(path: str, cell: str) -> None:
     case = Case([200, 60, 60, 31, 1], 64, 100, cell=cell, vectors=50, with_start=True)
-    outputs, last = case.native()
-    gradients = case.gradients((outputs, last))
+    found = case.native()
+    gradients = case.gradients(found)
     case.to_float64()
-    expected, expected_last = case.torch()
-    assert_close(outputs, expected, 3e-6)
-    assert_close(last, expected_last, 3e-6)
-    for ours, theirs in zip(gradients, case.gradients((expected, expected_last)), strict=True):
+    expected = case.torch()
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, 3e-6)
+    for ours, theirs in zip(gradients, case.gradients(expected), strict=True):
         assert_close(ours, theirs, 1e-5)
 
 
+@examples(30)
+@given(keys=CASES)
+def test_a_table_projected_before_gives_the_same_bits(path: str, keys: dict[str, Any]) -> None:
+    case = Case(**{**keys, "vectors": keys["vectors"] or 7})
+    with torch.no_grad():
+        for ours, theirs in zip(case.native(projected=True), case.native(), strict=True):
+            assert ours is theirs is None or torch.equal(ours, theirs)
+
+
 @needs_library
-@every_cell
-def test_a_sequence_does_not_depend_on_its_batch_mates(cell: str) -> None:
-    case = Case([50, 41, 40] + [3] * 20, 16, 24, cell=cell, bidirectional=True, with_start=True)
-    assert case.start is not None
-    _, together = case.native()
-    starts = case.batch_sizes.cumsum(0) - case.batch_sizes
-    for row, steps in ((0, 50), (1, 41), (2, 40), (5, 3)):
-        alone = PackedSequence(
-            case.table[starts[:steps] + row], torch.ones(steps, dtype=torch.long)
-        )
-        _, last = run_native(case.encoder, alone, case.start[:, :, row : row + 1])
-        assert_close(last[:, :, 0], together[:, :, row], 1e-6)
+def test_a_projected_table_is_for_this_engine_and_encoder_without_gradients() -> None:
+    case = Case([5, 3], vectors=7)
+    assert case.index is not None
+    table = ENGINE.project(case.table, case.encoder)
+    inputs = DistinctInputs(table, case.index, case.batch_sizes)
+    with pytest.raises(ValueError, match="no gradients"):
+        ENGINE.run(case.encoder, inputs)
+    with pytest.raises(TypeError, match="native engine alone"):
+        TorchEngine("").run(case.encoder, inputs)
+    for other in (nn.GRU(5, 70), nn.GRU(5, 6, bidirectional=True), nn.RNN(5, 6)):
+        with pytest.raises(ValueError, match="project again"):
+            ENGINE.run(other, inputs)
 
 
 @needs_library
 @every_cell
-def test_any_number_of_threads(threads: int, cell: str) -> None:
-    assert_same_as_torch(Case([9, 8, 3], cell=cell, vectors=30, bidirectional=True))
+def test_any_number_of_threads_gives_torchs_results_and_its_own_bits(
+    threads: int, cell: str
+) -> None:
     assert_same_as_torch(Case([5], 3, 2, cell=cell))
+    case = Case([60, 50, 33] + [20] * 30, 17, 33, cell=cell, vectors=50, bidirectional=True)
+    assert_same_as_torch(case)
+    for run in (case.native, case.rounded):
+        states = [run() for _ in range(3)]
+        gradients = [case.gradients(state) for state in states]
+        for again in (1, 2):
+            assert torch.equal(states[0][1], states[again][1])
+            assert all(map(torch.equal, gradients[0], gradients[again]))
 
 
 @needs_library
@@ -137,16 +122,6 @@ def test_a_hundred_thousand_steps(cell: str) -> None:
 
 
 @needs_library
-def test_no_gradients_no_memory_of_the_steps() -> None:
-    case = Case([9, 4, 4], vectors=7, num_layers=2, bidirectional=True)
-    with torch.no_grad():
-        for ours, theirs in zip(case.native(), case.torch(), strict=True):
-            assert ours is not None
-            assert not ours.requires_grad
-            assert_close(ours, theirs, 1e-5)
-
-
-@needs_library
 def test_frozen_inputs_get_no_gradient() -> None:
     case = Case([9, 4, 4])
     case.table.requires_grad_(False)
@@ -160,60 +135,16 @@ def test_frozen_inputs_get_no_gradient() -> None:
 
 @needs_library
 @pytest.mark.parametrize("vectors", [None, 7])
-def test_gradients_add_up(vectors: int | None) -> None:
-    case = Case([9, 4, 4], vectors=vectors)
-    once = case.gradients(case.native())
-    case.loss(case.native()).backward()
-    first = case.encoder.weight_hh_l0.grad
-    case.loss(case.native()).backward()
-    assert case.encoder.weight_hh_l0.grad is first
+def test_several_forwards_wait_for_their_backward_and_gradients_add_up(vectors: int | None) -> None:
+    case, other = Case([30, 4, 4], vectors=vectors), Case([7, 7], cell="lstm", bidirectional=True)
+    once, of_other = case.gradients(case.torch()), other.gradients(other.torch())
+    losses = [case.loss(case.native()), other.loss(other.native()), case.loss(case.native())]
+    for loss in losses:
+        loss.backward()
     for leaf, gradient in zip(case.leaves(), once, strict=True):
-        assert_close(leaf.grad, 2 * gradient, 1e-5)
-
-
-@needs_library
-def test_two_forwards_in_flight() -> None:
-    one = Case([30, 4, 4], seed=1)
-    other = Case([7, 7, 7], cell="lstm", vectors=5, bidirectional=True, seed=2)
-    of_one, of_other = one.native(), other.native()
-    for case, states in ((one, of_one), (other, of_other)):
-        for ours, theirs in zip(case.gradients(states), case.gradients(case.torch()), strict=True):
-            assert_close(ours, theirs, 1e-4)
-
-
-@needs_library
-@every_cell
-def test_same_bits_every_time(threads: int, cell: str) -> None:
-    lengths = [60, 50, 33] + [20] * 30
-    case = Case(lengths, 17, 33, cell=cell, vectors=50, bidirectional=True)
-    states = [case.native() for _ in range(3)]
-    gradients = [case.gradients(state) for state in states]
-    for again in (1, 2):
-        assert torch.equal(states[0][1], states[again][1])
-        for first, later in zip(gradients[0], gradients[again], strict=True):
-            assert torch.equal(first, later)
-
-
-@every_cell
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_nan_and_infinity_are_torchs(path: str, cell: str, value: float) -> None:
-    case = Case([9, 8, 3], cell=cell)
-    with torch.no_grad():
-        case.table[4, 2] = value
-        (outputs, h_n), (expected, expected_h_n) = case.native(), case.torch()
-    assert outputs is not None
-    assert expected is not None
-    torch.testing.assert_close(outputs, expected, equal_nan=True)
-    torch.testing.assert_close(h_n, expected_h_n, equal_nan=True)
-
-
-@needs_library
-@every_cell
-def test_nan_reaches_the_gradients(cell: str) -> None:
-    case = Case([9, 8, 3], cell=cell)
-    with torch.no_grad():
-        case.table[4, 2] = float("nan")
-    assert bool(case.gradients(case.native())[1].isnan().any())
+        assert_close(leaf.grad, 2 * gradient, 1e-4)
+    for leaf, gradient in zip(other.leaves(), of_other, strict=True):
+        assert_close(leaf.grad, gradient, 1e-4)
 
 
 @needs_library
@@ -225,16 +156,73 @@ def test_a_forward_is_gone_back_through_once() -> None:
         loss.backward()
 
 
+@every_cell
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_nan_and_infinity_are_torchs(path: str, cell: str, value: float) -> None:
+    case = Case([9, 8, 3], cell=cell)
+    with torch.no_grad():
+        case.table[4, 2] = value
+        found, expected, rounded = case.native()[0], case.torch()[0], case.rounded()[0]
+    assert found is not None
+    assert rounded is not None
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    assert torch.equal(rounded.isnan(), found.isnan())
+    if value != value:
+        assert bool(case.gradients(case.native())[1].isnan().any())
+
+
 @needs_library
 @every_cell
-def test_what_lies_scattered_in_memory_is_read_rightly(cell: str) -> None:
-    case = Case([4, 3, 3], cell=cell, vectors=9, with_start=True)
-    expected = case.torch()
-    assert case.start is not None
-    scattered = torch.empty(5, 9).T
-    scattered.copy_(case.table.detach())
-    case.table = scattered
-    case.start = case.start.detach().transpose(2, 3).contiguous().transpose(2, 3)
-    case.encoder.weight_hh_l0 = nn.Parameter(case.encoder.weight_hh_l0.detach().T.contiguous().T)
-    for ours, theirs in zip(case.native(), expected, strict=True):
-        assert_close(ours, theirs, 1e-5)
+def test_a_faded_gradient_is_zero_and_torchs_own_small_numbers_survive(cell: str) -> None:
+    """Processors are slow with numbers below float32's normal ones."""
+    case = Case([400, 3], 8, 8, cell=cell, need_outputs=False)
+    with torch.no_grad():
+        for parameter in case.encoder.parameters():
+            parameter.mul_(0.3)
+    for count in (1, 2):
+        with num_threads(count):
+            (gradient,) = torch.autograd.grad(case.loss(case.native()), [case.table])
+            assert bool((torch.full((1 << 18,), 1e-39) * 1.0 > 0).all())
+        small = (gradient != 0) & (gradient.abs() < torch.finfo(torch.float32).tiny)
+        assert not bool(small.any())
+        assert bool((gradient[-1] != 0).all())
+
+
+@needs_bfloat16
+@examples(30)
+@given(keys=CASES)
+def test_bfloat16_is_close_to_float32(keys: dict[str, Any]) -> None:
+    """Factors are rounded by 2^-9 at most, and all else is float32."""
+    case = Case(**{**keys, "lengths": [min(length, 12) for length in keys["lengths"]]})
+
+    def results(states: tuple[Tensor | None, Tensor]) -> list[Tensor]:
+        own = [state.detach() for state in states if state is not None]
+        return own + case.gradients(states)
+
+    expected = results(case.native())
+    whole = torch.stack([result.norm() for result in expected])
+    for found, result in zip(results(case.rounded()), expected, strict=True):
+        assert found.dtype == torch.float32
+        assert (found - result).norm() <= 0.05 * result.norm() + 1e-3 * whole.max()
+
+
+@needs_bfloat16
+def test_bfloat16_rounds_nothing_but_what_is_multiplied() -> None:
+    gru = nn.GRU(33, 17)
+    with torch.no_grad():
+        for weight in (gru.weight_ih_l0, gru.weight_hh_l0):
+            weight.copy_(weight.bfloat16())  # what bfloat16 holds, it multiplies exactly
+    table = torch.randn(50, 33).bfloat16().float()
+    exact = ENGINE.project(table, gru)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = ENGINE.project(table, gru)
+    torch.testing.assert_close(found.rows[0], exact.rows[0], rtol=1e-6, atol=1e-6)
+
+
+def test_only_the_widest_path_has_bfloat16_and_only_where_it_is_asked_for(path: str) -> None:
+    case = Case([9, 4, 4], vectors=7)
+    exact = case.native()[1]
+    assert torch.equal(case.rounded()[1], exact) != load_library().has_bfloat16
+    assert path == "avx512" or torch.equal(case.rounded()[1], exact)
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert torch.equal(case.native()[1], exact)

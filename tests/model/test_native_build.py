@@ -1,4 +1,4 @@
-"""The library is built without writing to the sources, which may be read-only."""
+"""The library is compiled where there is a compiler, without writing to the sources."""
 
 from __future__ import annotations
 
@@ -9,22 +9,39 @@ from pathlib import Path
 import pytest
 
 import seqtrain
-from seqtrain.model.engines.native.build import LIBRARY, _put
+from seqtrain.model.engines.native.build import LIBRARY, compile_library
 
 SOURCES = Path(seqtrain.__file__).parent.parent
+needs_compiler = pytest.mark.skipif(not shutil.which("c++"), reason="no compiler")
 
 
-def test_a_place_that_cannot_be_written_is_a_problem_in_words(tmp_path: Path) -> None:
-    built = tmp_path / "built"
-    built.write_bytes(b"library")
-    (tmp_path / "file").write_text("no folder")
-    assert "Not a directory" in _put(built, tmp_path / "file" / LIBRARY)
-    assert _put(built, tmp_path / LIBRARY) == ""
-    assert (tmp_path / LIBRARY).read_bytes() == b"library"
+def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda name: None)
+    assert compile_library(tmp_path / LIBRARY) == "no C++ compiler was found"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("c++"), reason="no compiler")
+@needs_compiler
+def test_an_old_compiler_builds_all_but_bfloat16(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = tmp_path / "old-c++"
+    old.write_text('#!/bin/sh\ncase "$*" in *avx512bf16*) exit 1;; esac\nexec c++ "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("CXX", str(old))
+    (tmp_path / "file").write_text("no folder")
+    assert "Not a directory" in compile_library(tmp_path / "file" / LIBRARY)
+    assert compile_library(tmp_path / LIBRARY) == ""
+    built = (tmp_path / LIBRARY).read_bytes()
+    assert b"seqtrain_kernels_portable" in built
+    assert b"seqtrain_kernels_bfloat16" not in built
+
+
+@pytest.mark.slow
+@needs_compiler
 def test_a_wheel_is_built_without_a_file_written_to_the_sources(tmp_path: Path) -> None:
     wheels = pytest.importorskip("hatchling.builders.wheel", reason="no hatchling")
     tree = tmp_path / "tree"

@@ -12,55 +12,31 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.cells import CELLS, cell_of
-from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.cells import zero_state
 from seqtrain.model.engines.native.build import compile_library
 from tests.helpers.examples import examples
-from tests.helpers.native_cases import Case, project, run_native
+from tests.helpers.native_cases import CASES, ENGINE, Case
+from tests.helpers.networks import needs_library
 
 FUZZ = examples(40)
-
-CASES = st.fixed_dictionaries(
-    {
-        "cell": st.sampled_from(sorted(CELLS)),
-        "lengths": st.lists(st.integers(1, 60), min_size=1, max_size=20),
-        "input_size": st.integers(1, 40),
-        "hidden_size": st.integers(1, 40),
-        "num_layers": st.integers(1, 2),
-        "bidirectional": st.booleans(),
-        "vectors": st.one_of(st.none(), st.integers(1, 150)),
-        "with_start": st.booleans(),
-        "need_outputs": st.booleans(),
-    }
-)
 
 
 @FUZZ
 @given(keys=CASES, bfloat16=st.booleans())
-def test_fuzz_forward_and_backward(path: str, keys: dict[str, object], bfloat16: bool) -> None:
-    case = Case(**keys)  # type: ignore[arg-type]
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
-        states = case.native()
+def test_fuzz_forward_and_backward(path: str, keys: dict[str, Any], bfloat16: bool) -> None:
+    case = Case(**keys)
+    states = case.rounded() if bfloat16 else case.native()
     assert all(bool(state.isfinite().all()) for state in states if state is not None)
     assert all(bool(gradient.isfinite().all()) for gradient in case.gradients(states))
-
-
-@FUZZ
-@given(keys=CASES, bfloat16=st.booleans(), vectors=st.integers(1, 150))
-def test_fuzz_prediction(path: str, keys: dict[str, object], bfloat16: bool, vectors: int) -> None:
-    case = Case(**{**keys, "vectors": vectors})  # type: ignore[arg-type]
-    assert case.index is not None
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
-        inputs = DistinctInputs(project(case.table, case.encoder), case.index, case.batch_sizes)
-        _, last = run_native(case.encoder, inputs, case.start, need_outputs=case.need_outputs)
-        assert torch.equal(last, case.native()[1])
 
 
 def scatter(tensor: Tensor) -> Tensor:
@@ -70,8 +46,8 @@ def scatter(tensor: Tensor) -> Tensor:
 
 @FUZZ
 @given(keys=CASES)
-def test_fuzz_scattered_memory(path: str, keys: dict[str, object]) -> None:
-    case = Case(**keys)  # type: ignore[arg-type]
+def test_fuzz_scattered_memory(path: str, keys: dict[str, Any]) -> None:
+    case = Case(**keys)
     with torch.no_grad():
         _, expected = case.native()
         case.table, case.batch_sizes = scatter(case.table), scatter(case.batch_sizes)
@@ -86,62 +62,58 @@ def mistakes(case: Case) -> dict[str, Callable[[], object]]:
     """Return what may be wrong with a case that has an index, each as what makes it so."""
     assert case.index is not None
     index, sizes, table, encoder = case.index, case.batch_sizes, case.table, case.encoder
-    layers = encoder.num_layers * (1 + encoder.bidirectional)
-    start = torch.zeros(cell_of(encoder).tensors, layers, int(sizes[0]), encoder.hidden_size)
+    start = zero_state(encoder, int(sizes[0]), like=table)
+    outside = (index.index_fill(0, torch.tensor(len(index) - 1), i) for i in (-1, 150, 2**62))
     wrong: dict[str, list[Tensor]] = {
         "table": [table.T[:, :1], table[:, 0], table[:, :0], torch.cat((table, table), 1)],
-        "index": [
-            index.int(),
-            index.double(),
-            index[:-1],
-            index[:, None],
-            torch.cat((index, index)),
-            *(index.index_fill(0, torch.tensor(len(index) - 1), i) for i in (-1, 150, 2**62)),
-        ],
+        "index": [index.int(), index.double(), index[:-1], torch.cat((index, index)), *outside],
         "batch_sizes": [
-            sizes.int(),
-            sizes[:-1],
-            sizes[:, None],
-            torch.cat((sizes, sizes[-1:])),
-            torch.tensor([len(index) + 1, -1]),
-            torch.tensor([len(index), 0]),
+            *(sizes.int(), sizes[:-1], torch.cat((sizes, sizes[-1:]))),
+            *(torch.tensor([len(index) + 1, -1]), torch.tensor([len(index), 0])),
         ],
         "start": [
-            start[:-1],
-            start[:, :-1],
-            start[:, :, :-1],
-            start[..., :-1],
-            start.double(),
-            torch.cat((start, start)),
-            torch.cat((start, start), 2),
+            *(start[:-1], start[:, :-1], start[:, :, :-1], start[..., :-1], start.double()),
+            *(torch.cat((start, start)), torch.cat((start, start), 2)),
         ],
     }
-    changes: dict[str, Callable[[], object]] = {
+    return {
         f"{name} {number}": partial(setattr, case, name, value)
         for name, values in wrong.items()
         for number, value in enumerate(values)
     }
-    return changes
 
 
 @FUZZ
 @given(keys=CASES, data=st.data())
-def test_fuzz_mistakes_are_refused(path: str, keys: dict[str, object], data: st.DataObject) -> None:
-    case = Case(**{**keys, "vectors": 150, "input_size": 3})  # type: ignore[arg-type]
+def test_fuzz_mistakes_are_refused(path: str, keys: dict[str, Any], data: st.DataObject) -> None:
+    case = Case(**{**keys, "vectors": 150, "input_size": 3})
     changes = mistakes(case)
     changes[data.draw(st.sampled_from(sorted(changes)))]()
     with pytest.raises((TypeError, ValueError)):
         case.native()
 
 
+@needs_library
+@pytest.mark.parametrize("sizes", [[2, 1], [1, 2], [3, 0], [3, -2], [3.0]])
+def test_batch_sizes_that_do_not_fit_are_refused(sizes: list[int]) -> None:
+    packed = PackedSequence(torch.randn(4, 5), torch.tensor(sizes))
+    with pytest.raises(ValueError, match="batch_sizes"):
+        ENGINE.run(nn.GRU(5, 6), packed)
+
+
+@needs_library
+def test_weights_in_float64_are_refused() -> None:
+    with pytest.raises(TypeError, match="float64"):
+        ENGINE.run(nn.GRU(5, 6).double(), PackedSequence(torch.randn(3, 5), torch.tensor([2, 1])))
+
+
 @pytest.mark.slow
 def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
-    command = ["c++", "-print-file-name=libasan.so", "-print-file-name=libstdc++.so"]
     runtimes = [
         subprocess.run(
-            [command[0], name], capture_output=True, text=True, check=False
+            ["c++", f"-print-file-name={name}"], capture_output=True, text=True, check=False
         ).stdout.strip()
-        for name in command[1:]
+        for name in ("libasan.so", "libstdc++.so")
     ]
     if not Path(runtimes[0]).is_absolute():
         pytest.skip("this compiler has no AddressSanitizer")
@@ -153,15 +125,12 @@ def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
         "sys.exit(pytest.main([*sys.argv[2:], '-q', '-x', '-p', 'no:cacheprovider']))"
     )
     here = Path(__file__).parent
-    chosen = "fuzz or awkward or number_of_threads or frozen or rows or input"
+    chosen = "fuzz or awkward or number_of_threads or frozen or adam or update or refused"
     files = ["-k", chosen, *map(str, sorted(here.glob("test_native*.py")))]
-    if "SEQTRAIN_SANITIZE_ALL" in os.environ:
-        files = [str(here)]
     preloaded = {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"}
-    environment = {**os.environ, **preloaded}
     run = subprocess.run(
         [sys.executable, "-c", program, str(library), *files],
-        env=environment,
+        env={**os.environ, **preloaded},
         capture_output=True,
         text=True,
         check=False,

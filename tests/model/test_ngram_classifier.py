@@ -1,4 +1,4 @@
-"""The linear part on n-grams: equal to a dictionary's sums, whatever the batch-mates."""
+"""The branch of n-grams: equal to a dictionary's sums, whatever the batch-mates."""
 
 from __future__ import annotations
 
@@ -9,30 +9,25 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.data.batch import collate
 from seqtrain.data.ngram_vocabulary import fit_ngrams, folded
-from seqtrain.data.store import SequenceStore
-from seqtrain.model.ngrams import GAIN, NgramClassifier, joint
+from seqtrain.model.ngrams import GAIN, NgramClassifier
 
 VOCAB_SIZE = 9
 SIZES = [(1, 1), (1, 2), (2, 3), (1, 5)]
 
 
-def store_of(rows: list[list[int]]) -> SequenceStore:
-    values = np.array([i for row in rows for i in row], dtype=np.int32)
-    offsets = np.cumsum([0, *map(len, rows)])
-    return SequenceStore(values, offsets, np.zeros(len(rows), np.int64), np.arange(len(rows)))
-
-
-def some_rows(seed: int, ids: int = VOCAB_SIZE) -> list[list[int]]:
+def some_rows(seed: int) -> list[list[int]]:
     generator = np.random.default_rng(seed)
-    return [generator.integers(1, ids, size).tolist() for size in generator.integers(1, 12, 40)]
+    sizes = sorted(generator.integers(1, 12, 40), reverse=True)
+    return [generator.integers(1, VOCAB_SIZE, size).tolist() for size in sizes]
 
 
 def make(sizes: tuple[int, int], most: int = 60) -> NgramClassifier:
-    store = store_of(some_rows(seed=0))
-    chosen = fit_ngrams(store.values, store.offsets, shortest=sizes[0], longest=sizes[1], most=most)
+    rows = some_rows(seed=0)
+    values, offsets = np.concatenate(rows).astype(np.int32), np.cumsum([0, *map(len, rows)])
+    chosen = fit_ngrams(values, offsets, shortest=sizes[0], longest=sizes[1], most=most)
     model = NgramClassifier(chosen, num_classes=3)
     torch.manual_seed(1)
     torch.nn.init.normal_(model.weight)
@@ -62,63 +57,31 @@ def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
 
 @pytest.mark.parametrize("most", [3, 60])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_logits_are_those_of_the_formula(sizes: tuple[int, int], most: int) -> None:
-    """Few n-grams are counted in another way than many."""
-    model = make(sizes, most)
-    rows = [*some_rows(seed=2), [7]]
-    batch = collate(store_of(rows))
-    logits = model(model.find(batch.packed))[batch.unsorted_indices]
+def test_logits_of_rows_and_prefixes_are_those_of_the_formula(
+    sizes: tuple[int, int], most: int
+) -> None:
+    """Few n-grams are counted in another way than many; rows without a known one have the bias."""
+    model, rows = make(sizes, most), [*some_rows(seed=2), [7]]
+    packed = pack_sequence([torch.tensor(row) for row in rows])
     expected = torch.stack([by_hand(model, row) for row in rows])
-    torch.testing.assert_close(logits, expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("sizes", SIZES)
-def test_the_answer_after_a_step_is_that_of_the_prefix(sizes: tuple[int, int]) -> None:
-    model = make(sizes)
-    rows = some_rows(seed=3)
-    batch = collate(store_of(rows))
-    logits = model.step_logits(batch.packed)
-    starts = batch.packed.batch_sizes.cumsum(0) - batch.packed.batch_sizes
-    for place, row in enumerate(batch.sorted_indices.tolist()):
-        for step, start in enumerate(starts[: len(rows[row])].tolist()):
-            expected = by_hand(model, rows[row][: step + 1])
-            torch.testing.assert_close(logits[start + place], expected, rtol=1e-5, atol=1e-5)
-
-
-def test_a_row_without_known_ngrams_has_the_bias() -> None:
-    model = make((3, 3), most=1)
-    packed = collate(store_of([[8], [2, 8, 2, 8]])).packed
-    logits = model(model.find(packed))
-    assert torch.equal(logits, model.bias.expand(2, 3))
-    torch.testing.assert_close(model.step_logits(packed), model.bias.expand(5, 3))
+    torch.testing.assert_close(model(model.find(packed)), expected, rtol=1e-5, atol=1e-5)
+    starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+    found = model.step_logits(packed)
+    for number, row in enumerate(rows[::4]):
+        prefixes = torch.stack([by_hand(model, row[:end]) for end in range(1, len(row) + 1)])
+        own = found[starts[: len(row)] + 4 * number]
+        torch.testing.assert_close(own, prefixes, rtol=1e-5, atol=1e-5)
 
 
 def test_sparse_gradients_hold_the_rows_of_the_batch() -> None:
     model = make((1, 2))
-    ngrams = model.find(collate(store_of([[2, 3], [4]])).packed)
-    model(ngrams).square().sum().backward()
-    dense = model.weight.grad
-    model.weight.grad, model.sparse = None, True
-    model(ngrams).square().sum().backward()
-    assert dense is not None
-    gradient = model.weight.grad
-    assert gradient is not None
-    rows = gradient._indices()[0]
-    assert rows.tolist() == ngrams.index.unique().tolist()
-    torch.testing.assert_close(gradient.to_dense(), dense)
+    ngrams = model.find(pack_sequence([torch.tensor([2, 3]), torch.tensor([4])]))
+    (dense,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
+    model.sparse = True
+    (sparse,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
+    assert sparse._indices()[0].tolist() == ngrams.index.unique().tolist()
+    torch.testing.assert_close(sparse.to_dense(), dense)
 
 
-def test_weights_start_at_zero_and_alone_are_saved() -> None:
-    model = make((1, 2))
-    model.initialize()
-    assert model.state_dict().keys() == {"weight", "bias"}
-    assert not model.weight.any()
-    assert not model.bias.any()
-
-
-def test_a_joint_answer_is_the_mean_of_log_probabilities() -> None:
-    first, second = torch.randn(2, 5, 3)
-    assert joint([first]) is first
-    probabilities = joint([first, second]).softmax(1)
-    expected = (first.softmax(1) * second.softmax(1)).sqrt()
-    torch.testing.assert_close(probabilities, expected / expected.sum(1, keepdim=True))
+def test_the_weights_alone_are_saved() -> None:
+    assert make((1, 2)).state_dict().keys() == {"weight", "bias"}

@@ -105,7 +105,7 @@ def test_training_carries_states_and_cuts_gradients_between_rows(
                 batch = collate(grouped.__getitems__(np.array([row])))
                 group = int(grouped.groups[row])
                 start = states.get(group) if group >= 0 else None
-                (logits,), state = model.carry_parts(batch.packed, start=start)
+                (logits,), state = model.branches(batch.packed, start=start)
                 states[group] = state.detach()
                 losses.append(torch.nn.functional.cross_entropy(logits, batch.labels))
             loss = torch.stack(losses).mean()

@@ -253,7 +253,7 @@ def _answer_steps(
     from seqtrain.cli.output.step_rows import write_steps
 
     network = one_model(given["classifier"], "--steps").network
-    if network.looks_ahead:
+    if network.why_it_looks_ahead is not None:
         note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
     return write_steps(predict_steps(source, **given), open_file, top_k=top_k, lines=lines)
 

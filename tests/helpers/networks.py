@@ -1,0 +1,166 @@
+"""Small classifiers with random weights, sequences for them, and what one sequence gives alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.data.ngram_vocabulary import fit_ngrams
+from seqtrain.data.spelling import word_grams
+from seqtrain.model.cells import as_torch_takes
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.engines.native import why_not
+from seqtrain.model.inputs import Fitted
+from seqtrain.model.pooling import StepPooling
+from seqtrain.model.randomness import Purpose, RandomNumbers
+from seqtrain.model.standardization import SeriesStandardization
+
+VOCAB_SIZE, NUM_CLASSES = 30, 4
+LENGTHS = (12, 7, 7, 4, 3, 1, 1)
+WORDS = ["", "", *(f"word{i}" for i in range(VOCAB_SIZE - 2))]
+needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
+CPU_WAYS = [
+    pytest.param({"engine": "native"}, marks=needs_library),
+    {"engine": "torch"},
+    {"unroll": "padded"},
+    {"unroll": "masked"},
+]
+"""Every way to run a recurrence on a CPU, as keys of the model section."""
+
+
+def ids(lengths: tuple[int, ...] = LENGTHS) -> list[Tensor]:
+    """Return sequences of ids, longest first, with equal lengths and the shortest possible."""
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randint(1, VOCAB_SIZE, (n,), generator=generator) for n in lengths]
+
+
+def series(channels: int = 2) -> list[Tensor]:
+    """Return sequences of feature vectors, longest first."""
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(n, channels, generator=generator) for n in LENGTHS]
+
+
+def make_network(
+    *, features: int = 0, standardize: str = "train", **keys: Any
+) -> SequenceClassifier:
+    """Return a small model in evaluation mode, all of its weights random.
+
+    Args:
+        features: channels of feature vectors; 0: ids.
+        standardize: as data.standardize.
+        keys: of the model section.
+    """
+    small = {"embedding_dim": 5, "hidden_size": 6, "dropout": 0.0, "embedding_dropout": 0.0}
+    config = ModelConfig.model_validate({**small, "embedding_std": 1.0, **keys})
+    words = word_grams(WORDS, *config.subwords) if config.subwords else None
+    ngrams = fixed = None
+    if config.ngrams:
+        values, offsets = torch.cat(ids()).numpy().astype(np.int32), np.cumsum([0, *LENGTHS])
+        shortest, longest = config.ngrams
+        ngrams = fit_ngrams(values, offsets, shortest=shortest, longest=longest, most=40)
+    if standardize != "train":
+        fixed = SeriesStandardization(features, both=standardize == "both", indicators=False)
+    model = SequenceClassifier(
+        config,
+        input_size=features or VOCAB_SIZE,
+        num_classes=NUM_CLASSES,
+        features=bool(features),
+        fitted=Fitted(words, ngrams, fixed),
+    )
+    model.initialize(seed=0)
+    generator = torch.Generator().manual_seed(0)
+    for name, tensor in model.state_dict().items():
+        if "norm" in name and tensor.is_floating_point():
+            tensor.uniform_(0.5, 1.5, generator=generator)
+        elif "bias" in name or name.startswith(("ngrams", "initial_state")):
+            tensor.uniform_(-0.5, 0.5, generator=generator)
+    return model.eval()
+
+
+def alone(
+    model: SequenceClassifier, sequence: Tensor, random: RandomNumbers | None = None
+) -> Tensor:
+    """Classify one sequence from first principles: layer by layer in torch's own modules.
+
+    Args:
+        model: without branches beside the recurrent one.
+        sequence: ids or feature vectors.
+        random: of the one example, for dropout.
+    """
+    config, half = model.config, model.config.hidden_size
+    drop = random or RandomNumbers.of(0, 0, torch.tensor([0]))
+    rate = 0.0 if random is None else config.dropout
+    one_row = torch.ones(len(sequence), dtype=torch.int64)
+    states = model.embedding(sequence)
+    if random is not None and sequence.ndim == 1:
+        states = drop.drop(states, config.embedding_dropout, Purpose.EMBEDDING, sequence)
+    start = model.start(1)
+    start = model.zero_state(1) if start is None else start
+    directions = 2 if config.bidirectional else 1
+    for layer in range(config.num_layers):
+        if layer:
+            states = drop.drop_steps(states, rate, Purpose.ABOVE_LAYER + layer - 1, one_row)
+        single = type(model.encoder)(states.shape[1], half, bidirectional=config.bidirectional)
+        weights = {
+            name.replace(f"_l{layer}", "_l0"): weight
+            for name, weight in model.encoder.named_parameters()
+            if f"_l{layer}" in name
+        }
+        own = as_torch_takes(start[:, layer * directions : (layer + 1) * directions].contiguous())
+        states = functional_call(single, weights, (states.unsqueeze(1), own))[0].squeeze(1)
+    names = [config.pooling] if isinstance(config.pooling, str) else sorted(config.pooling)
+    last = torch.cat((states[-1, :half], states[0, half:]))
+    states = model.join(states)
+    seen = [model.join(last)] if "last" in names else []
+    names = [config.pooling] if isinstance(config.pooling, str) else config.pooling
+    for name in names:
+        if name == "mean":
+            seen.append(states.mean(0))
+        elif name == "max":
+            seen.append(states.max(0).values)
+        elif name == "attention":
+            pooling = model.pooling
+            pooling = pooling if isinstance(pooling, StepPooling) else pooling[name]
+            scores = pooling.score(torch.tanh(pooling.project(states)))
+            seen.append((torch.softmax(scores, 0) * states).sum(0))
+    head = drop.drop(torch.cat(seen)[None], rate, Purpose.HEAD, drop.examples)
+    logits: Tensor = model.head(head)[0]
+    return logits
+
+
+def gradients(model: nn.Module, outputs: Tensor) -> dict[str, Tensor]:
+    """Return each weight's gradient of a loss in which every output counts differently."""
+    model.zero_grad()
+    weights = torch.linspace(-1, 1, outputs.numel(), dtype=outputs.dtype).reshape(outputs.shape)
+    (outputs * weights).sum().backward()
+    named = model.named_parameters()
+    return {name: p.grad.to_dense().clone() for name, p in named if p.grad is not None}
+
+
+def assert_equal_gradients(
+    found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float = 2e-5
+) -> None:
+    """Compare within a tolerance relative to each weight's largest gradient, or to 1."""
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        limit = tolerance * max(1.0, float(value.abs().max()))
+        torch.testing.assert_close(found[name], value, atol=limit, rtol=0, msg=name)
+
+
+@contextmanager
+def num_threads(count: int) -> Iterator[None]:
+    """Compute with so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,126 @@
+"""Names and initial values of the weights, and networks of shapes alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_sequence
+from torch.overrides import TorchFunctionMode
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import Autoencoder
+from seqtrain.model.initialization import shapes_alone
+from seqtrain.model.randomness import RandomNumbers
+from tests.helpers.networks import ids, make_network
+
+ALL: dict[str, Any] = {
+    "ngrams": [1, 2],
+    "subwords": [2, 4],
+    "convolutions": [[8, 5, 2]],
+    "pooling": ["last", "attention"],
+    "bidirectional": True,
+}
+
+
+def test_weights_are_named_as_torch_names_them() -> None:
+    names = set(make_network(bidirectional=True).state_dict())
+    encoder = {
+        f"encoder.{kind}_{of}_l0{way}"
+        for kind in ("weight", "bias")
+        for of in ("ih", "hh")
+        for way in ("", "_reverse")
+    }
+    assert names == {"embedding.weight", "head.weight", "head.bias", *encoder}
+    names = set(make_network(**ALL).state_dict())
+    assert {"subwords.weight", "ngrams.weight", "ngrams.bias", "convolutions.0.weight"} <= names
+    assert {"pooling.attention.score.weight", "convolutions.0.norm.running_mean"} <= names
+    assert "pooling.score.weight" in make_network(pooling="attention").state_dict()
+    names = set(make_network(features=2, convolutions=[[8, 7, 2]]).state_dict())
+    assert not any(name.startswith("embedding") for name in names), "no linear map before them"
+
+
+@pytest.mark.parametrize(("rnn", "gates"), [("gru", 3), ("lstm", 4), ("rnn", 1)])
+def test_recurrence_is_orthogonal_and_the_keeping_gate_starts_open(rnn: str, gates: int) -> None:
+    model = make_network(rnn=rnn, num_layers=2, hidden_size=8)
+    model.initialize(0)
+    for name, weight in model.encoder.named_parameters():
+        if name.startswith("weight_hh"):
+            for gate in weight.detach().split(8):
+                torch.testing.assert_close(gate @ gate.T, torch.eye(8), atol=1e-5, rtol=0)
+        elif name.startswith("bias"):
+            expected = torch.zeros(gates, 8)
+            if gates > 1 and name.startswith("bias_ih"):
+                expected[1] = 1.0
+            assert torch.equal(weight.detach(), expected.flatten())
+
+
+@pytest.mark.parametrize("rnn", ["gru", "lstm"])
+def test_the_keeping_gate_keeps_the_state(rnn: str) -> None:
+    """The gate that starts open is the one that torch's own cells keep the state by."""
+    encoder = make_network(rnn=rnn, hidden_size=8).encoder
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            parameter.zero_()
+            if name.startswith("bias_ih"):
+                parameter[8:16] = 100.0
+    state = torch.randn(1, 1, 8)
+    start = state if rnn == "gru" else (torch.zeros_like(state), state)
+    final = encoder(torch.zeros(1, 5, 5), start)[1]
+    torch.testing.assert_close(final if rnn == "gru" else final[1], state)
+
+
+def test_the_padding_row_is_zero_and_the_others_small() -> None:
+    model = make_network(embedding_std=0.3)
+    weight = model.get_parameter("embedding.weight").detach()
+    assert (weight[0] == 0).all()
+    assert 0.2 < weight[1:].std() < 0.4
+
+
+def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part() -> None:
+    torch.manual_seed(1)
+    before, drawn = torch.get_rng_state(), []
+    for seed in (4, 4, 5):
+        model = make_network(**ALL)
+        model.initialize(seed)
+        drawn.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+    pretraining = Autoencoder(make_network(dropout=0.2), 0.3).train()
+    pretraining.initialize(seed=5)
+    random = RandomNumbers.of(0, 0, torch.arange(7))
+    pretraining(pack_sequence(ids()), random).sum().backward()
+    assert torch.equal(torch.get_rng_state(), before)
+    fixed = ("bias", "norm", "ngrams")
+    for name, weight in drawn[0].items():
+        assert torch.equal(weight, drawn[1][name]), name
+        same = any(word in name for word in fixed) and "attention" not in name
+        assert torch.equal(weight, drawn[2][name]) == same, name
+    assert not drawn[0]["ngrams.weight"].any()
+
+
+def test_a_learned_state_begins_as_zeros() -> None:
+    config = ModelConfig(initial_state="learned", rnn="lstm", bidirectional=True)
+    model = SequenceClassifier(config, input_size=9, num_classes=2, features=False)
+    assert torch.equal(model.initial_state, torch.zeros(2, 2, 128))
+
+
+class Calls(TorchFunctionMode):
+    """Notes the names of what torch does inside."""
+
+    names: tuple[str, ...] = ()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names += (func.__name__,)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_network_of_shapes_alone_takes_no_memory_and_draws_nothing() -> None:
+    """A draw on the device "meta" would load torch's compiler, which takes seconds."""
+    keys: dict[str, Any] = {"embedding_dim": 1 << 16, "hidden_size": 1 << 16}
+    config = ModelConfig(**keys, convolutions=[[1 << 12, 3, 2]], pooling="attention")
+    with Calls() as calls, shapes_alone():
+        network = SequenceClassifier(config, input_size=1 << 24, num_classes=2, features=False)
+    assert network.get_parameter("embedding.weight").shape == (1 << 24, 1 << 16)
+    assert all(weight.is_meta for weight in network.parameters())
+    assert not [name for name in calls.names if "normal" in name or "uniform" in name]

@@ -1,0 +1,95 @@
+"""What stands before the encoder: subwords word by word, series standardised by themselves."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+
+from seqtrain.data.spelling import Grams, buckets_of, word_grams
+from seqtrain.model.standardization import SeriesStandardization
+from seqtrain.model.subwords import Subwords
+
+WORDS = ["", "", "card", "cards", "a", "of"]
+UNKNOWN = ["cardboard", "i"]
+
+
+def make_subwords() -> Subwords:
+    model = Subwords(word_grams(WORDS, 3, 5), 4)
+    model.initialize(0.5, torch.Generator().manual_seed(0))
+    return model
+
+
+def by_hand(model: Subwords, word: str) -> Tensor:
+    grams = buckets_of(word, 3, 5)
+    total = sum((model.weight[gram] for gram in grams), torch.zeros(4))
+    return total / max(1, len(grams)) ** 0.5
+
+
+def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number() -> None:
+    model = make_subwords()
+    ids = torch.tensor([0, 2, 3, 4, 6, 7])
+    expected = [by_hand(model, (WORDS + UNKNOWN)[i]) for i in ids.tolist()]
+    found = model(ids, Grams.of(word_grams(UNKNOWN, 3, 5)))
+    torch.testing.assert_close(found, torch.stack(expected))
+    assert model.rows(torch.tensor([0, 1, 2, 5, 6, 900])).tolist() == [0, 1, 2, 5, 1, 1]
+    with pytest.raises(ValueError, match="found 6; the vocabulary has 6 words"):
+        model(torch.tensor([2, 6]))
+
+
+def test_sparse_gradients_hold_the_rows_of_the_ngrams() -> None:
+    model, ids = make_subwords(), torch.tensor([1, 2, 3])
+    (dense,) = torch.autograd.grad(model(ids).square().sum(), [model.weight])
+    model.sparse = True
+    (sparse,) = torch.autograd.grad(model(ids).square().sum(), [model.weight])
+    rows = {*buckets_of("card", 3, 5), *buckets_of("cards", 3, 5)}
+    assert sparse._indices()[0].tolist() == sorted(rows)
+    torch.testing.assert_close(sparse.to_dense(), dense)
+
+
+def rows_of_series(channels: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        torch.randn(length, channels, generator=generator) * 10.0 ** (i - 2) + 3 * i
+        for i, length in enumerate([50, 20, 7, 2, 1])
+    ]
+
+
+def standard(row: Tensor) -> Tensor:
+    deviation = row.double().std(0, correction=0)
+    return torch.where(deviation > 0, (row - row.double().mean(0)) / deviation, 0.0).float()
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_each_series_by_its_own_mean_and_deviation(both: bool) -> None:
+    model, rows = SeriesStandardization(2, both=both, indicators=False), rows_of_series(2)
+    found = unpack_sequence(model(pack_sequence(rows)))
+    for row, scaled in zip(rows, found, strict=True):
+        own = standard(row)
+        expected = torch.cat((row, own), dim=1) if both else own
+        torch.testing.assert_close(scaled, expected, rtol=1e-4, atol=1e-4)
+        assert scaled.shape[1] == model.width
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -3e5, 0.1])
+def test_constant_series_become_zero(level: float) -> None:
+    model = SeriesStandardization(1, both=False, indicators=False)
+    assert not model(pack_sequence([torch.full((999, 1), level)])).data.any()
+
+
+def test_missing_values_do_not_count() -> None:
+    model, row = SeriesStandardization(2, both=True, indicators=True), rows_of_series(2)[0]
+    absent = torch.zeros_like(row)
+    absent[::3, 0] = 1
+    absent[:, 1] = 1
+    row = row * (1 - absent)
+    scaled = model(pack_sequence([torch.cat((row, absent), dim=1)])).data
+    assert scaled.shape[1] == model.width == 6
+    present = absent[:, 0] == 0
+    expected = standard(row[present, :1])[:, 0]
+    torch.testing.assert_close(scaled[present, 2], expected, rtol=1e-4, atol=1e-4)
+    assert not scaled[~present, 2].any()
+    assert not scaled[:, 3].any()
+    assert torch.equal(scaled[:, :2], row)
+    assert torch.equal(scaled[:, 4:], absent)

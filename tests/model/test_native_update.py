@@ -1,0 +1,162 @@
+"""Distinct ids are torch.unique's; Adam and norms are torch's; idle updates are made up for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from seqtrain.model.engines.native import (
+    Gradients,
+    adam,
+    adam_idle,
+    describe_weight,
+    distinct,
+    gradient_norm,
+)
+from seqtrain.model.engines.native.library import Weight
+from tests.helpers.networks import needs_library, num_threads
+
+pytestmark = needs_library
+
+SHAPES = [(9, 37), (5,), (1,), (300, 301), (2, 3, 4), (1, 40_000), (0, 4)]
+"""Some end within a vector, and together they are so many numbers that threads share them."""
+State = dict[str, Tensor]
+
+
+@given(st.lists(st.integers(0, 19), min_size=0, max_size=50))
+def test_distinct_is_unique(ids: list[int]) -> None:
+    expected = torch.unique(torch.tensor(ids, dtype=torch.int64), return_inverse=True)
+    for ours, theirs in zip(distinct(torch.tensor(ids).long(), 20), expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("wrong", [-1, 20, 2**40])
+def test_ids_outside_the_vocabulary_are_refused(wrong: int) -> None:
+    with pytest.raises(ValueError, match="must be 0 to 19"):
+        distinct(torch.tensor([3, wrong, 5]), 20)
+
+
+def make_state(size: int, *, step: int) -> State:
+    mean, square, done = torch.randn(9, size), torch.rand(9, size), torch.arange(9) % 4
+    step_tensor = torch.tensor(float(step))
+    return {"exp_avg": mean, "exp_avg_sq": square, "up_to_date": done, "step": step_tensor}
+
+
+def sparse(rows: list[int], gradient: Tensor) -> Tensor:
+    shape = (9, gradient.shape[1])
+    return torch.sparse_coo_tensor(torch.tensor([rows]), gradient, shape, check_invariants=False)
+
+
+def described(weight: Tensor, **keys: float) -> tuple[Weight, State]:
+    state = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
+    state["step"] = torch.tensor(0.0)
+    return describe_weight(weight, state, **keys), state
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["AdamW", "Adam"])
+def test_an_update_of_many_weights_is_torchs(kind: str, threads: int) -> None:
+    torch.manual_seed(0)
+    weights = [torch.randn(shape) for shape in SHAPES]
+    expected = [weight.clone().requires_grad_() for weight in weights]
+    theirs = getattr(torch.optim, kind)(
+        expected, lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.2
+    )
+    decay = {"decay" if kind == "AdamW" else "l2": 0.2}
+    ours = [described(weight, **decay) for weight in weights]
+    for _ in range(4):
+        gradients = [torch.randn_like(weight) for weight in weights]
+        found = Gradients([(d, g) for (d, _), g in zip(ours, gradients, strict=True)])
+        for weight, gradient in zip(expected, gradients, strict=True):
+            weight.grad = gradient.clone()
+        norm = float(torch.nn.utils.clip_grad_norm_(expected, 7.0))
+        theirs.step()
+        with num_threads(threads):
+            assert gradient_norm(found) == pytest.approx(norm, rel=1e-5)
+            adam(found, lr=0.1, betas=(0.8, 0.95), eps=1e-3, scale=7.0 / (norm + 1e-6))
+    for own, weight, (_, state) in zip(weights, expected, ours, strict=True):
+        torch.testing.assert_close(own, weight.detach(), rtol=1e-4, atol=1e-5)
+        for name, tensor in theirs.state[weight].items():
+            torch.testing.assert_close(state[name], tensor, rtol=1e-4, atol=1e-6, msg=name)
+
+
+def test_an_update_has_the_same_bits_with_any_number_of_threads() -> None:
+    torch.manual_seed(0)
+    start, gradients = (([torch.randn(shape) for shape in SHAPES]) for _ in range(2))
+    results = []
+    for threads in (1, 2, 3):
+        weights = [weight.clone() for weight in start]
+        found = Gradients([(described(w)[0], g) for w, g in zip(weights, gradients, strict=True)])
+        with num_threads(threads):
+            results.append((gradient_norm(found), weights))
+    for norm, weights in results[1:]:
+        assert norm == results[0][0]
+        assert all(map(torch.equal, weights, results[0][1]))
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_adam_on_some_rows_leaves_the_others_alone(idle: bool) -> None:
+    weight, state = torch.randn(9, 4), make_state(4, step=5)
+    before = [tensor.clone() for tensor in (weight, *state.values())]
+    if idle:
+        adam_idle(weight, state, torch.tensor([1, 8]), lr=0.1)
+    else:
+        adam(Gradients([(describe_weight(weight, state), sparse([1, 8], torch.ones(2, 4)))]), lr=1)
+    for tensor, old in zip((weight, *state.values()), before, strict=True):
+        if tensor.ndim:
+            changed = (tensor != old).view(9, -1).all(1).nonzero().flatten()
+            assert changed.tolist() == [1, 8]
+    assert state["up_to_date"][[1, 8]].tolist() == [int(state["step"])] * 2 == [6 - idle] * 2
+
+
+def test_idle_updates_are_those_of_dense_adamw_without_gradient() -> None:
+    """Late in training, where the bias corrections stand still and eps is small beside sqrt(v)."""
+    weight, state = torch.randn(9, 5), make_state(5, step=10_000)
+    state["up_to_date"] = 10_000 - torch.tensor([0, 1, 2, 5, 10, 50, 100, 1000, 10_000])
+    expected = weight.clone()
+    mean, square = state["exp_avg"].clone(), state["exp_avg_sq"].clone()
+    for row, done in enumerate(state["up_to_date"].tolist()):
+        for _ in range(done, 10_000):
+            mean[row] *= 0.9
+            square[row] *= 0.999
+            expected[row] *= 1 - 0.01 * 0.02
+            expected[row] -= 0.01 * mean[row] / (square[row].sqrt() + 1e-8)
+    adam_idle(weight, state, torch.arange(9), lr=0.01, weight_decay=0.02)
+    torch.testing.assert_close(weight, expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state["exp_avg"], mean)
+    torch.testing.assert_close(state["exp_avg_sq"], square, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [[1, 9], [-1, 2], [1, 1], [2, 1]])
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_updated(rows: list[int]) -> None:
+    weight, state = torch.zeros(9, 4), make_state(4, step=4)
+    with pytest.raises(ValueError, match="0 to 8"):
+        adam_idle(weight, state, torch.tensor(rows), lr=0.1)
+    found = Gradients([(describe_weight(weight, state), sparse(rows, torch.ones(2, 4)))])
+    assert gradient_norm(found) is None
+    with pytest.raises(ValueError, match="must ascend"):
+        adam(found, lr=0.1)
+    assert bool((weight == 0).all())
+    assert state["step"] == 4
+
+
+def test_what_does_not_fit_a_weight_is_refused() -> None:
+    weight = torch.zeros(9, 4)
+    wrong: list[State] = [
+        {"exp_avg": torch.zeros(8, 4)},
+        {"exp_avg_sq": torch.zeros(4, 9).T},
+        {"exp_avg": torch.zeros(9, 4).double()},
+        {"up_to_date": torch.zeros(8, dtype=torch.int64)},
+        {"up_to_date": torch.zeros(9)},
+    ]
+    for change in wrong:
+        with pytest.raises((TypeError, ValueError)):
+            describe_weight(weight, make_state(4, step=4) | change)
+    own = describe_weight(weight, make_state(4, step=4))
+    gradients = torch.ones(9, 5), torch.ones(8, 4), sparse([1, 2], torch.ones(2, 5))
+    for gradient in (*gradients, torch.ones(9, 4).double()):
+        with pytest.raises((TypeError, ValueError)):
+            Gradients([(own, gradient)])
