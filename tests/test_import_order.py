@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
     *("errors", "text", "signals", "files", "config", "data/readers", "proposal", "report"),
-    *("runs/run_directory", "runs/metrics", "runs/overview", "__init__"),
+    *("runs/run_directory", "runs/overview", "__init__"),
 )
 TORCH_FREE_FILES = [
     path for path in FILES if str(path.relative_to(PACKAGE).with_suffix("")).startswith(TORCH_FREE)

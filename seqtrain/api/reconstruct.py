@@ -15,7 +15,7 @@ from seqtrain.data.readers import read_examples
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.runs.finding import find
-from seqtrain.runs.pretrained_folder import load_autoencoder
+from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.text import display_name
 
 

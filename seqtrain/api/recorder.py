@@ -30,7 +30,6 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.ngrams import combined
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
-from seqtrain.runs.pretrained_folder import pretrained_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent, UpdateEvent
@@ -149,7 +148,7 @@ class Recorder:
         assert state.pretrainer is not None
         pretrained = state.pretrainer.objective.model
         assert isinstance(pretrained, PretrainingModel)
-        self._write(self.run.pretrained, pretrained_files(state.model, pretrained))
+        self._write(self.run.pretrained, model_files(state.model, pretrained))
         state.pretrainer = None
         self.save_last()
 

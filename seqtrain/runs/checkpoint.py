@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import safetensors.torch
 from torch import Tensor, nn
 
 from seqtrain.data.store import Ints
@@ -20,6 +19,7 @@ from seqtrain.runs.model_folder import (
     model_files,
     read_model,
     read_tensors,
+    tensor_file,
 )
 
 FORMAT_VERSION = 4
@@ -58,17 +58,13 @@ class Checkpoint:
 
 def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
     """Return the files of a checkpoint's folder by name."""
-    tensors = {name: t.detach().cpu().contiguous() for name, t in checkpoint.tensors.items()}
     state = {
         "format_version": FORMAT_VERSION,
         "metrics_length": checkpoint.metrics_length,
         "progress": checkpoint.progress,
     }
-    return {
-        **model_files(checkpoint.model),
-        STATE: to_json(state),
-        STATE_TENSORS: safetensors.torch.save(tensors),
-    }
+    files = {STATE: to_json(state), STATE_TENSORS: tensor_file(checkpoint.tensors)}
+    return model_files(checkpoint.model) | files
 
 
 def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import safetensors.numpy
 import safetensors.torch
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.document import brief
-from seqtrain.config.schema import ModelConfig
+from seqtrain.config.schema import DataConfig, ModelConfig
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.tokenizers import read_merges
+from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
 from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.model.inputs import Fitted
-from seqtrain.runs.untrusted import check_preprocessing
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
-NGRAMS = "ngrams.safetensors"
+NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
 """Of an n-gram's key and idf."""
@@ -46,7 +47,7 @@ class Model:
     Attributes:
         network: the classifier.
         preprocessing: as fitted.
-        calibration: what validation told of its probabilities.
+        calibration: of its probabilities, on validation.
     """
 
     network: SequenceClassifier
@@ -54,7 +55,7 @@ class Model:
     calibration: Calibration = field(default_factory=Calibration)
 
     def calibrated(self, calibration: Calibration) -> Model:
-        """Return the same model, whose network answers with the calibration's temperature."""
+        """Return the same model, whose logits are divided by the calibration's temperature."""
         self.network.temperature = calibration.temperature
         return replace(self, calibration=calibration)
 
@@ -70,28 +71,35 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceCl
     )
 
 
-def model_files(model: Model) -> dict[str, bytes]:
-    """Return the files of a model folder by name."""
-    weights = {
-        name: tensor.detach().cpu().contiguous()
-        for name, tensor in model.network.state_dict().items()
-    }
+def model_files(model: Model, pretraining: PretrainingModel | None = None) -> dict[str, bytes]:
+    """Return the files of a model folder by name.
+
+    Args:
+        model: to be saved.
+        pretraining: what pretrained its encoder; an autoencoder's decoder is saved, too.
+    """
     description = {
         "format_version": FORMAT_VERSION,
         "architecture": model.network.config.model_dump(),
         "preprocessing": model.preprocessing.to_json(),
         "calibration": model.calibration.model_dump(),
     }
-    files = {WEIGHTS: safetensors.torch.save(weights), DESCRIPTION: to_json(description)}
-    vocabulary = model.preprocessing.vocabulary
+    files = {WEIGHTS: tensor_file(model.network.state_dict()), DESCRIPTION: to_json(description)}
+    vocabulary, ngrams = model.preprocessing.vocabulary, model.preprocessing.ngrams
     if vocabulary is not None:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
-    ngrams = model.preprocessing.ngrams
     if ngrams is not None:
-        arrays: dict[str, npt.NDArray[Any]] = {"keys": ngrams.keys, "idf": ngrams.idf}
-        copies = {name: np.array(array) for name, array in arrays.items()}
-        files[NGRAMS] = safetensors.numpy.save(copies)
+        arrays: dict[str, Any] = {"keys": np.array(ngrams.keys), "idf": np.array(ngrams.idf)}
+        files[NGRAMS] = safetensors.numpy.save(arrays)
+    if isinstance(pretraining, Autoencoder):
+        files[DECODER] = tensor_file(pretraining.own_state())
     return files
+
+
+def tensor_file(tensors: dict[str, Tensor]) -> bytes:
+    """Return tensors as the content of a safetensors file."""
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return safetensors.torch.save(on_cpu)
 
 
 def load_model(folder: Path) -> Model:
@@ -106,55 +114,46 @@ def load_model(folder: Path) -> Model:
     return read_folder(folder, read_model)
 
 
+def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
+    """Read the folder of a run that was pretrained as an autoencoder; as `load_model`."""
+    if not (complete_folder(folder) / DECODER).exists():
+        raise CheckpointError(
+            f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
+        )
+
+    def read(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing]:
+        model = read_model(saved)
+        with shapes_alone():
+            autoencoder = Autoencoder(model.network, dropout=0.0)
+        weights = _read_weights(saved, DECODER, autoencoder.own_state())
+        autoencoder.load_state_dict(weights, strict=False, assign=True)
+        return autoencoder.eval(), model.preprocessing
+
+    return read_folder(folder, read)
+
+
 def read_model(saved: VerifiedFolder) -> Model:
     """Return the model in a saved folder; as `load_model`."""
     path = saved.path / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
-        architecture: dict[str, Any] = description["architecture"]
-        if architecture.get("engine") == "fused":  # of earlier versions; the weights are the same
-            architecture["engine"] = "auto"
-        config = ModelConfig.model_validate(architecture)
-        values: dict[str, Any] = description["preprocessing"]
-        tokens = None
-        if values["reading"]["kind"] != "features":
-            tokens = saved.read_json(VOCABULARY)["tokens"]
-        preprocessing = Preprocessing.from_json(values, tokens, _read_ngrams(saved, values))
-        check_preprocessing(preprocessing)
-        _check_parts(config, preprocessing)
+        preprocessing = _read_preprocessing(saved, description["preprocessing"])
+        config = _read_architecture(description["architecture"], preprocessing)
         calibration = Calibration.model_validate(description.get("calibration", {}))
         with shapes_alone():
             network = new_network(config, preprocessing)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
-    expected = network.state_dict()
-    weights = read_tensors(saved, WEIGHTS, sum(tensor.nbytes for tensor in expected.values()))
-    check_weights(saved.path / WEIGHTS, weights, expected)
-    network.load_state_dict(weights, assign=True)
+    network.load_state_dict(_read_weights(saved, WEIGHTS, network.state_dict()), assign=True)
     network.eval()
     return Model(network, preprocessing).calibrated(calibration)
 
 
-def _read_ngrams(saved: VerifiedFolder, values: dict[str, Any]) -> NgramVocabulary | None:
-    """Return the n-grams that a description tells of.
-
-    Raises:
-        CheckpointError: the file is missing, damaged or too large.
-        ValueError, LookupError, TypeError: they can't be.
-    """
-    told = values.get("ngrams")
-    if told is None:
-        return None
-    shortest, longest = told["shortest"], told["longest"]
-    ModelConfig.model_validate({"ngrams": [shortest, longest], "max_ngrams": told["number"]})
-    found = read_tensors(saved, NGRAMS, told["number"] * NGRAM_BYTES)
-    if found.keys() != {"keys", "idf"} or len(found["keys"]) != told["number"]:
-        raise ValueError(f"{NGRAMS}: expected keys and idf of {told['number']} n-grams")
-    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy())
-
-
-def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
-    """Architecture and preprocessing must ask for the same parts, if any."""
+def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig:
+    """Return the model section, which must ask for what the preprocessing was fitted for."""
+    if isinstance(values, dict) and values.get("engine") == "fused":
+        values["engine"] = "auto"  # an engine of earlier versions; its weights are the same
+    config = ModelConfig.model_validate(values)
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
     ngrams = preprocessing.ngrams
@@ -162,6 +161,79 @@ def _check_parts(config: ModelConfig, preprocessing: Preprocessing) -> None:
     subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
     if sizes != config.ngrams or subwords != config.subwords:
         raise ValueError("n-grams or subwords of the architecture aren't the preprocessing's")
+    return config
+
+
+class SavedReading(BaseModel):
+    """What no key of the data section says of a saved model's reading."""
+
+    model_config = ConfigDict(strict=True)
+    kind: Literal["text", "tokens", "features"]
+    by_name: bool
+    whole_files: bool
+
+
+class SavedPreprocessing(BaseModel):
+    """What no key of the data section says of a saved model's preprocessing."""
+
+    model_config = ConfigDict(strict=True)
+    reading: SavedReading
+    labels: list[str] = Field(min_length=2)
+    mean: list[FiniteFloat]
+    std: list[Annotated[FiniteFloat, Field(gt=0)]]
+    bpe_model: str | None
+
+
+def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
+    """Return preprocessing that a fit can have saved, so that no prediction stumbles over it."""
+    checked = SavedPreprocessing.model_validate(values)
+    is_features, tokens = checked.reading.kind == "features", None
+    if not is_features:
+        tokens = saved.read_json(VOCABULARY)["tokens"]
+    found = Preprocessing.from_json(values, tokens, _read_ngrams(saved, values.get("ngrams")))
+    keys = {**asdict(found.reading), **asdict(found.lengths)}
+    of_no_key = {name: keys.pop(name) for name in ("by_name", "whole_files", "keep")}
+    for name in ("tokenizer", "lowercase", "missing", "standardize"):
+        keys[name] = getattr(found, name)
+    DataConfig.model_validate({"train": "-", **keys})
+    ModelConfig.model_validate({"subwords": values.get("subwords")})
+    wrong = {
+        "reading.keep": of_no_key["keep"],
+        "labels": len({*checked.labels}) < len(checked.labels),
+        "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
+        "standardize": found.standardize != "train" and not is_features,
+        "subwords, ngrams": is_features and (found.subwords or found.ngrams),
+        "bpe_model": (found.tokenizer == "bpe") != (checked.bpe_model is not None),
+        "tokens": tokens is not None and not _are_tokens(tokens),
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise ValueError(f"{name}: no model has this: {brief(values.get(name))}")
+    if checked.bpe_model is not None:
+        read_merges(checked.bpe_model)
+    return found
+
+
+def _are_tokens(tokens: list[Any]) -> bool:
+    are_texts = all(isinstance(token, str) for token in tokens)
+    return are_texts and tokens[:2] == [*SPECIAL] and len({*tokens}) == len(tokens)
+
+
+def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
+    """Return the n-grams whose sizes and number a description holds, if it does.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or too large.
+        ValueError, LookupError, TypeError: they can't be.
+    """
+    if values is None:
+        return None
+    shortest, longest, number = values["shortest"], values["longest"], values["number"]
+    ModelConfig.model_validate({"ngrams": [shortest, longest], "max_ngrams": number})
+    found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES)
+    if found.keys() != {"keys", "idf"} or len(found["keys"]) != number:
+        raise ValueError(f"{NGRAMS}: expected keys and idf of {number} n-grams")
+    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy())
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
@@ -198,29 +270,30 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
         if ran_out_of_memory(error):
             raise
         raise CheckpointError(f"{saved.path / name}: not safetensors ({_words(error)})") from None
-    json_of(saved.path / name, _header(content))  # safetensors takes the last of equal names
+    header = content[8 : 8 + int.from_bytes(content[:8], "little")]
+    json_of(saved.path / name, header)  # safetensors takes the last of equal names
     return tensors
 
 
-def _header(content: bytes) -> bytes:
-    """Return the JSON at the head of a sound safetensors file, behind its length in 8 bytes."""
-    return content[8 : 8 + int.from_bytes(content[:8], "little")]
-
-
-def check_weights(path: Path, found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Every tensor of the architecture, none more, each of its shape, type, and finite."""
-    for name in sorted(expected.keys() | found.keys()):
-        if name not in found or name not in expected:
-            fault = "missing" if name in expected else "not in the architecture"
-            raise CheckpointError(f"{path}: tensor {name}: {fault}")
-        tensor, wanted = found[name], expected[name]
+def _read_weights(
+    saved: VerifiedFolder, name: str, expected: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return exactly the tensors that are expected, each of its shape and type, and finite."""
+    found = read_tensors(saved, name, sum(tensor.nbytes for tensor in expected.values()))
+    path = saved.path / name
+    for key in sorted(expected.keys() | found.keys()):
+        if key not in found or key not in expected:
+            fault = "missing" if key in expected else "not in the architecture"
+            raise CheckpointError(f"{path}: tensor {key}: {fault}")
+        tensor, wanted = found[key], expected[key]
         if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
             raise CheckpointError(
-                f"{path}: tensor {name}: found {tensor.dtype} {list(tensor.shape)}, "
+                f"{path}: tensor {key}: found {tensor.dtype} {list(tensor.shape)}, "
                 f"expected {wanted.dtype} {list(wanted.shape)}"
             )
         if not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{path}: tensor {name}: holds values that aren't finite")
+            raise CheckpointError(f"{path}: tensor {key}: holds values that aren't finite")
+    return found
 
 
 def _words(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The runs under runs/, each in a line: what differs in their configs, and how they went."""
+"""The runs in a folder, each summarized: what differs in their configs, and how they went."""
 
 from __future__ import annotations
 
@@ -18,15 +18,9 @@ from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 SCORES: tuple[str, ...] = get_args(Metric)
-FIGURES = (
-    "started",
-    "epochs",
-    "best_epoch",
-    "seconds",
-    *SCORES,
-    *(f"test.{s}" for s in SCORES[:2]),
-)
-"""What runs can be sorted by beside the keys of their configs."""
+TEST_SCORES = tuple(f"test.{score}" for score in SCORES[:2])
+FIGURES = ("started", "epochs", "best_epoch", "seconds", *SCORES, *TEST_SCORES)
+"""What runs can be sorted by, beside the keys of their configs."""
 MOST = 6
 """Values of a key that a message lists."""
 
@@ -41,11 +35,10 @@ class RunSummary:
         finished: whether it came to its end.
         epochs, best_epoch: passes over train made, and the best of them.
         seconds: that these took, and those of training.refit.
-        refit: whether the model was then trained anew on train and validation (training.refit).
-        validation: accuracy, macro_f1, weighted_f1 and loss at the best epoch, where known; of the
-            model before a refit.
-        test: loss, accuracy and macro_f1 of the test split, where known.
-        config: value of each key, by its dotted name.
+        refit: whether the model was then retrained on train and validation (training.refit).
+        validation: scores at the best epoch, where known; of the model before a refit.
+        test: scores of the test split, where known.
+        config: value of each key, by its dotted name; empty where it can't be read.
     """
 
     path: Path
@@ -61,20 +54,18 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """Its directory's name, after that of the directory that holds runs of several seeds."""
+        """Its directory's name; of several runs in one directory, after that one's name."""
         path = self.path
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 
     def figure(self, name: str) -> float | str | None:
-        """Return what stands under the name of a figure or of a config's key."""
-        if name.startswith("test."):
-            return self.test.get(name.removeprefix("test."))
+        """Return a figure by its name, or a config's key as `setting` does."""
         if name in SCORES:
             return self.validation.get(name)
-        if name in FIGURES:
-            value: float | None = getattr(self, name)
-            return value
-        return self.setting(name)
+        if name in TEST_SCORES:
+            return self.test.get(name.removeprefix("test."))
+        value: float | None = getattr(self, name) if name in FIGURES else None
+        return value if name in FIGURES else self.setting(name)
 
     def setting(self, key: str) -> str | None:
         """Return the value of a key as YAML."""
@@ -82,19 +73,19 @@ class RunSummary:
 
 
 def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
-    """Return the runs in a folder, the newest first, and what is wrong with some.
+    """Return the runs in a folder, the newest first, and a line for each file that is wrong.
 
-    A run whose config can't be read any more, such as one whose data moved, is shown without it.
+    A run whose config can't be read any more, such as one whose data moved, is listed without it.
 
     Args:
-        folder: that holds run directories, and directories of runs of several seeds or folds;
-            other things in it are passed over.
+        folder: that holds run directories, and directories of several; other things in it are
+            passed over.
 
     Raises:
         ConfigError: it isn't there, or can't be read.
     """
     try:
-        paths = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+        paths = sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError as error:
         advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
         raise path_problem(folder, error, ConfigError, advice) from None
@@ -117,11 +108,10 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
     Args:
         run: its directory.
-        problems: takes what is wrong with its config, which is then left out; None: it is raised.
+        problems: gets a line where the config is wrong, which is then left out; None: it is raised.
 
     Raises:
         CheckpointError, ConfigError: a file of it is damaged.
-        RunError: the machine failed to read it.
     """
     config: dict[str, Any] = {}
     try:
@@ -129,28 +119,38 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     except ConfigError as error:
         if problems is None:
             raise
-        problems.append(f"shown without its config: {error.problems[0]}")
+        problems.append(f"listed without its config: {error.problems[0]}")
     lines = run.metrics()
-    epochs, refits, ends = (
-        [line for line in lines if line["event"] == event] for event in ("epoch", "refit", "end")
-    )
-    best: dict[str, Any] = next(
-        (epoch for epoch in reversed(epochs) if epoch.get("best") is True), {}
-    )
+    epochs = [line for line in lines if line["event"] == "epoch"]
+    refits = [line for line in lines if line["event"] == "refit"]
+    end = next((line for line in reversed(lines) if line["event"] == "end"), None)
+    best = next((epoch for epoch in reversed(epochs) if epoch.get("best") is True), {})
     best_epoch = number_at(best, "epoch")
-    end = ends[-1] if ends else {}
     return RunSummary(
         path=run.path,
         started=(run.path / CONFIG).stat().st_mtime,
-        finished=bool(ends),
+        finished=end is not None,
         epochs=len(epochs),
         best_epoch=None if best_epoch is None else int(best_epoch),
         seconds=sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs + refits),
-        refit=end.get("refit") is True,
+        refit=(end or {}).get("refit") is True,
         validation=_scores(best, "validation"),
         test=_scores(end, "test"),
-        config=_flat(config),
+        config=_by_dotted_key(config),
     )
+
+
+def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
+    found = {score: number_at(line, name, score) for score in SCORES}
+    return {score: value for score, value in found.items() if value is not None}
+
+
+def _by_dotted_key(config: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for section, values in config.items():
+        keys = values if isinstance(values, dict) else {"": values}
+        found |= {f"{section}.{key}".rstrip("."): value for key, value in keys.items()}
+    return found
 
 
 def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
@@ -168,25 +168,20 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
         ConfigError: there is no such name.
     """
     _check_name("--sort", name, runs)
-    is_score = name.removeprefix("test.") in SCORES
-    sign = -1 if is_score and not name.endswith("loss") else 1
+    is_score = name.removeprefix("test.") in SCORES and not name.endswith("loss")
 
-    def place(run: RunSummary) -> tuple[int, float, str]:
+    def order(run: RunSummary) -> tuple[int, float, str]:
         value = run.figure(name)
         number = _number(value)
         if number is not None:
-            return 0, sign * number, ""
+            return 0, -number if is_score else number, ""
         return (2, 0.0, "") if value is None else (1, 0.0, str(value))
 
-    return sorted(runs, key=place)
+    return sorted(runs, key=order)
 
 
 def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[RunSummary]:
-    """Return the runs that meet all conditions.
-
-    Args:
-        runs: any.
-        conditions: as `model.rnn=lstm`, the value as the config has it.
+    """Return the runs that meet all conditions, such as `model.rnn=lstm`.
 
     Raises:
         ConfigError: a condition isn't like that, or names no key.
@@ -204,7 +199,7 @@ def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[R
 
 
 def values_found(runs: Sequence[RunSummary], condition: str) -> str:
-    """Say which values stand in the runs under the name of a condition such as `model.rnn=lstm`."""
+    """Say which values the runs have where a condition such as `model.rnn=lstm` wants another."""
     name = condition.partition("=")[0]
     values = list(dict.fromkeys(str(run.figure(name)) for run in runs))
     return f"{name} is {one_of([*values[:MOST], *['another value'] * (len(values) > MOST)])}"
@@ -213,16 +208,15 @@ def values_found(runs: Sequence[RunSummary], condition: str) -> str:
 def _check_name(option: str, name: str, runs: Sequence[RunSummary]) -> None:
     names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
     if runs and name not in names:
-        ending = [key for key in names if key.rpartition(".")[2] == name]
-        near = ending[:1] or [each for each in [nearest(name, names)] if each]
-        hint = f"did you mean {near[0]}?" if near else f"expected a key or {one_of(FIGURES)}"
+        near = next((key for key in names if key.endswith(f".{name}")), nearest(name, names))
+        hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
         raise ConfigError(f"{option}: no key {quote(name)}; {hint}")
 
 
 def _equal(found: float | str | None, wanted: str) -> bool:
-    numbers = _number(found), _number(wanted)
-    if None not in numbers:
-        return numbers[0] == numbers[1]
+    number = _number(found)
+    if number is not None:
+        return number == _number(wanted)
     return str(found) in (wanted, flow(wanted))
 
 
@@ -231,20 +225,3 @@ def _number(value: float | str | None) -> float | None:
         return None if value is None else float(value)
     except ValueError:
         return None
-
-
-def _scores(line: dict[str, Any], name: str) -> dict[str, float]:
-    """Return the scores that stand in a line of the metrics."""
-    found = {score: number_at(line, name, score) for score in SCORES}
-    return {score: value for score, value in found.items() if value is not None}
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the keys of nested sections by their dotted names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict) and not prefix:
-            flat |= _flat(value, f"{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat

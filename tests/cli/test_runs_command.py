@@ -140,7 +140,7 @@ def test_unfinished_damaged_and_other_folders(place: Path, cli: Cli) -> None:
     assert "- of 0, unfinished" in ended.out
     warnings = [line.removeprefix("warning: ") for line in ended.problems[:2]]
     assert warnings[0].startswith("left out: runs/a/metrics.jsonl:1: ")
-    assert warnings[1].startswith("shown without its config: runs/b/config.yaml")
+    assert warnings[1].startswith("listed without its config: runs/b/config.yaml")
     assert "b" in ended.out
     assert "\x1b" not in ended.out + ended.err
 
