@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from seqtrain.errors import ConfigError, DataError
+from seqtrain.files.reading import path_problem
 from seqtrain.processes.place import Place
 from seqtrain.text import display_name
 
@@ -71,5 +72,5 @@ def answer_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--output-dir: {folder}: {error.strerror}") from None
+        raise path_problem(f"--output-dir: {folder}", error, ConfigError) from None
     return paths

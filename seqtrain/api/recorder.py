@@ -25,6 +25,7 @@ from seqtrain.errors import Interrupted, RunError
 from seqtrain.evaluation.calibration import Calibration, calibrate
 from seqtrain.evaluation.metrics import Scores, one_class_doubts
 from seqtrain.files.folder import write_folder
+from seqtrain.files.writing import remove
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.ngrams import combined
@@ -90,6 +91,7 @@ class Recorder:
         self.run.cut_metrics(self.state.metrics_length)
         self._save_best_if_due()
         if not self.state.nothing_left:
+            remove(self.run.path / TEST)  # of the model before
             self.run.write(CONFIG, render_config(self.state.config).encode())
 
     def start(self) -> None:

@@ -12,6 +12,7 @@ from seqtrain.data.configured import data_files
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import read_folder
+from seqtrain.files.strict_json import to_json
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data
@@ -123,7 +124,7 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     changed = [
         f"{key}: found {_shown(now[key])}, but {run.path / CONFIG} has {_shown(before[key])}"
         for key in sorted(now)
-        if before[key] != now[key] and key not in MAY_CHANGE
+        if to_json(before[key]) != to_json(now[key]) and key not in MAY_CHANGE  # 1 isn't true
     ]
     if changed:
         raise CheckpointError(

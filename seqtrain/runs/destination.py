@@ -19,11 +19,11 @@ from seqtrain.text import quote
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
 BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
-ENSEMBLE, TENSORBOARD, TRIALS = "ensemble.json", "tensorboard", "trials"
+ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
 FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
 SEARCH_FILES = ("base.yaml", "study.log", "trials.jsonl", "best.yaml")
-"""What a search leaves beside these files and folders of a run."""
+"""What a search leaves beside the files and folders of a run."""
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Name of a run among several; those of a search stand in the folder `trials`, by their numbers."""
 SAVED = re.compile(r"(model|training_state|vocabulary|ngrams|decoder|manifest)\.(json|safetensors)")
@@ -41,8 +41,10 @@ def check_destination(
 ) -> None:
     """Refuse to write where something of the user's would be lost, or nothing can be written.
 
+    This check itself writes nothing.
+
     Args:
-        path: where; None: a new directory under runs/. This check itself writes nothing.
+        path: where; None: a new directory under runs/.
         what: `file`; `stream`: a file, or a pipe or device to write into; `export`: a folder that
             is replaced whole; `run`: a directory of a run, of several, or of a search.
         option: that names the path, such as --output.
@@ -57,9 +59,9 @@ def check_destination(
     target = RUNS / ".new" if path is None else Path(path)
     is_file = what in ("file", "stream")
     try:
-        there = nearest_existing(target)
-        folder = target.absolute().parent if is_file else there
-        if is_file and there == target:
+        found = nearest_existing(target)
+        folder = target.absolute().parent if is_file else found
+        if is_file and found == target:
             _check_file(target, what, option, force=force, sources=sources)
         if not folder.exists():
             raise ConfigError(f"{option}: no folder {folder}; make it first")
@@ -67,9 +69,9 @@ def check_destination(
             raise ConfigError(f"{option}: {folder} is {kind_of(folder)}; expected a folder")
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise ConfigError(f"{option}: {folder} can't be written to; choose another")
-        if there == target and what == "export":
+        if what == "export" and found == target:
             _check_export(target, force=force)
-        elif there == target and what == "run":
+        if what == "run" and found == target:
             check_replaceable(target, option, force=force, sources=sources)
             if (target / LOCK).exists():
                 with locked(target):
@@ -117,9 +119,8 @@ def _check_export(path: Path, *, force: bool) -> None:
         written |= VerifiedFolder(path).digests.keys()
     for each in found:
         if each.name not in written or not each.is_file() or "model.onnx" not in written:
-            raise ConfigError(
-                f"{path}: holds {quote(each.name)}, which no export wrote; choose another"
-            )
+            problem = f"holds {quote(each.name)}, which no export wrote; choose another"
+            raise ConfigError(f"{path}: {problem}")
     if found and not force:
         raise ConfigError(f"{path}: holds an export; replace it with --force, or choose another")
 
@@ -128,12 +129,14 @@ def check_replaceable(
     path: Path, option: str, *, force: bool, sources: Sequence[str | Path] = ()
 ) -> None:
     """Refuse an existing directory that a new run can't take; raises as `check_destination`."""
+    config, is_ours = path / CONFIG, _holds_runs(path)
     if not force and not all(map(_is_early, path.iterdir())):
         what = "it holds no run; write into it with --force"
-        if (path / CONFIG).exists():
+        if is_ours and config.exists():
             what = "go on with --resume, replace the run in it with --force"
+        elif is_ours:
+            what = "replace what runs wrote in it with --force"
         raise ConfigError(f"{option}: {path} isn't empty; {what}, or choose another")
-    config = path / CONFIG
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{option}: {config} is the input; choose another directory")
     foreign = _foreign(path)
@@ -145,19 +148,23 @@ def check_replaceable(
 
 def _foreign(path: Path) -> Path | None:
     """Return what would be replaced with the runs in a directory, and isn't theirs."""
-    runs = _inner_runs(path)
-    is_ours = any(_is_environment(run / ENVIRONMENT) for run in (path, *runs))
-    if (path / ENVIRONMENT).exists():
-        is_ours = _is_environment(path / ENVIRONMENT)
+    is_ours = _holds_runs(path)
     for each in [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]:
-        is_folder = each.name in FOLDERS
         if each.exists() and not each.is_symlink():
+            is_folder = each.name in FOLDERS
             if not is_ours or each.is_dir() != is_folder:
                 return each
             for file in sorted(each.iterdir()) if is_folder else ():
                 if not SAVED.fullmatch(file.name):
                     return file
-    return next((found for found in map(_foreign, runs) if found is not None), None)
+    return next((found for found in map(_foreign, _inner_runs(path)) if found is not None), None)
+
+
+def _holds_runs(path: Path) -> bool:
+    """Whether a run, several, or a search wrote into a directory: environment.json comes first."""
+    if (path / ENVIRONMENT).exists():
+        return _is_environment(path / ENVIRONMENT)
+    return any(_is_environment(run / ENVIRONMENT) for run in _inner_runs(path))
 
 
 def _inner_runs(path: Path) -> list[Path]:
@@ -174,7 +181,6 @@ def _is_early(path: Path) -> bool:
 
 
 def _is_environment(path: Path) -> bool:
-    """Whether a path is the environment.json of a run, which the run wrote first."""
     with suppress(CheckpointError):
         values = read_json(path) if path.name == ENVIRONMENT else None
         return isinstance(values, dict) and "seqtrain" in values and "data" in values
@@ -192,8 +198,8 @@ def remove_earlier(path: Path) -> None:
             run.rmdir()
     remove_strays(path, FOLDERS)
     links = [each for each in path.iterdir() if MEMBER.fullmatch(each.name) and each.is_symlink()]
-    logs = [each for each in path.glob(f"{TENSORBOARD}/events.out.tfevents.*") if each.is_file()]
     names = [name for name in (*FILES, *SEARCH_FILES, *FOLDERS) if name != ENVIRONMENT]
+    logs = path.glob("tensorboard/events.out.tfevents.*")
     for each in (*(path / name for name in names), *links, *logs, path / ENVIRONMENT):
         remove(each)
     with suppress(OSError):

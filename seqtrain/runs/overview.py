@@ -124,7 +124,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     epochs = [line for line in lines if line["event"] == "epoch"]
     refits = [line for line in lines if line["event"] == "refit"]
     end = next((line for line in reversed(lines) if line["event"] == "end"), None)
-    best = next((epoch for epoch in reversed(epochs) if epoch.get("best") is True), {})
+    best = next((epoch for epoch in reversed(epochs) if epoch.get("best") is True), None)
     best_epoch = number_at(best, "epoch")
     return RunSummary(
         path=run.path,
@@ -146,7 +146,7 @@ def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
 
 
 def _by_dotted_key(config: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for section, values in config.items():
         keys = values if isinstance(values, dict) else {"": values}
         found |= {f"{section}.{key}".rstrip("."): value for key, value in keys.items()}

@@ -17,6 +17,7 @@ from seqtrain.cli.output.answer_line import answer_heading, answer_line
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.compressed import compression_of, import_zstd, uncompressed
+from seqtrain.files.reading import path_problem
 from seqtrain.text import json_line, one_of, printable, quote
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     try:
         raw = _WholeRows(path)
     except OSError as error:
-        raise ConfigError(f"--output: {path}: {error.strerror}") from None
+        raise path_problem(f"--output: {path}", error, ConfigError) from None
     packed: Any = None
     if compression == ".gz":
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
