@@ -6,17 +6,22 @@ Torch is imported where it is there: some tests need none, and run without.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
 from tests.helpers.forked import fork_children
+
+if TYPE_CHECKING:
+    from tests.helpers.tiny import Cli, Ended
 
 MEMORY, ROOM = "/dev/shm", 2**32
 """A file system in memory, and the least bytes that must be free there to take it."""
@@ -93,3 +98,23 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("OMP_NUM_THREADS", "1")
         fork_children(patch)
         yield
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run the program in this process; `stdin` is what it reads from standard input."""
+    from seqtrain.cli.main import run as run_program
+    from tests.helpers.tiny import Ended
+
+    def run(*arguments: object, stdin: str | bytes = b"") -> Ended:
+        content = stdin.encode() if isinstance(stdin, str) else stdin
+        buffered: BinaryIO = io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(buffered))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            run_program([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, captured.out, captured.err)
+
+    return run

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import shutil
-import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
-from seqtrain.cli.main import run as run_program
 from tests.helpers.tiny import (
     CONFIG,
-    Cli,
-    Ended,
     fit,
     rows,
     series,
@@ -22,24 +16,6 @@ from tests.helpers.tiny import (
     write_npz,
     write_text_project,
 )
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run the program in this process; `stdin` is what it reads from standard input."""
-
-    def run(*arguments: object, stdin: str | bytes = b"") -> Ended:
-        content = stdin.encode() if isinstance(stdin, str) else stdin
-        buffered: BinaryIO = io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(buffered))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            run_program([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Ended(ended.value.code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture

@@ -1,67 +1,62 @@
-"""The model folder: torch's names, exact round trip, and refusal of what nobody's fit wrote."""
+"""The model folder: torch's names, exact round trip, and refusal of what no run wrote."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import pickle
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 import safetensors.torch
 import torch
 
-from seqtrain.config.schema import ModelConfig
-from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import ReadOptions
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import write_folder
-from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
+from seqtrain.runs.model_folder import load_model, model_files
+from tests.helpers.small_models import NGRAMS, PARTS, make_model
 
-FILES = ["model.safetensors", "model.json", "vocabulary.json"]
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in FILES}
-
-
-def make_model(kind: str = "text", **settings: Any) -> Model:
-    """Return an untrained model of two labels."""
-    features = kind == "features"
-    preprocessing = Preprocessing(
-        reading=ReadOptions(format="jsonl", kind=kind, sequence="s", label="l"),
-        tokenizer="word",
-        lowercase=True,
-        bpe_model=None,
-        lengths=LengthPolicy(None, "head", "error"),
-        missing="error",
-        labels=("no", "yes"),
-        vocabulary=None if features else Vocabulary(("<pad>", "<unk>", "a", "é\u2028")),
-        mean=(0.5, 1.0) if features else (),
-        std=(1.0, 2.0) if features else (),
-    )
-    config = ModelConfig(embedding_dim=3, hidden_size=5, **settings)
-    network = new_network(config, preprocessing)
-    network.initialize(seed=0)
-    return Model(network, preprocessing)
+WEIGHTS = "model.safetensors"
+KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "text": ("text", {"vocabulary": Vocabulary(("<pad>", "<unk>", "a", "é\u2028"))}, {}),
+    "lstm": ("tokens", {}, {"rnn": "lstm", "bidirectional": True, "num_layers": 2}),
+    "features": ("features", {}, {"rnn": "rnn", "pooling": "attention"}),
+    **PARTS,
+}
+BRANCHES = make_model("text", {"subwords": (2, 4), "ngrams": NGRAMS}, subwords=[2, 4],
+                      ngrams=[1, 3], convolutions=[[4, 3, 2]])  # fmt: skip
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_folder(tmp_path / "best", model_files(make_model()))
-    return tmp_path / "best"
+def files() -> dict[str, bytes]:
+    """The files of a small model of text."""
+    return model_files(make_model())
 
 
-@pytest.mark.parametrize("kind", ["text", "tokens", "features"])
-@pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
-@pytest.mark.parametrize("pooling", ["last", "attention"])
-def test_round_trip_is_exact(tmp_path: Path, kind: str, rnn: str, pooling: str) -> None:
-    model = make_model(kind, rnn=rnn, pooling=pooling, bidirectional=True, num_layers=2)
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[[dict[str, bytes]], str]:
+    """Write a folder, digests and all, as a forger would; return the one line that refuses it."""
+
+    def load(files: dict[str, bytes]) -> str:
+        write_folder(tmp_path / "best", files)
+        with pytest.raises(CheckpointError) as error:
+            load_model(tmp_path / "best")
+        (line,) = str(error.value).splitlines()
+        assert str(tmp_path / "best") in line
+        return line
+
+    return load
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_round_trip_is_exact(tmp_path: Path, case: str) -> None:
+    kind, rules, settings = KINDS[case]
+    model = make_model(kind, rules, **settings)
     write_folder(tmp_path / "best", model_files(model))
     loaded = load_model(tmp_path / "best")
     assert loaded.preprocessing == model.preprocessing
@@ -72,79 +67,92 @@ def test_round_trip_is_exact(tmp_path: Path, kind: str, rnn: str, pooling: str) 
     assert not loaded.network.training
 
 
-def test_weights_have_torchs_names(folder: Path) -> None:
-    weights = safetensors.torch.load_file(folder / "model.safetensors")
+def test_weights_have_torchs_names(files: dict[str, bytes]) -> None:
     names = {f"encoder.{kind}_{part}_l0" for kind in ("weight", "bias") for part in ("ih", "hh")}
-    assert weights.keys() == {"embedding.weight", "head.weight", "head.bias", *names}
+    found = safetensors.torch.load(files[WEIGHTS]).keys()
+    assert found == {"embedding.weight", "head.weight", "head.bias", *names}
 
 
-def rewrite(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
-    """Change the JSON of a file, digest and all, as a forger would."""
-    files = read_files(folder)
-    values = json.loads(files[name])
-    files[name] = json.dumps(change(values) or values).encode()
-    write_folder(folder, files)
+def test_a_folder_of_an_earlier_version_is_read(tmp_path: Path, files: dict[str, bytes]) -> None:
+    description = json.loads(files["model.json"])
+    for name in ("ngrams", "subwords", "standardize"):
+        del description["preprocessing"][name]
+    for name in ("ngrams", "max_ngrams", "subwords", "convolutions"):
+        del description["architecture"][name]
+    description["architecture"]["engine"] = "fused"
+    del description["calibration"]
+    write_folder(tmp_path / "best", {**files, "model.json": json.dumps(description).encode()})
+    assert load_model(tmp_path / "best").network.config.engine == "auto"
 
 
-def _set(path: str, value: Any) -> Callable[[Any], None]:
-    def change(values: Any) -> None:
-        *keys, last = path.split("/")
-        for key in keys:
-            values = values[key]
-        values[last] = value
-
-    return change
-
-
-FORGED: dict[str, Callable[[Any], Any]] = {
-    "another version": _set("format_version", 99),
-    "no object": lambda values: [1],
-    "no architecture": lambda values: {"format_version": 1},
-    "unknown cell": _set("architecture/rnn", "os.system"),
-    "unknown key": _set("architecture/_target_", "os.system"),
-    "huge": _set("architecture/hidden_size", 10**9),
-    "another size": _set("architecture/hidden_size", 6),
-    "no labels": _set("preprocessing/labels", []),
-    "one label": _set("preprocessing/labels", ["yes"]),
-    "more labels": _set("preprocessing/labels", ["a", "b", "c"]),
-    "equal labels": _set("preprocessing/labels", ["yes", "yes"]),
-    "labels are numbers": _set("preprocessing/labels", [1, 2]),
-    "labels are lists": _set("preprocessing/labels", [[1], [2]]),
-    "labels are a text": _set("preprocessing/labels", "yn"),
-    "labels are an object": _set("preprocessing/labels", {"yes": 0, "no": 1}),
-    "lone surrogate": _set("preprocessing/labels", ["\ud800", "yes"]),
-    "unknown tokenizer": _set("preprocessing/tokenizer", "regex"),
-    "merges missing": _set("preprocessing/tokenizer", "bpe"),
-    "merges broken": _set("preprocessing/bpe_model", "{}"),
-    "unknown kind": _set("preprocessing/reading/kind", "audio"),
-    "kind left open": _set("preprocessing/reading/kind", "auto"),
-    "unknown format": _set("preprocessing/reading/format", "pickle"),
-    "column is a list": _set("preprocessing/reading/sequence", [[1]]),
-    "unknown part kept": _set("preprocessing/lengths/overlong", "all"),
-    "length is text": _set("preprocessing/lengths/max_length", "5"),
-    "length is below 1": _set("preprocessing/lengths/max_length", 0),
-    "lower case is text": _set("preprocessing/lowercase", "yes"),
-    "scales of text": _set("preprocessing/mean", [0.0, 1.0]),
-    "scales are a word": _set("preprocessing/std", "os.system"),
-    "unknown entry": _set("preprocessing/module", "os"),
-    "no temperature": _set("calibration/temperature", 0.0),
-    "temperature of text": _set("calibration/temperature", "1"),
-    "temperature isn't a number": _set("calibration/temperature", float("nan")),
-    "coverage above 1": _set(
-        "calibration/coverage", [{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]
-    ),
-    "calibration by code": _set("calibration/function", "os.system"),
-    "no reading": _set("preprocessing/reading", None),
+FORGED: dict[str, list[Any]] = {
+    "format_version": [99, True],
+    "architecture": [None, 3, [], {}],
+    "architecture/rnn": ["os.system"],
+    "architecture/_target_": ["os.system"],
+    "architecture/hidden_size": [10**9, 6],
+    "architecture/pooling": [["max", 3], ["last", "last"]],
+    "architecture/ngrams": [[1, 2]],
+    "architecture/subwords": [[1, 16]],
+    "architecture/convolutions": [[[4, 3]]],
+    "preprocessing": [None, 3, [], {}],
+    "preprocessing/labels": [
+        *([], ["yes"], ["a", "b"], ["yes", "yes", "no"], [1, 2, 3], [[1], [2], [3]]),
+        *("yn?", {"a": 0, "b": 1, "c": 2}, ["\ud800", "yes", "no"]),
+    ],
+    "preprocessing/tokenizer": ["regex", "bpe"],
+    "preprocessing/bpe_model": ["{}"],
+    "preprocessing/reading": [None],
+    "preprocessing/reading/kind": ["audio", "auto", "features"],
+    "preprocessing/reading/format": ["pickle"],
+    "preprocessing/reading/sequence": [[[1]]],
+    "preprocessing/reading/by_name": ["no"],
+    "preprocessing/lengths/overlong": ["all"],
+    "preprocessing/lengths/max_length": ["5", 0],
+    "preprocessing/lowercase": ["yes"],
+    "preprocessing/mean": [[0.0, 1.0]],
+    "preprocessing/std": ["os.system"],
+    "preprocessing/module": ["os"],
+    "preprocessing/standardize": ["series"],
+    "calibration/temperature": [0.0, "1", float("nan")],
+    "calibration/coverage": [[{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]],
+    "calibration/function": ["os.system"],
+}
+SIZES = {"shortest": 1, "longest": 3, "number": 12}
+FORGED_BRANCHES: dict[str, list[Any]] = {
+    "preprocessing/ngrams": [
+        *(None, [1, 3, 12], SIZES | {"number": 4}, SIZES | {"number": 2**62}),
+        *(SIZES | {"longest": 2}, SIZES | {"shortest": "1"}, SIZES | {"shortest": 4}),
+    ],
+    "preprocessing/subwords": [[4, 2], [3], "24", None, [2, 10**9]],
+    "architecture/ngrams": [None],
+    "architecture/subwords": [None],
+    "architecture/convolutions": [None, [[4, 2, 2]]],
 }
 
 
-@pytest.mark.parametrize("case", FORGED)
-def test_forged_description_is_refused(folder: Path, case: str) -> None:
-    rewrite(folder, "model.json", FORGED[case])
-    with pytest.raises(CheckpointError) as error:
-        load_model(folder)
-    assert str(folder) in str(error.value)
-    assert "\n" not in str(error.value)
+def changed(content: bytes, path: str, value: Any) -> bytes:
+    values = json.loads(content)
+    *keys, last = path.split("/")
+    inner = values
+    for key in keys:
+        inner = inner[key]
+    inner[last] = value
+    return json.dumps(values).encode()
+
+
+@pytest.mark.parametrize("path", FORGED)
+def test_forged_description_is_refused(refused: Callable[..., str], path: str) -> None:
+    files = model_files(make_model())
+    for value in FORGED[path]:
+        refused(files | {"model.json": changed(files["model.json"], path, value)})
+
+
+@pytest.mark.parametrize("path", FORGED_BRANCHES)
+def test_forged_branches_are_refused(refused: Callable[..., str], path: str) -> None:
+    files = model_files(BRANCHES)
+    for value in FORGED_BRANCHES[path]:
+        refused(files | {"model.json": changed(files["model.json"], path, value)})
 
 
 @pytest.mark.parametrize(
@@ -158,92 +166,85 @@ def test_forged_description_is_refused(folder: Path, case: str) -> None:
         3,
     ],
 )
-def test_forged_vocabulary_is_refused(folder: Path, tokens: object) -> None:
-    rewrite(folder, "vocabulary.json", lambda values: {"tokens": tokens})
-    with pytest.raises(CheckpointError):
-        load_model(folder)
+def test_forged_vocabulary_is_refused(
+    files: dict[str, bytes], refused: Callable[..., str], tokens: object
+) -> None:
+    refused(files | {"vocabulary.json": json.dumps({"tokens": tokens}).encode()})
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [("std", [0.0, 1.0]), ("std", [1.0]), ("mean", ["a", "b"]), ("mean", [float("nan"), 1.0])],
 )
-def test_forged_scales_are_refused(tmp_path: Path, name: str, value: list[Any]) -> None:
+def test_forged_scales_are_refused(refused: Callable[..., str], name: str, value: Any) -> None:
     files = model_files(make_model("features"))
-    values = json.loads(files["model.json"])
-    values["preprocessing"][name] = value
-    write_folder(tmp_path / "best", {**files, "model.json": json.dumps(values).encode()})
-    with pytest.raises(CheckpointError):
-        load_model(tmp_path / "best")
+    content = changed(files["model.json"], f"preprocessing/{name}", value)
+    refused(files | {"model.json": content})
 
 
-def _shorter(weights: dict[str, torch.Tensor]) -> None:
-    weights["head.bias"] = weights["head.bias"][:1].clone()
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"keys": np.r_[0, np.arange(11)]},
+        {"idf": np.full(12, np.nan, np.float32)},
+        {"idf": np.ones(12)},
+        {"idf": np.ones(11, np.float32)},
+        {"more": np.ones(1)},
+    ],
+)
+def test_forged_ngrams_are_refused(refused: Callable[..., str], wrong: dict[str, Any]) -> None:
+    files = model_files(BRANCHES)
+    arrays = safetensors.numpy.load(files["ngrams.safetensors"])
+    refused(files | {"ngrams.safetensors": safetensors.numpy.save(arrays | wrong)})
 
 
-def _not_finite(weights: dict[str, torch.Tensor]) -> None:
-    weights["head.bias"][0] = float("nan")
-
-
-def _half(weights: dict[str, torch.Tensor]) -> None:
-    weights["head.bias"] = weights["head.bias"].half()
-
-
-def _missing(weights: dict[str, torch.Tensor]) -> None:
-    del weights["head.bias"]
-
-
-def _extra(weights: dict[str, torch.Tensor]) -> None:
-    weights["head.extra"] = torch.zeros(1)
-
-
-@pytest.mark.parametrize("change", [_shorter, _not_finite, _half, _missing, _extra])
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("head.bias", torch.zeros(1)),
+        ("head.bias", torch.full((3,), torch.nan)),
+        ("head.bias", torch.zeros(3).half()),
+        ("head.bias", None),
+        ("head.extra", torch.zeros(1)),
+    ],
+)
 def test_wrong_tensor_is_named(
-    folder: Path, change: Callable[[dict[str, torch.Tensor]], None]
+    files: dict[str, bytes], refused: Callable[..., str], name: str, tensor: torch.Tensor | None
 ) -> None:
-    files = read_files(folder)
-    weights = safetensors.torch.load(files["model.safetensors"])
-    change(weights)
-    write_folder(folder, {**files, "model.safetensors": safetensors.torch.save(weights)})
-    with pytest.raises(CheckpointError, match=r"tensor head\.(bias|extra)"):
-        load_model(folder)
+    weights = safetensors.torch.load(files[WEIGHTS])
+    weights.pop(name, None)
+    weights |= {} if tensor is None else {name: tensor}
+    assert f"tensor {name}: " in refused(files | {WEIGHTS: safetensors.torch.save(weights)})
 
 
-def test_tensor_that_stands_twice_is_refused(folder: Path) -> None:
-    files = read_files(folder)
-    content = files["model.safetensors"]
-    length = int.from_bytes(content[:8], "little")
-    header, tensors = content[8 : 8 + length].rstrip(), content[8 + length :]
+def test_tensor_that_stands_twice_is_refused(
+    files: dict[str, bytes], refused: Callable[..., str]
+) -> None:
+    content = files[WEIGHTS]
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = content[8:end].rstrip()
     entry = json.dumps({"head.bias": json.loads(header)["head.bias"]}).encode()[1:]
     header = header[:-1] + b", " + entry
-    forged = len(header).to_bytes(8, "little") + header + tensors
-    write_folder(folder, {**files, "model.safetensors": forged})
+    forged = len(header).to_bytes(8, "little") + header + content[end:]
     assert safetensors.torch.load(forged).keys() == safetensors.torch.load(content).keys()
-    with pytest.raises(CheckpointError, match=r"'head\.bias' twice"):
-        load_model(folder)
+    assert "'head.bias' twice" in refused(files | {WEIGHTS: forged})
 
 
-def saved_by_torch(path: Path) -> bytes:
-    torch.save({"head.bias": torch.zeros(3)}, path)
-    return path.read_bytes()
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", b"\xff" * 64, pickle.dumps({"head.bias": [0.0] * 99}), gzip.compress(b"weights")],
+)
+def test_what_is_no_safetensors_is_refused(
+    files: dict[str, bytes], refused: Callable[..., str], content: bytes
+) -> None:
+    assert "not safetensors" in refused(files | {WEIGHTS: content})
 
 
-def saved_by_tar(path: Path) -> bytes:
-    with tarfile.open(path, "w") as archive:
-        archive.add(__file__, "model.bin")
-    return path.read_bytes()
-
-
-FOREIGN: dict[str, Callable[[Path], bytes]] = {
-    "a zip archive, as torch.save writes it": saved_by_torch,
-    "a tar archive": saved_by_tar,
-    "a gzip archive": lambda path: gzip.compress(b"weights"),
-    "a pickle": lambda path: pickle.dumps({"head.bias": [0.0] * 300}),
-}
-
-
-@pytest.mark.parametrize("content", [b"", b"PK", b"\xff" * 64])
-def test_what_is_no_safetensors_is_refused(folder: Path, content: bytes) -> None:
-    write_folder(folder, {**read_files(folder), "model.safetensors": content})
-    with pytest.raises(CheckpointError, match="safetensors"):
-        load_model(folder)
+def test_a_file_without_a_digest_is_refused(tmp_path: Path, files: dict[str, bytes]) -> None:
+    write_folder(tmp_path / "best", files)
+    manifest = tmp_path / "best" / "manifest.json"
+    values = json.loads(manifest.read_text())
+    del values["sha256"]["model.json"]
+    manifest.write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match=r"model\.json: no SHA-256 of it in manifest\.json"):
+        load_model(tmp_path / "best")

@@ -11,72 +11,64 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.folder import (
-    VerifiedFolder,
-    complete_folder,
-    read_folder,
-    remove_strays,
-    write_folder,
-)
+from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
+from seqtrain.files.strict_json import number_at
 from seqtrain.files.writing import write_file
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import RunDirectory, changed_data
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
+LINES = b'{"event": "step", "step": 1}\n{"event": "epoch", "epoch": 1}\n'
 
 
 def content(saved: VerifiedFolder) -> dict[str, bytes]:
     return {name: saved.read(name) for name in ("a", "b")}
 
 
-def test_folder_is_replaced_whole(tmp_path: Path) -> None:
-    target = tmp_path / "best"
-    write_folder(target, {**OLD, "gone": b"x"})
-    write_folder(target, NEW)
-    assert read_folder(target, content) == NEW
-    assert {path.name for path in target.iterdir()} == {"a", "b", "manifest.json"}
-    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
 
 
-def test_previous_folder_is_kept_and_the_one_before_removed(tmp_path: Path) -> None:
+def test_folder_is_replaced_whole_and_previous_ones_move_on(tmp_path: Path) -> None:
     last, previous = tmp_path / "last", tmp_path / "previous"
+    write_folder(last, {**OLD, "gone": b"x"})
+    write_folder(last, NEW)
+    assert read_folder(last, content) == NEW
+    assert names(last) == {"a", "b", "manifest.json"}
     for number in range(4):
         write_folder(last, {**OLD, "a": str(number).encode()}, previous)
     assert [read_folder(folder, content)["a"] for folder in (last, previous)] == [b"3", b"2"]
-    assert {path.name for path in tmp_path.iterdir()} == {"last", "previous"}
+    assert names(tmp_path) == {"last", "previous"}
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_regular_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_what_is_no_file_is_refused_without_waiting(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
     write_folder(tmp_path / "best", OLD)
     (tmp_path / "best" / "a").unlink()
     make(tmp_path / "best" / "a")
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match="expected a regular file"):
         read_folder(tmp_path / "best", content)
 
 
-def test_larger_file_than_allowed_is_not_read(tmp_path: Path) -> None:
-    write_folder(tmp_path / "best", OLD)
-    with open(tmp_path / "best" / "a", "wb") as file:
-        file.truncate(2**30)
-    with pytest.raises(CheckpointError, match="at most"):
-        read_folder(tmp_path / "best", content)
-
-
-def test_every_byte_is_checked(tmp_path: Path) -> None:
+def test_every_byte_and_the_size_are_checked(tmp_path: Path) -> None:
     target = tmp_path / "best"
     write_folder(target, OLD)
-    for place in range(len(OLD["a"])):
+    for index in range(len(OLD["a"])):
         damaged = bytearray(OLD["a"])
-        damaged[place] ^= 4
+        damaged[index] ^= 4
         (target / "a").write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="damaged") as error:
+        with pytest.raises(CheckpointError, match=r"damaged: its SHA-256 is .*, the manifest says"):
             read_folder(target, content)
-        assert "\n" not in str(error.value)
-        assert len(str(error.value)) < 250
+    with open(target / "a", "wb") as file:
+        file.truncate(2**30)
+    with pytest.raises(CheckpointError, match="found 1,073,741,824 bytes; expected at most"):
+        read_folder(target, content)
 
 
 @pytest.mark.parametrize(
@@ -89,16 +81,21 @@ def test_foreign_manifest_is_refused(tmp_path: Path, manifest: str) -> None:
         read_folder(tmp_path / "best", content)
 
 
-def test_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("then", ["clean", "write"])
+def test_kill_between_the_two_renames_loses_nothing(tmp_path: Path, then: str) -> None:
     target = tmp_path / "best"
     write_folder(target, OLD)
     target.rename(tmp_path / ".best-old")
     (tmp_path / ".best-77").mkdir()
-    assert complete_folder(target) != target
     assert read_folder(target, content) == OLD
-    remove_strays(tmp_path, ["best"])
-    assert [path.name for path in tmp_path.iterdir()] == ["best"]
-    assert read_folder(target, content) == OLD
+    if then == "clean":
+        remove_strays(tmp_path, ["best"])
+        assert read_folder(target, content) == OLD
+    else:
+        write_folder(target, NEW, tmp_path / "previous")
+        remove_strays(tmp_path, ["best"])
+        assert read_folder(tmp_path / "previous", content) == OLD
+    assert names(tmp_path) - {"previous"} == {"best"}
 
 
 def test_strays_alone_are_removed(tmp_path: Path) -> None:
@@ -106,9 +103,10 @@ def test_strays_alone_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".metrics.jsonl-12").write_text("half")
     (tmp_path / ".hidden").write_text("mine")
     (tmp_path / "notes-12").write_text("mine")
+    (tmp_path / ".link-3").symlink_to(".hidden")
     shutil.copytree(tmp_path / "best", tmp_path / ".best-old")
     remove_strays(tmp_path, ["best"])
-    assert {path.name for path in tmp_path.iterdir()} == {"best", ".hidden", "notes-12"}
+    assert names(tmp_path) == {"best", ".hidden", "notes-12"}
 
 
 def test_reader_sees_the_old_or_the_new_while_a_writer_is_at_work(tmp_path: Path) -> None:
@@ -149,40 +147,57 @@ def file_size_limit(size: int) -> Iterator[None]:
 def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path: Path) -> None:
     write_file(tmp_path / "file", b"old")
     write_folder(tmp_path / "best", OLD)
-    kept = "what stood there before is untouched$"
+    large = {"a": b"x", "b": b"x" * 1000}
     with file_size_limit(100):
-        with pytest.raises(RunError, match=f"file: .*{kept}"):
-            write_file(tmp_path / "file", b"x" * 1000)
-        with pytest.raises(RunError, match=f"best: .*{kept}"):
-            write_folder(tmp_path / "best", {"a": b"x", "b": b"x" * 1000})
-        with pytest.raises(RunError, match="new: File too large"):
-            write_file(tmp_path / "new", b"x" * 1000)
-        with pytest.raises(RunError, match="last: File too large"):
-            write_folder(tmp_path / "last", {"a": b"x" * 1000})
+        for write in (
+            lambda: write_file(tmp_path / "file", large["b"]),
+            lambda: write_folder(tmp_path / "best", large),
+            lambda: write_file(tmp_path / "new", large["b"]),
+            lambda: write_folder(tmp_path / "last", large),
+        ):
+            with pytest.raises(RunError, match="File too large; what stood there before"):
+                write()
     assert (tmp_path / "file").read_bytes() == b"old"
     assert read_folder(tmp_path / "best", content) == OLD
-    assert {path.name for path in tmp_path.iterdir()} == {"file", "best"}
+    assert names(tmp_path) == {"file", "best"}
 
 
-def test_failed_append_leaves_whole_lines(tmp_path: Path) -> None:
+def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     length = run.append_metrics({"event": "step", "step": 1})
     with file_size_limit(length + 20), pytest.raises(RunError, match=r"metrics\.jsonl"):
         run.append_metrics({"event": "step", "step": 2, "note": "x" * 100})
     assert (tmp_path / "metrics.jsonl").stat().st_size == length
     assert run.append_metrics({"event": "step", "step": 2}) == 2 * length
-    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [1, 2]
-
-
-def test_metrics_after_the_checkpoint_are_cut(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    length = run.append_metrics({"step": 1})
-    run.append_metrics({"step": 2})
+    assert [line["step"] for line in run.metrics()] == [1, 2]
+    run.cut_metrics(length, only_check=True)
+    assert len(run.metrics()) == 2
     run.cut_metrics(length)
-    assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert [line["step"] for line in run.metrics()] == [1]
     with pytest.raises(CheckpointError, match="shortened"):
         run.cut_metrics(length + 1)
+
+
+def test_lines_of_metrics_are_read_by_event(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    assert run.metrics() == []
+    (tmp_path / "metrics.jsonl").write_bytes(LINES + b'{"event": "st')  # a run under way
+    assert run.metrics("epoch") == [{"event": "epoch", "epoch": 1}]
+    assert [line["event"] for line in run.metrics()] == ["step", "epoch"]
+
+
+@pytest.mark.parametrize("damage", [b"\xff\n", b"[1]\n", b"{}\n", b'{"event": NaN}\n', b"\n"])
+def test_damaged_metrics_are_refused_by_line(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "metrics.jsonl").write_bytes(LINES + damage)
+    with pytest.raises(CheckpointError, match=r"metrics\.jsonl:3: damaged"):
+        RunDirectory(tmp_path).metrics()
+
+
+def test_numbers_under_keys() -> None:
+    values = {"validation": {"loss": 0.5, "best": True}, "lr": "1"}
+    assert number_at(values, "validation", "loss") == 0.5
+    for path in (("lr",), ("validation",), ("validation", "best"), ("a", "b"), ("lr", "x")):
+        assert number_at(values, *path) is None
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"data": 3}'])
@@ -191,3 +206,11 @@ def test_environment_must_hold_digests(tmp_path: Path, content: str | None) -> N
         (tmp_path / "environment.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"environment\.json"):
         RunDirectory(tmp_path).environment()
+
+
+def test_changed_data_is_named_with_both_digests() -> None:
+    recorded: dict[str, Any] = {"a": "1" * 64, "b": "2" * 64, "c": None}
+    lines = changed_data(recorded, {"a": "1" * 64, "b": "3" * 64, "c": "4" * 64, "d": "5" * 64})
+    assert lines[0] == f"b: changed since the run: SHA-256 {'3' * 12}…, then {'2' * 12}…"
+    assert [line[0] for line in lines] == ["b", "c"]
+    assert json.dumps(lines)

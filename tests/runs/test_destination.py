@@ -1,0 +1,221 @@
+"""May I write here? Nothing of the user's is lost, and of what is replaced nothing stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.tiny import CONFIG, Cli, fit, listing, write_text_project
+
+SHORT = ("--quiet", "--set", "training.max_epochs=1")
+FORCE = ("fit", "c.yaml", "--run-dir", "r", "--force", *SHORT)
+RUN = {"best", "last", "config.yaml", "environment.json", "metrics.jsonl", "test.json"}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a run, `r`."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_text_project(folder)
+    fit(folder, CONFIG)
+    (folder / "run").rename(folder / "r")
+    return folder
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it as the current directory."""
+    shutil.copytree(trained, tmp_path / "p")
+    monkeypatch.chdir(tmp_path / "p")
+    return tmp_path / "p"
+
+
+def names(folder: str) -> set[str]:
+    return {path.name for path in Path(folder).iterdir()}
+
+
+def test_what_is_replaced_is_gone(project: Path, cli: Cli) -> None:
+    """A run by several, these by others, these by a run; what isn't a run's stays."""
+    Path("r/notes.txt").write_text("mine")
+    Path("r/.best-12345").mkdir()
+    for seeds in ((0, 1), (2, 3)):
+        chosen = ",".join(map(str, seeds))
+        assert cli(*FORCE, "--seeds", chosen).code == 0
+        members = {f"seed-{seed}" for seed in seeds}
+        assert names("r") == {"ensemble.json", "notes.txt", *members}
+        assert cli("eval", "r", "--json").code == 0
+    assert cli(*FORCE).code == 0
+    assert names("r") == {*RUN, "notes.txt"}
+
+
+def test_data_that_cannot_be_read_leave_what_they_would_replace(project: Path, cli: Cli) -> None:
+    Path("train.tsv").write_text("text\tlabel\nx\n")
+    before = listing(project)
+    assert cli(*FORCE).code == 2
+    assert cli(*FORCE, "--seeds", "0,1").code == 2
+    assert listing(project) == before
+
+
+def keep_a_file_in_best() -> None:
+    Path("r/best/mine.txt").write_text("mine")
+
+
+def keep_a_file_in_a_member() -> None:
+    Path("r").rename("moved")
+    Path("r").mkdir()
+    Path("moved").rename("r/seed-0")
+    Path("r/seed-0/last/mine.txt").write_text("mine")
+
+
+def keep_another_config() -> None:
+    """A folder of the user's own that looks like a run's."""
+    shutil.rmtree("r")
+    Path("r/best").mkdir(parents=True)
+    Path("r/best/mine.txt").write_text("mine")
+    Path("r/config.yaml").write_text("mine")
+
+
+def keep_an_environment() -> None:
+    shutil.rmtree("r")
+    Path("r").mkdir()
+    Path("r/environment.json").write_text("{}")
+
+
+def keep_a_folder_in_a_files_place() -> None:
+    Path("r/test.json").unlink()
+    Path("r/test.json").mkdir()
+
+
+def keep_a_file_in_a_folders_place() -> None:
+    shutil.rmtree("r/last")
+    Path("r/last").write_text("mine")
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        (keep_a_file_in_best, "r/best/mine.txt"),
+        (keep_a_file_in_a_member, "r/seed-0/last/mine.txt"),
+        (keep_another_config, "r/config.yaml"),
+        (keep_an_environment, "r/environment.json"),
+        (keep_a_folder_in_a_files_place, "r/test.json"),
+        (keep_a_file_in_a_folders_place, "r/last"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("--seeds", "0,1")])
+def test_what_no_run_wrote_is_never_replaced(
+    project: Path, cli: Cli, keep: Callable[[], None], kept: str, more: tuple[str, ...]
+) -> None:
+    keep()
+    before = listing(project)
+    ended = cli(*FORCE, *more)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.problems == [
+        f"seqtrain: --run-dir: no run wrote {kept}; move it away, or choose another directory"
+    ]
+    assert listing(project) == before
+
+
+def test_the_config_that_is_read_is_not_replaced(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "r/config.yaml", "--run-dir", "r", "--force")
+    assert ended.code == 2
+    assert "r/config.yaml is the input; choose another directory" in ended.err
+
+
+def test_a_link_is_removed_itself(project: Path, cli: Cli) -> None:
+    shutil.copytree("r/best", "elsewhere")
+    shutil.rmtree("r/best")
+    Path("r/best").symlink_to("../elsewhere")
+    before = listing(project / "elsewhere")
+    assert cli(*FORCE).code == 0
+    assert not Path("r/best").is_symlink()
+    assert listing(project / "elsewhere") == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "r isn't empty; go on with --resume, replace the run in it with --force"),
+        (("--run-dir", "."), "isn't empty; it holds no run; write into it with --force"),
+        (("--run-dir", "c.yaml"), "c.yaml is a file; expected a folder"),
+        (("--run-dir", "c.yaml/r"), "c.yaml is a file; expected a folder"),
+        (("--run-dir", "loop"), "loop: is a link that leads nowhere"),
+        (("--run-dir", "x" * 300), "File name too long; choose another"),
+        (("--run-dir", ".", "--force"), "holds data.train"),
+    ],
+)
+def test_a_directory_that_a_run_cannot_take(
+    project: Path, cli: Cli, options: tuple[str, ...], words: str
+) -> None:
+    Path("loop").symlink_to("loop")
+    before = listing(project)
+    ended = cli("fit", "c.yaml", "--run-dir", "r", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.problems[0]
+    assert listing(project) == before
+
+
+WRITING = (
+    ("init", "train.tsv", "--label", "label", "-o", "there.yaml"),
+    ("report", "r", "-o", "there.html"),
+    ("compare", "c.yaml", "--chart", "there.svg"),
+    ("predict", "test.tsv", "--run", "r", "--output", "there.tsv"),
+)
+
+
+@pytest.mark.parametrize("arguments", WRITING, ids=lambda arguments: arguments[0])
+def test_a_file_is_replaced_where_that_was_asked_for(
+    project: Path, cli: Cli, arguments: tuple[str, ...]
+) -> None:
+    path = Path(arguments[-1])
+    path.write_text("mine")
+    ended = cli(*arguments)
+    assert (ended.code, path.read_text()) == (2, "mine")
+    assert "exists; replace it with --force" in ended.err
+    path.unlink()
+    path.mkdir()
+    assert "is a folder; expected a file" in cli(*arguments, "--force").err
+    if arguments[0] != "predict":  # rows may be written into a pipe
+        path.rmdir()
+        os.mkfifo(path)
+        assert "is a pipe; expected a file" in cli(*arguments, "--force").err
+    assert "no folder" in cli(*arguments[:-1], f"missing/{path}").err
+
+
+def test_no_input_is_replaced(project: Path, cli: Cli) -> None:
+    before = listing(project)
+    for arguments in (
+        ("init", "train.tsv", "--test", "test.tsv", "-o", "test.tsv"),
+        ("predict", "test.tsv", "--run", "r", "--output", "./test.tsv"),
+    ):
+        ended = cli(*arguments, "--force")
+        assert (ended.code, "is the input" in ended.err) == (2, True)
+    assert listing(project) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Path("port/mine").write_text(""), "holds 'mine', which no export wrote"),
+        (lambda: Path("port/ngrams.npz").mkdir(), "holds 'ngrams.npz', which no export wrote"),
+        (lambda: Path("port/manifest.json").unlink(), "which no export wrote"),
+        (lambda: os.chdir("port"), "is the current directory or a mount point"),
+    ],
+)
+def test_only_an_export_is_replaced(
+    project: Path, cli: Cli, make: Callable[[], None], words: str
+) -> None:
+    assert cli("export", "r", "port").code == 0
+    assert "holds an export; replace it with --force" in cli("export", "r", "port").err
+    assert cli("export", "r", "port", "--force").code == 0
+    make()
+    before = listing(project)
+    ended = cli("export", str(project / "r"), str(project / "port"), "--force")
+    assert ended.code == 2
+    assert words in ended.err
+    assert listing(project) == before
+    assert cli("export", str(project / "r"), str(project / "r/best"), "--force").code == 2
