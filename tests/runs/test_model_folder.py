@@ -232,7 +232,13 @@ def test_tensor_that_stands_twice_is_refused(
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"PK", b"\xff" * 64, pickle.dumps({"head.bias": [0.0] * 99}), gzip.compress(b"weights")],
+    [
+        b"",
+        b"PK",
+        b"\xff" * 64,
+        pickle.dumps({"head.bias": [0.0] * 99}),
+        gzip.compress(b"weights", mtime=0),
+    ],
 )
 def test_what_is_no_safetensors_is_refused(
     files: dict[str, bytes], refused: Callable[..., str], content: bytes
