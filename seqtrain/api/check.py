@@ -31,9 +31,8 @@ class Check(Summarized):
     Attributes:
         run: the run or model folder.
         data: the file that was read.
-        num_examples: sequences compared, a sample.
-        available: sequences that the file holds.
-        steps: steps of those compared.
+        num_examples, available: sequences compared, a sample, and those that the file holds.
+        steps: of the sequences compared.
         cut: sequences among these of which only the first steps were compared.
         carried: whether each starts from the state that the row before it in its group ended in.
         allowed: the largest difference of logits that passes.
@@ -89,25 +88,17 @@ def check(
     """
     path = find(path_of(run)).path
     classifier = load_one(path, device=device)
-    network = classifier.network
     source, store = _read(path, classifier, None if data is None else path_of_file(data, "data"))
     if not len(store):
         raise DataError(f"{source}: no rows to check")
-    carried = carried_groups(network, store) is not None
+    carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
-    alone, found = differences(network, sample, classifier.device, listener)
+    alone, found = differences(classifier.network, sample, classifier.device, listener)
     if not bool(alone.isfinite().all()):
         raise RunError(f"{path}: the model's predictions for {source} aren't finite numbers")
+    steps, allowed = int(sample.lengths.sum()), TOLERANCE * max(1.0, float(alone.abs().max()))
     return Check(
-        run=path,
-        data=source,
-        num_examples=len(sample),
-        available=len(store),
-        steps=int(sample.lengths.sum()),
-        cut=cut,
-        carried=carried,
-        allowed=TOLERANCE * max(1.0, float(alone.abs().max())),
-        differences=found,
+        path, source, len(sample), len(store), steps, cut, carried, allowed, differences=found
     )
 
 

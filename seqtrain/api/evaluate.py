@@ -89,18 +89,17 @@ def evaluate(
         raise ConfigError(f"--steps: {name_one(path)}")
     each = [load_labelled(at, split=split, data=data, device=device) for at in runs or [path]]
     first = each[0]
-    if runs:
-        scores, parts, told = _score_together(path, each)
-    else:
-        scores, parts = _score_alone(first)
-        told = first.warnings
-    network, place = first.classifier.network, first.classifier.device
+    scores, parts = _score_together(path, each) if runs else _score_alone(first)
+    told = list(dict.fromkeys(line for one in each for line in one.warnings))
+    by_share = None
+    if steps:
+        by_share = score_prefixes(first.classifier.network, first.store, first.classifier.device)
     return Evaluation(
         run=path,
         data=first.source,
         scores=scores,
         warnings=told + one_class_doubts(scores, first.split or display_name(first.source)),
-        by_share=score_prefixes(network, first.store, place) if steps else None,
+        by_share=by_share,
         parts=parts,
         split=first.split,
         ensemble=bool(runs) and EACH_BY_ONE not in told,
@@ -110,49 +109,41 @@ def evaluate(
 
 def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
     """Score a model, and each of its branches if there are several."""
-    network, store = found.classifier.network, found.store
-    labels = found.classifier.labels
+    network, store, labels = found.classifier.network, found.store, found.classifier.labels
     branches = branch_logits(network, store, found.classifier.device)
     scores = score_logits(check_finite(network.combine(branches), store), store, labels)
-    if len(branches) == 1:
-        return scores, {}
-    named = zip(BRANCHES, branches, strict=True)
-    return scores, {name: score_logits(own, store, labels) for name, own in named}
+    named = zip(BRANCHES, branches, strict=False)
+    parts = {name: score_logits(own, store, labels) for name, own in named}
+    return scores, parts if len(parts) > 1 else {}
 
 
-def _score_together(
-    path: Path, each: Sequence[Labelled]
-) -> tuple[Scores, dict[str, Scores], list[str]]:
+def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
     """Score each of several classifiers, and the mean of their probabilities; or, on validation of
-    folds, the prediction for each row by the one that held it out.
-
-    Raises:
-        CheckpointError: they have other labels.
-        ConfigError: they don't score the same rows, and aren't folds.
+    folds, the prediction for each row by the one that held it out, with a warning.
     """
     check_alike([one.classifier for one in each], path)
     first, labels = each[0], each[0].classifier.labels
     lines = [one.store.lines for one in each]
-    shared = all(np.array_equal(own, lines[0]) for own in lines)
-    rows = np.concatenate(lines)
-    pooled = first.split == "validation" and len(np.unique(rows)) == len(rows)
-    pooled = pooled and all(map(_is_fold, each))
+    rows, shared = np.concatenate(lines), all(np.array_equal(own, lines[0]) for own in lines)
+    apart = first.split == "validation" and len(np.unique(rows)) == len(rows)
+    pooled = apart and all(map(_is_fold, each))
     if {one.source for one in each} != {first.source} or not (shared or pooled):
         raise ConfigError(
             f"--split: the runs in {path} hold out different rows; "
             "score test, or a labelled file with --data"
         )
     found = [_probabilities(one, labels) for one in each]
+    columns = [torch.cat(column) for column in zip(*found, strict=True)]
+    if shared:
+        columns = [torch.stack([own[0] for own in found]).mean(dim=0), *found[0][1:]]
+    else:
+        first.warnings.append(EACH_BY_ONE)
 
     def scored(probabilities: Tensor, true: Tensor, lengths: Tensor) -> Scores:
         return score(probabilities.log(), true, lengths, labels)
 
     parts = {one.classifier.path.name: scored(*own) for one, own in zip(each, found, strict=True)}
-    told = list(dict.fromkeys(line for one in each for line in one.warnings))
-    if shared:
-        mean = torch.stack([own[0] for own in found]).mean(dim=0)
-        return scored(mean, *found[0][1:]), parts, told
-    return scored(*map(torch.cat, zip(*found, strict=True))), parts, [*told, EACH_BY_ONE]
+    return scored(*columns), parts
 
 
 def _is_fold(one: Labelled) -> bool:

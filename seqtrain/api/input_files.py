@@ -1,4 +1,4 @@
-"""Many input files at once: which there are, which of them are this process's, where answers go."""
+"""Many input files at once: which there are, and where the predictions for each go."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 def matching(pattern: str) -> list[str]:
-    """Return the files that a pattern such as in/*.jsonl.gz names, in the order of their names.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Return the files that a pattern such as in/*.jsonl.gz names, in the order of their names."""
     found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
     files = sorted(path for path in found if not os.path.isdir(path))
     if not files:
@@ -35,11 +31,8 @@ def shard_of(files: list[str], shard: str | None) -> list[str]:
     """Return every N-th file from the K-th on: those of one of N processes.
 
     Args:
-        files: of all.
+        files: of all processes.
         shard: K/N, from 0/N; None: as a launcher set RANK and WORLD_SIZE, else all files.
-
-    Raises:
-        ConfigError: it isn't K/N.
     """
     if shard is None:
         place = Place.here()
@@ -50,13 +43,8 @@ def shard_of(files: list[str], shard: str | None) -> list[str]:
     return files[int(parts[1]) :: int(parts[2])]
 
 
-def answer_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]:
-    """Return where the answers to each file go: under its own name, with the format behind it.
-
-    Args:
-        files: of all processes.
-        folder: made where it doesn't exist.
-        format: tsv, csv or jsonl.
+def output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]:
+    """Return where the predictions for each file go: in a folder, under its name with the format.
 
     Raises:
         ConfigError: two files have one name, the folder holds input, or it can't be made.

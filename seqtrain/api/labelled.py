@@ -38,8 +38,7 @@ class Labelled:
         files: that were read, each with how.
         digests: SHA-256 of each file, by path.
         store: its sequences, or those of the split.
-        warnings: rows cut, left out, or with labels that the model doesn't know; files that changed
-            since the run.
+        warnings: what the user should know of these rows, a line each.
         split: which of the run's config; None where a file was given.
         trained_on_rows: whether the model was trained on these rows, so that scores promise too
             much; None where a file was given.
@@ -58,20 +57,7 @@ class Labelled:
 def load_labelled(
     run: RunLike, *, split: str | None = None, data: str | None = None, device: str = "auto"
 ) -> Labelled:
-    """Load a run's best model and what to score it on.
-
-    Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them; None: test, or validation
-            where there is no test.
-        data: a labelled file, or a pattern of several, in the split's place.
-        device: auto, cpu, cuda, cuda:N or mps.
-
-    Raises:
-        CheckpointError: there is no whole model there.
-        ConfigError: the run has no such split, or there is no such device.
-        DataError: the file is missing or has rows that can't be used.
-    """
+    """Load a run's best model and what to score it on; as `evaluate`."""
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     path = find(path_of(run)).path
@@ -99,7 +85,7 @@ def default_split(*runs: RunLike) -> str:
 
 
 def read_split(path: Path, classifier: Classifier, split: str) -> Labelled:
-    """Return a split of the run's config; raises what `load_labelled` does."""
+    """Return a split of the run's config; raises as `evaluate`."""
     run = RunDirectory(path)
     if not run.holds(CONFIG):
         raise CheckpointError(

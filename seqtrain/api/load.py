@@ -37,11 +37,7 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier | Ensemble:
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of one run; takes and raises what `load` does.
-
-    Raises:
-        CheckpointError: several runs stand there.
-    """
+    """Load the classifier of one run; refuse several in one directory before they are read."""
     path = find(path_of(run)).path
     if members(path):
         raise CheckpointError(name_one(path))

@@ -82,11 +82,7 @@ def predict(
 
 
 def path_of_file(given: Any, name: str = "source") -> str:
-    """Return the path of an input file.
-
-    Raises:
-        DataError: sequences were given instead; says what takes them.
-    """
+    """Return the path of an input file; a DataError where sequences were given instead."""
     if isinstance(given, str | PathLike):
         return os.fspath(given)
     raise DataError(
@@ -101,12 +97,9 @@ def how_read(source: str, reading: ReadOptions, format: str | None = None) -> li
         return []
     if source == STDIN:
         return ["each line of stdin is one sequence, though in training each file was one"]
-    if reading.for_input(source).format != "files":
-        return []
-    return [
-        f"{display_name(source)}: one sequence, as each file was in training; its lines one by "
-        "one: --input-format lines"
-    ]
+    alone = "one sequence, as each file was in training; its lines one by one: --input-format lines"
+    is_alone = reading.for_input(source).format == "files"
+    return [f"{display_name(source)}: {alone}"] if is_alone else []
 
 
 def read_otherwise(source: str, reading: ReadOptions, format: str | None = None) -> str:
@@ -127,11 +120,13 @@ def first_row_doubts(
         return []
     text = row if isinstance(row, str) else " ".join(row)
     own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
-    cells = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
-    is_header = reading.format in ("csv", "tsv") and {*own} <= cells
-    if not is_header and not (reading.format == "jsonl" and text.startswith("{")):
+    names = {*own} <= {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
+    if reading.format in ("csv", "tsv") and names:
+        what = "names columns"
+    elif reading.format == "jsonl" and text.startswith("{"):
+        what = "is an object"
+    else:
         return []
-    what = "names columns" if is_header else "is an object"
     return [
         f"{display_name(source)}: each line is read as a sequence, but the first one {what}: "
         f"{quote(text, 40)}; to read {reading.format}: --input-format {reading.format}"
@@ -147,12 +142,7 @@ def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
 
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
-    """Yield the examples of a file at once, those of standard input as they come in.
-
-    Args:
-        source: path of a file, or "-" for standard input.
-        options: how it is read.
-    """
+    """Yield the examples of a file at once, those of standard input as they come in."""
     examples = read_examples(source, options, labelled=False, stop_at_first=True)
     if source == STDIN:
         # A burst is what has arrived meanwhile: a prediction waits for no later row.

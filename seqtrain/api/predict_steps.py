@@ -32,13 +32,10 @@ class StepPredictions:
 
     Attributes:
         labels: of the columns of probabilities.
-        probabilities: after every step, in [0, 1].
+        probabilities: after every step, (T, C) float64.
         tokens: what each step is, as the model reads it; None for feature vectors.
         tokenizer: what split a text into them; None where they came split.
         unknown: share of the tokens that the model doesn't know, in [0, 1].
-
-    Shape:
-        probabilities: (T, C) float64.
     """
 
     labels: tuple[str, ...]
@@ -77,22 +74,11 @@ def predict_steps(
     """Classify every row of a file, or of standard input, after every step.
 
     A model that reads in one direction reads each sequence once. One that looks ahead reads each
-    prefix again: T (T + 1) / 2 steps for a sequence of T.
-
-    Args:
-        source: path of a file, or "-" for standard input; read as `predict` reads it.
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        device: auto, cpu, cuda, cuda:N or mps.
-        classifier: a loaded one, in place of run and device.
-        report: counts the rows, and those cut or empty.
-        input_format: as for `predict`.
+    prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
+    `predict`; an ensemble is refused.
 
     Returns:
         The predictions for each row, in input order; the last of a row is that of `predict`.
-
-    Raises:
-        ConfigError: several runs predict together.
-        DataError: a row can't be read; the predictions for the rows before it come first.
     """
     path = path_of_file(source)
     one = one_model(classifier or load(run, device=device), "--steps")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,26 +25,16 @@ class SplitPredictions:
     """The predictions of one run.
 
     Attributes:
-        run: the run or model folder.
-        data: the file that was read, or the files, as they were named.
-        digests: SHA-256 of each.
-        rows: one for each example, in the order of the files.
+        found: the model and the rows, as they were read.
+        rows: the prediction for each, in the order of the files.
         scores: the metrics.
-        warnings: as in `Labelled`.
-        parameters: weights of the model, counted one by one.
         by_share: as in `Evaluation`, where asked for.
-        split: which of the run's config; None where a file was given.
     """
 
-    run: Path
-    data: str
-    digests: list[str]
+    found: Labelled
     rows: list[PredictedExample]
     scores: Scores
-    warnings: list[str]
-    parameters: int
     by_share: list[dict[str, float]] | None = None
-    split: str | None = None
 
 
 def predict_split(
@@ -57,27 +46,16 @@ def predict_split(
     explain: int = 0,
     device: str = "auto",
 ) -> SplitPredictions:
-    """Return a run's prediction for every example of a split.
+    """Return a run's prediction for every example of a split; takes and raises as `evaluate`.
 
-    Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them; None: test, or validation
-            where there is no test.
-        data: a labelled file, or a pattern of several, in the split's place.
-        steps: score also the predictions before each sequence ends.
-        explain: how many of the most confident mistakes get the weights of their time steps.
-        device: auto, cpu, cuda, cuda:N or mps.
-
-    Raises:
-        CheckpointError, ConfigError, DataError: as for `evaluate`.
-        RunError: memory ran out, or a prediction isn't finite.
+    `explain` of the most confident mistakes get the weights of their time steps.
     """
     found = load_labelled(run, split=split, data=data, device=device)
     classifier, store, network = found.classifier, found.store, found.classifier.network
     logits = check_finite(predict_logits(network, store, classifier.device), store)
-    examples = _read_again(found)
     best = torch.softmax(logits.double(), dim=1).max(dim=1)
-    values = best.indices.tolist(), best.values.tolist(), store.lengths.tolist()
+    examples = _read_again(found)
+    columns = best.indices.tolist(), best.values.tolist(), store.lengths.tolist()
     rows = [
         PredictedExample(
             line=example.line,
@@ -88,22 +66,14 @@ def predict_split(
             length=length,
             file=example.file,
         )
-        for example, predicted, probability, length in zip(examples, *values, strict=True)
+        for example, predicted, probability, length in zip(examples, *columns, strict=True)
     ]
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    return SplitPredictions(
-        run=classifier.path,
-        data=found.source,
-        digests=list(found.digests.values()),
-        rows=rows,
-        scores=score_logits(logits, store, classifier.labels),
-        warnings=found.warnings,
-        parameters=sum(weight.numel() for weight in network.parameters()),
-        by_share=score_prefixes(network, store, classifier.device) if steps else None,
-        split=found.split,
-    )
+    scores = score_logits(logits, store, classifier.labels)
+    by_share = score_prefixes(network, store, classifier.device) if steps else None
+    return SplitPredictions(found, rows, scores, by_share)
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
@@ -116,20 +86,15 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
 
 
 def _read_again(found: Labelled) -> list[Example]:
-    """Read the rows as they were written: a store holds numbers alone.
-
-    Raises:
-        DataError: a file was changed meanwhile.
-    """
+    """Read the rows as they were written, for a store holds numbers alone."""
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
     assert found.store.files is not None
     for (path, options), start in zip(found.files, found.store.files.starts, strict=True):
+        name = display_name(path) if len(found.files) > 1 else None
         for number, example in numbered_examples(path, options, start):
             if number in wanted:
-                several = len(found.files) > 1 and example.file is None
-                name = display_name(path) if several else example.file
-                examples[number] = example._replace(file=name)
+                examples[number] = example._replace(file=example.file or name)
     check_unchanged(found.digests)
     return [examples[number] for number in wanted]
 

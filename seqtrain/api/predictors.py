@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as List
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,12 +34,11 @@ class Prediction(Summarized):
     """What is predicted for one sequence.
 
     Attributes:
-        label: the most probable label.
-        probability: of it, in [0, 1].
+        label: the most probable label; empty where there is a problem.
+        probability: of it, in [0, 1]; not a number where there is a problem.
         probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
-        example: what was classified: its sequence, line, file and kept columns. Where it has a
-            problem there is no prediction: the label is empty, the probability not a number.
+        example: what was classified: its sequence, line, file and kept columns.
     """
 
     label: str
@@ -76,9 +74,8 @@ class RowPolicy(NamedTuple):
     def apply(self, fitted: Preprocessing) -> Preprocessing:
         """Return the preprocessing that reads rows to predict so."""
         refused = self.empty is None and fitted.lengths.empty == "error"
-        return fitted.for_prediction(
-            empty="blank" if refused else self.empty, bad_rows=self.bad_rows
-        )
+        empty = "blank" if refused else self.empty
+        return fitted.for_prediction(empty=empty, bad_rows=self.bad_rows)
 
 
 DEFAULT_POLICY = RowPolicy()
@@ -87,11 +84,9 @@ DEFAULT_POLICY = RowPolicy()
 class Predictor(Summarized):
     """What a single model and an ensemble share: they predict.
 
-    Args:
+    Attributes:
         members: the models; one alone is its own member.
         path: where it was loaded from.
-
-    Attributes:
         preprocessing: how rows are read: the first member's.
     """
 
@@ -108,38 +103,33 @@ class Predictor(Summarized):
     def predict(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
     ) -> list[Prediction]:
-        """Classify sequences.
+        """Classify sequences; return one prediction for each, in their order.
 
         An empty sequence gets no label, as an empty row of a file: see `Prediction.problem`.
 
         Args:
-            sequences: strings (kind text), lists of symbols (tokens), or arrays of shape
-                (T, C) (features).
+            sequences: strings (kind text), lists of symbols (tokens), or arrays (T, C) (features).
             groups: name of each sequence's group, in which a model with `initial_state: carried`
                 goes on from one to the next; None: each stands alone.
-
-        Returns:
-            One prediction for each sequence, in their order.
 
         Raises:
             DataError: a sequence is of another kind; its number from 1 is named; or there aren't
                 as many groups as sequences.
         """
+        given = as_list(sequences)
+        names = [None] * len(given) if groups is None else list(groups)
+        if len(names) != len(given):
+            raise DataError(f"groups: found {len(names)}; expected one for each sequence")
+        if not all(name is None or isinstance(name, str) for name in names):
+            raise DataError("groups: expected a string, or None, for each sequence")
         kind, channels = self.preprocessing.kind, len(self.preprocessing.mean)
         examples = []
-        for number, sequence in enumerate(as_list(sequences), start=1):
+        for number, (sequence, name) in enumerate(zip(given, names, strict=True), start=1):
             try:
-                given = given_sequence(sequence, kind, channels)
+                read = given_sequence(sequence, kind, channels)
             except BadRow as bad:
                 raise DataError(f"sequence {number}: {bad}") from None
-            examples.append(Example(given, None, number))
-        if groups is not None:
-            names = list(groups)
-            if not all(name is None or isinstance(name, str) for name in names):
-                raise DataError("groups: expected a string, or None, for each sequence")
-            if len(names) != len(examples):
-                raise DataError(f"groups: found {len(names)}; expected one for each sequence")
-            examples = [e._replace(group=name) for e, name in zip(examples, names, strict=True)]
+            examples.append(Example(read, None, number, group=name))
         return list(self.predict_examples([examples], "sequences"))
 
     def predict_examples(
@@ -150,7 +140,7 @@ class Predictor(Summarized):
         ranks: int | None = None,
         policy: RowPolicy = DEFAULT_POLICY,
     ) -> Iterator[Prediction]:
-        """Classify examples as they come; memory stays flat.
+        """Classify examples as they come, in their order; memory stays flat.
 
         Args:
             bursts: examples that come together, unlabelled or with labels that are ignored;
@@ -159,9 +149,6 @@ class Predictor(Summarized):
             report: counts the rows, and those cut or empty.
             ranks: how many labels, the most probable ones, have a probability; None: all.
             policy: what happens to rows that can't be used.
-
-        Yields:
-            One prediction for each example, in their order.
 
         Raises:
             DataError: a row can't be read; the predictions of the rows before it come first.
@@ -173,50 +160,33 @@ class Predictor(Summarized):
             for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
         ]
         orders = [[own.labels.index(label) for label in self.labels] for own in self.members]
+        names = np.array(self.labels, dtype=object)
         for found in zip(*streams, strict=True):
-            examples, _, unknown = found[0]
             each = [own[:, order] for (_, own, _), order in zip(found, orders, strict=True)]
             mean = torch.stack(each).mean(dim=0)
-            yield from self._predictions(examples, mean, unknown, ranks)
-
-    def _predictions(
-        self,
-        examples: list[Example],
-        probabilities: Tensor,
-        unknown: list[float],
-        ranks: int | None,
-    ) -> Iterator[Prediction]:
-        if ranks == 1:
-            values, order = probabilities.max(dim=1, keepdim=True)
-        else:
-            ranked = probabilities.sort(dim=1, descending=True, stable=True)
-            values, order = ranked.values[:, :ranks], ranked.indices[:, :ranks]
-        labels = np.array(self.labels, dtype=object)[order.numpy()].tolist()
-        rows = zip(examples, labels, values.tolist(), unknown, strict=True)
-        for example, names, row, share in rows:
-            if example.problem is not None:
-                yield Prediction("", math.nan, {}, 0.0, example)
-            else:
-                yield Prediction(
-                    names[0], row[0], dict(zip(names, row, strict=True)), share, example
-                )
+            best: Any = mean.max(dim=1, keepdim=True)
+            if ranks != 1:
+                best = mean.sort(dim=1, descending=True, stable=True)
+            labels, values = names[best.indices[:, :ranks].numpy()], best.values[:, :ranks]
+            examples, _, unknown = found[0]
+            rows = zip(examples, labels.tolist(), values.tolist(), unknown, strict=True)
+            for example, own, row, share in rows:
+                if example.problem is None:
+                    ranked = dict(zip(own, row, strict=True))
+                    yield Prediction(own[0], row[0], ranked, share, example)
+                else:
+                    yield Prediction("", math.nan, {}, 0.0, example)
 
 
 class Classifier(Predictor):
-    """A trained model, ready to predict.
-
-    Args:
-        model: network and preprocessing.
-        device: where to compute.
-        path: where the model was loaded from.
-    """
+    """A trained model, ready to predict: its network on a device, and where it was loaded from."""
 
     def __init__(self, model: Model, device: torch.device, path: Path) -> None:
         self.preprocessing = model.preprocessing
         self.network = model.network.to(device)
         self.calibration = model.calibration
         self.device = device
-        self._rules = lru_cache(maxsize=1)(lambda policy: policy.apply(self.preprocessing))
+        self._default_rules = DEFAULT_POLICY.apply(model.preprocessing)
         super().__init__([self], path)
 
     def summary(self) -> dict[str, str]:
@@ -232,12 +202,6 @@ class Classifier(Predictor):
 
     def threshold(self, precision: float) -> CoveragePoint:
         """Return the lowest probability above which this share of validation was right.
-
-        Args:
-            precision: share of right predictions among those above it, in [0, 1].
-
-        Returns:
-            The threshold, and the share of validation above it.
 
         Raises:
             ConfigError: there is none, or training had no validation split to find it.
@@ -265,17 +229,16 @@ class Classifier(Predictor):
         report: EncodingReport | None,
         policy: RowPolicy,
     ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
-        """Classify examples chunk by chunk, each batched by length.
-
-        Arguments are those of `predict_examples`.
+        """Classify examples chunk by chunk, batched by length; arguments as `predict_examples`.
 
         Yields:
             The rows; the probability of each class, (B, C) float64; the share of each row's tokens
             that the model doesn't know. Where a row has a problem, its figures mean nothing.
         """
-        carried = CarriedStates()
-        chunks = encoded_chunks(self._rules(policy), bursts, source, report, rows=CHUNK_ROWS)
-        for examples, store in chunks:
+        rules, carried = self._default_rules, CarriedStates()
+        if policy != DEFAULT_POLICY:
+            rules = policy.apply(self.preprocessing)
+        for examples, store in encoded_chunks(rules, bursts, source, report, rows=CHUNK_ROWS):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             found = check_finite(logits, store).double().softmax(dim=1)
             yield examples, found, unknown_shares(store)
@@ -284,9 +247,7 @@ class Classifier(Predictor):
 class Ensemble(Predictor):
     """Several classifiers that predict together, by the mean of their probabilities.
 
-    Args:
-        members: of one kind of sequence; each encodes rows by its own preprocessing.
-        path: the directory that holds their runs.
+    Each encodes rows by its own preprocessing.
 
     Raises:
         CheckpointError: they have different labels or read different kinds of sequences.
@@ -298,21 +259,12 @@ class Ensemble(Predictor):
 
     def summary(self) -> dict[str, str]:
         """Return where it was loaded from, and what its members are."""
-        own = {"path": str(self.path), "members": f"{len(self.members)}"}
         first = self.members[0].summary()
-        return own | {name: value for name, value in first.items() if name != "path"}
+        return first | {"path": str(self.path), "members": f"{len(self.members)}"}
 
 
 def check_alike(members: List[Classifier], path: Path) -> None:
-    """Refuse classifiers of other labels or another kind of sequences than the first.
-
-    Args:
-        members: that are to predict together.
-        path: the directory that holds their runs.
-
-    Raises:
-        CheckpointError: as said.
-    """
+    """Refuse classifiers of other labels, or another kind of sequences, than the first."""
     first = members[0]
     for other in members[1:]:
         alike = set(other.labels) == set(first.labels)
@@ -324,14 +276,10 @@ def check_alike(members: List[Classifier], path: Path) -> None:
 
 
 def one_model(predictor: Predictor, option: str) -> Classifier:
-    """Return a classifier; refuse an ensemble, which can't do what an option asks for.
-
-    Raises:
-        ConfigError: as said.
-    """
-    if isinstance(predictor, Classifier):
-        return predictor
-    raise ConfigError(f"{option}: {name_one(predictor.path)}")
+    """Return a classifier; refuse an ensemble, which can't do what an option asks for."""
+    if not isinstance(predictor, Classifier):
+        raise ConfigError(f"{option}: {name_one(predictor.path)}")
+    return predictor
 
 
 def as_list(sequences: Any) -> list[Any]:

@@ -21,10 +21,10 @@ from seqtrain.text import display_name
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """One sequence, and what the decoder made of it.
+    """One sequence, and what the decoder made of it, as tokens.
 
     Attributes:
-        sequence: its tokens as the model knows them.
+        sequence: as the model reads it.
         tokens: the decoder's.
         agreement: share of the steps of the longer one where both are the same, in [0, 1].
     """
@@ -41,7 +41,7 @@ def reconstruct(
     max_steps: int = 100,
     device: str = "auto",
 ) -> Iterator[Reconstruction]:
-    """Reconstruct every row of a file, read as `predict` reads it.
+    """Reconstruct every row of a file, or of standard input, read as `predict` reads it.
 
     Args:
         source: path of a file, or "-" for standard input.
@@ -55,7 +55,6 @@ def reconstruct(
     Raises:
         CheckpointError: the run wasn't pretrained as an autoencoder, or is damaged.
         DataError: a row can't be read; the rows before it come first.
-        RunError: memory ran out.
     """
     path, chosen = path_of_file(source), select_device(device)
     autoencoder, fitted = load_autoencoder(find(path_of(run)).pretrained)

@@ -23,15 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One metric of two classifiers.
-
-    Attributes:
-        metric: its name.
-        a, b: its values.
-        difference: b - a.
-        low, high: the interval of the difference.
-    """
+class MetricDifference:
+    """A metric of two classifiers, a and b; b - a, and the interval of that difference."""
 
     metric: str
     a: float
@@ -41,16 +34,16 @@ class Difference:
     high: float
 
 
-def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[Difference]:
+def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[MetricDifference]:
     """Compare accuracy and macro F1 of two classifiers on the same examples.
 
-    A resample draws N examples with replacement. Only label and both answers of an example count,
-    so drawing how often each distinct outcome comes (a multinomial draw) is the same, and cheap.
+    A resample draws N examples with replacement: how often each distinct outcome (label and both
+    predictions) comes is a multinomial draw.
 
     Args:
         labels: class of each example, from 0.
-        a: class that the first classifier answers.
-        b: class that the second one answers.
+        a: class that the first classifier predicts.
+        b: class that the second one predicts.
         seed: of the draws.
 
     Shape:
@@ -74,28 +67,25 @@ def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[D
         ("accuracy", "macro_f1"), found[:, 0].tolist(), resampled, strict=True
     ):
         low, high = np.quantile(each[:, 1] - each[:, 0], [tail, 1 - tail]).tolist()
-        differences.append(Difference(name, value_a, value_b, value_b - value_a, low, high))
+        differences.append(MetricDifference(name, value_a, value_b, value_b - value_a, low, high))
     return differences
 
 
 def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
-    """Return accuracy and macro F1 of both.
+    """Return accuracy and macro F1 of both: (metric, resample, classifier), (2, R, 2).
 
     Args:
-        outcomes: (3, K): label, and both answers.
-        counts: (R, K): how often each outcome comes.
-
-    Returns:
-        (2, R, 2): metric, resample, classifier.
+        outcomes: label and both predictions, (3, K).
+        counts: how often each outcome comes, (R, K).
     """
     labels, classes = outcomes[0], int(outcomes.max()) + 1
     weights = counts.astype(np.float64)
     support = _per_class(weights, labels, classes)
     metrics = []
-    for answers in outcomes[1:]:
-        right = labels == answers
+    for predicted in outcomes[1:]:
+        right = labels == predicted
         hits = _per_class(weights[:, right], labels[right], classes)
-        total = support + _per_class(weights, answers, classes)
+        total = support + _per_class(weights, predicted, classes)
         f1 = np.divide(2 * hits, total, out=np.zeros_like(hits), where=total > 0)
         metrics.append((hits.sum(axis=1) / support.sum(axis=1), f1.sum(1) / (total > 0).sum(1)))
     return np.stack(metrics, axis=-1)

@@ -1,4 +1,4 @@
-"""How far to trust a probability: the temperature of the logits, and answers above a threshold.
+"""How far to trust a probability: the temperature of the logits, and predictions above a threshold.
 
 B examples, C classes.
 """
@@ -30,7 +30,7 @@ _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 class CoveragePoint(Section):
-    """The answers whose probability reaches a threshold."""
+    """The predictions whose probability reaches a threshold."""
 
     coverage: _Share
     """Share of all examples that they are."""
@@ -40,10 +40,7 @@ class CoveragePoint(Section):
     """Share of them that are right."""
 
     def least(self, rows: int) -> float:
-        """Return the lower end of the 95 % interval of the accuracy.
-
-        Args:
-            rows: how many the answers are.
+        """Return the lower end of the 95 % interval of the accuracy of so many rows.
 
         Reference:
             Wilson 1927, "Probable inference, the law of succession, and statistical inference".
@@ -54,7 +51,7 @@ class CoveragePoint(Section):
 
 
 class Calibration(Section):
-    """What validation tells of a model's probabilities; kept in model.json."""
+    """What validation shows about a model's probabilities; kept in model.json."""
 
     temperature: Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)] = 1.0
     """Divides the logits."""
@@ -64,7 +61,7 @@ class Calibration(Section):
     """Of validation; 0 where they weren't counted."""
 
     def threshold(self, precision: float) -> CoveragePoint | None:
-        """Return the most of validation whose answers are right so often; None: no such part."""
+        """Return the most of validation that is right with this share; None: no such part."""
         good = [point for point in self.coverage if point.accuracy >= precision]
         return max(good, key=lambda point: point.coverage, default=None)
 
@@ -73,16 +70,13 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with which probabilities have the least mean cross-entropy.
 
     Args:
-        logits: one row per example.
-        labels: class index; -1, a label that train lacks, is left out.
-
-    Shape:
-        logits: (B, C). labels: (B,).
+        logits: one row per example, (B, C).
+        labels: class index, (B,); -1, a label that train lacks, is left out.
 
     Returns:
-        A number from COOLEST to HOTTEST; 1 where no label is known. Where every answer is right,
-        the least cross-entropy would be that of a model which is always sure; labels then count as
-        right with a probability of (N + 1) / (N + 2), for N examples.
+        A number from COOLEST to HOTTEST; 1 where no label is known. Where all of N predictions are
+        right, labels count as right with a probability of (N + 1) / (N + 2): else the least
+        cross-entropy would be that of a model which is always sure.
 
     Reference:
         Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2. The mean
@@ -107,16 +101,13 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
 
 
 def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> tuple[float, float]:
-    """Return what the sum of the cross-entropies does as the factor of the logits changes.
+    """Return the first and second derivative of the sum of the cross-entropies.
 
     Args:
         logits: one row per example.
         labels: class index; -1 is left out.
-        factor: 1 / temperature.
+        factor: 1 / temperature, by which the derivatives are taken.
         sure: probability of each label; the other classes share the rest.
-
-    Returns:
-        Its first and second derivative by the factor, over examples of known label.
     """
     slope = bend = 0.0
     for block, true in double_blocks(logits, labels):
@@ -132,25 +123,18 @@ def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> 
 
 
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows of logits, in double precision, and their labels, about CELLS logits at once.
-
-    Shape:
-        logits: (B, C). labels: (B,).
-    """
+    """Yield rows of logits (B, C), in double precision, and their labels, about CELLS at once."""
     size = max(1, CELLS // logits.shape[1])
     for some, true in zip(torch.split(logits, size), torch.split(labels, size), strict=True):
         yield some.double(), true
 
 
 def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
-    """Fit the temperature of logits, and say how good the most confident predictions then are.
+    """Fit the temperature of logits, and find how good the most confident predictions then are.
 
     Args:
-        logits: of sequences that the model hasn't learned from, not calibrated yet.
-        labels: class index; -1 where train lacks the label.
-
-    Shape:
-        logits: (B, C). labels: (B,).
+        logits: of sequences that the model hasn't learned from, not calibrated yet, (B, C).
+        labels: class index, (B,); -1 where train lacks the label.
     """
     temperature = fit_temperature(logits, labels)
     confidence = [
@@ -161,15 +145,12 @@ def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
 
 
 def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:
-    """Return how good the most confident answers are, for shares of all of them.
+    """Return how good the most confident predictions are, for shares of all of them.
 
     Args:
-        confidence: probability of each answer.
-        correct: whether it is right.
-        levels: number of equal shares; answers of equal probability stay together.
-
-    Shape:
-        confidence, correct: (B,).
+        confidence: probability of each prediction, (B,).
+        correct: whether it is right, (B,).
+        levels: number of equal shares; predictions of equal probability stay together.
 
     Returns:
         A point per share; none where a probability isn't a number.

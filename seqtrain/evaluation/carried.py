@@ -12,22 +12,22 @@ from seqtrain.model.classifier import SequenceClassifier
 class CarriedStates:
     """Keeps one detached state per group.
 
-    Legend of shapes: B rows, G groups, P parts of a state (h, and c of an LSTM), L layers,
-    H hidden.
+    B rows, G groups, P parts of a state (h, and c of an LSTM), L layers, H hidden.
+
+    Attributes:
+        frozen: whether the states stay as they are where a batch is classified.
     """
 
     def __init__(self) -> None:
+        self.frozen = False
         self._states: dict[int, Tensor] = {}
 
     def starts(self, groups: Ints | None, model: SequenceClassifier) -> Tensor | None:
-        """Return the state that each row starts from: zeros for the first row of a group.
+        """Return the state that each row starts from, (P, L, B, H); zeros for the first of a group.
 
         Args:
-            groups: group of each row; -1: alone. None: nothing is carried.
-            model: says shape and device.
-
-        Shape:
-            groups: (B,). Returns: (P, L, B, H); None where nothing is carried.
+            groups: group of each row, (B,); -1: alone. None: nothing is carried.
+            model: gives shape and device.
         """
         if groups is None:
             return None
@@ -35,20 +35,15 @@ class CarriedStates:
         return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
 
     def keep(self, groups: Ints | None, states: Tensor) -> None:
-        """Remember the state that each row ended in, detached.
-
-        Args:
-            groups: group of each row; -1: alone. None: nothing is carried.
-            states: (P, L, B, H), row by row.
-        """
-        if groups is None:
+        """Remember the states (P, L, B, H) that rows of these groups ended in, detached."""
+        if groups is None or self.frozen:
             return
         for group, state in zip(groups.tolist(), states.detach().unbind(2), strict=True):
             if group >= 0:
                 self._states[group] = state.clone()
 
     def forget(self) -> None:
-        """Begin anew: every group starts from zeros."""
+        """Let every group start from zeros again."""
         self._states.clear()
 
     def tensors(self, model: SequenceClassifier) -> dict[str, Tensor]:
@@ -60,10 +55,6 @@ class CarriedStates:
 
     def load(self, tensors: dict[str, Tensor], model: SequenceClassifier) -> None:
         """Put back what `tensors` returned.
-
-        Args:
-            tensors: these among others.
-            model: says shape and device.
 
         Raises:
             ValueError: they don't fit the model.

@@ -1,4 +1,4 @@
-"""Choosing the device: what was asked for, or an error that lists what there is."""
+"""Choosing the device: what was asked for, or an error that lists those present."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ def select_device(name: str) -> torch.device:
 
 
 def _check_threads(number: int) -> None:
-    """Start threads and end them: where OpenMP can't, it ends the process without a word of ours.
-
-    The system keeps their stacks for those that OpenMP starts.
-    """
+    """Start threads and end them: where OpenMP can't, it ends the process without a message."""
     over = threading.Event()
     threads = [threading.Thread(target=over.wait) for _ in range(number)]
     try:

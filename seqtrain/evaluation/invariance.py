@@ -33,11 +33,10 @@ FOREIGN_FEATURE = 1e4
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """How far the predictions of one way are from those of one sequence at a time.
+    """How far the predictions of one way to batch are from those of one sequence at a time.
 
     Attributes:
-        way: how sequences were batched.
-        variant: what computed them.
+        way, variant: how sequences were batched, and what computed them.
         logits, probabilities: the largest absolute difference.
         labels: sequences with another predicted label.
     """
@@ -55,16 +54,13 @@ def differences(
     device: torch.device,
     listener: Callable[[str, float], None],
 ) -> tuple[Tensor, list[LogitDifference]]:
-    """Return the logits of each sequence alone, and how far every other way is from them.
+    """Return the logits of each sequence alone, (B, C), and how far every other way is from them.
 
     Args:
         model: on the device.
         store: the sequences, as `sampled` draws them.
         device: where to compute.
         listener: is called with what is being done, and the share of all that is done.
-
-    Shape:
-        Returns: (B, C), and a difference for each way and variant.
 
     Raises:
         RunError: memory ran out.
@@ -127,9 +123,8 @@ def _spaced(order: Ints, count: int) -> Ints:
 def _variants(
     model: SequenceClassifier, device: torch.device
 ) -> dict[str, tuple[SequenceClassifier, ProjectedTable | None]]:
-    """Return the same weights under each engine that serves them, and their own unroll, by name.
-
-    Beside each stands its vocabulary projected beforehand, as predict projects it for much data.
+    """Return the weights under each engine that serves them, and their own unroll; beside each, its
+    vocabulary projected beforehand.
     """
     ways = {
         name: {"engine": name, "unroll": "packed"} for name in serving_engines(model.config, device)
@@ -152,8 +147,8 @@ def _ways(
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
     """Return ways to batch, by name: the rows of each batch, and what collates them.
 
-    Where states are carried in groups, first come the first rows of all groups, then the second
-    ones, and so on: no batch holds two of one group.
+    With groups, first come the first rows of all groups, then the second ones, and so on: no batch
+    holds two of one group.
     """
     ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
     rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
@@ -176,7 +171,7 @@ def _ways(
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
-    """Collate rows for the model to sort and pack, with a value of its own behind each sequence."""
+    """Collate rows for the model to sort and pack, with a value of its own behind each."""
     batch = collate(rows, "module")
     padded = batch.input_ids.clone()
     padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value

@@ -38,18 +38,15 @@ def classify(
     bptt: int | None = None,
     random: RandomNumbers | None = None,
 ) -> list[Tensor]:
-    """Return the logits of a batch; each sequence starts from the last state of its group.
+    """Return the logits of a batch, (B, C) of each branch, row by row of the batch.
 
     Args:
-        model: on the batch's device.
+        model: on the batch's device; its `combine` makes one prediction of the branches.
         batch: no two sequences of one group.
-        carried: the last state of each group, which is replaced; None: nothing is carried.
+        carried: the last state of each group, where sequences start, and which is replaced.
         vocabulary: `model.project_vocabulary()`, or None.
         bptt: time steps of truncated BPTT; None: all.
         random: random numbers of the update; None: evaluation.
-
-    Shape:
-        Returns: (B, C) of each branch, row by row of the batch; `model.combine` combines them.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
     branches, states = model.branches(
@@ -78,22 +75,20 @@ def predict_logits(
     combine: Combine | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Tensor:
-    """Return the logits of every sequence; sequences of like length are computed together.
+    """Return the logits of every sequence, (B, C) float32 on the CPU.
+
+    Sequences of like length are computed together; the result is the same in any batch.
 
     Args:
         model: on the device; switched to evaluation meanwhile.
         store: the sequences.
         device: where to compute.
         batching: how many go together.
-        carried: the last state of each group, which is replaced (initial_state carried); None: all
-            groups start from zeros.
+        carried: as for `classify`; None: all groups start from zeros.
         before_batch: is called before each batch; an exception it raises ends the work.
         combine: makes one prediction of the model's branches; None: the model's own, calibrated.
         share: rank and size of the processes that divide the batches; other ranks' rows are 0, so
             that a sum over the ranks gives all. Where states are carried, rank 0 computes all.
-
-    Shape:
-        Returns: (B, C) float32, on the CPU.
 
     Raises:
         RunError: memory ran out.
@@ -133,10 +128,7 @@ def carried_groups(model: SequenceClassifier, store: SequenceStore) -> Ints | No
 
 
 def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
-    """Return logits; refuse those that are no numbers, as very large weights give.
-
-    Shape:
-        logits: (B, C). Returns the same.
+    """Return logits (B, C); refuse those that are no numbers, as very large weights give.
 
     Raises:
         RunError: names the line of the first such row.
@@ -162,25 +154,11 @@ def logits_of_batches(
     before_batch: Callable[[], None] = lambda: None,
     combine: Combine | None = None,
 ) -> Tensor:
-    """Return the logits of every sequence, batched as a plan says.
+    """Return the logits of every sequence, (B, C) float32 on the CPU, batched as a plan says.
 
-    Args:
-        model: on the device; switched to evaluation meanwhile.
-        store: the sequences.
-        plan: rows of the store for each batch, each row once; rows in no batch get zeros. With
-            carried states, each row in a later batch than the row before it in its group.
-        device: where to compute.
-        vocabulary: `model.project_vocabulary()`, or None.
-        collate: puts sequences together.
-        carried: as for `predict_logits`.
-        before_batch: as for `predict_logits`.
-        combine: as for `predict_logits`.
-
-    Shape:
-        Returns: (B, C) float32, on the CPU.
-
-    Raises:
-        RunError: memory ran out.
+    The plan holds the rows of each batch, each row once; rows in no batch get zeros. With carried
+    states, each row comes in a later batch than the row before it in its group. Other arguments are
+    those of `predict_logits`; `collate` puts sequences together.
     """
     combine = combine or model.combine
 

@@ -110,12 +110,7 @@ class Scores(Summarized):
 
 
 def one_class_doubts(scores: Scores, name: str) -> list[str]:
-    """Say where one class alone is predicted for a split of several.
-
-    Args:
-        scores: of the split.
-        name: of the split or file.
-    """
+    """Say where one class alone is predicted for a split (or file) that holds several."""
     only = scores.only_prediction()
     classes = sum(row["support"] > 0 for row in scores.per_class.values())
     if only is None or scores.num_examples < FEWEST_TO_DOUBT or classes < 2:
@@ -137,13 +132,10 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
     """Score predictions.
 
     Args:
-        logits: one row per example.
-        labels: class index, -1 where train lacks the label.
-        lengths: steps of each example.
+        logits: one row per example, (B, C).
+        labels: class index, (B,); -1 where train lacks the label.
+        lengths: steps of each example, (B,).
         names: label of each class index.
-
-    Shape:
-        logits: (B, C). labels, lengths: (B,).
 
     Reference:
         A class that is neither true nor predicted anywhere is left out of the macro averages, as

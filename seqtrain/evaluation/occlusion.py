@@ -1,7 +1,4 @@
-"""Which time steps an answer rests on: how far its log-probability falls without each of them.
-
-T time steps of a sequence, C classes.
-"""
+"""How much each time step speaks for a prediction: its log-probability falls without the step."""
 
 from __future__ import annotations
 
@@ -20,20 +17,17 @@ steps, which share their weight."""
 def step_weights(
     model: SequenceClassifier, store: SequenceStore, row: int, device: torch.device
 ) -> list[float]:
-    """Return how much each time step of a sequence speaks for the model's answer.
+    """Return how much each time step of a sequence speaks for the model's prediction.
 
-    The weight of a step is the log-probability of the answer, less that of the sequence without the
-    step, in nats: above 0 it speaks for the answer, below 0 against it. A sequence of one step is
+    The weight of a step is the log-probability of the predicted label, less that of the sequence
+    without the step, in nats: above 0 it speaks for the prediction. A sequence of one step is
     compared with equal probabilities. Costs as many runs as there are steps.
 
     Args:
         model: on the device.
-        store: the sequences; states carried in groups play no part.
+        store: the sequences; carried states play no part.
         row: of the sequence.
         device: where to compute.
-
-    Raises:
-        RunError: memory ran out.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",

@@ -1,14 +1,16 @@
 """Predictions before a sequence ends: after every step, and after shares of each sequence.
 
-The prediction after a step is the one that the model would make had the sequence ended there. In
-one direction the states of one run hold all of them. A backward direction starts at the last step,
-convolutions see steps to come, and a series' own mean changes with each: such a model reads every
-prefix again, T (T + 1) / 2 steps for T.
+The prediction after a step is the one for the sequence cut there. In one direction the states of
+one run hold all of them. A backward direction starts at the last step, convolutions see steps to
+come, and a series' own mean changes with each: such a model reads every prefix again, T (T + 1) / 2
+steps for T.
 
-T steps of one sequence, N of all of them, B sequences, C classes.
+T steps of one sequence, C classes.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from seqtrain.evaluation.logits import (
     carried_groups,
     check_finite,
     classify,
+    logits_of_batches,
     predict_logits,
 )
 from seqtrain.model.classifier import SequenceClassifier
@@ -39,16 +42,13 @@ def predict_step_logits(
     device: torch.device,
     carried: CarriedStates | None = None,
 ) -> list[Tensor]:
-    """Return the logits after every step of every sequence.
+    """Return the logits after every step of every sequence, (T, C) float32 each, on the CPU.
 
     Args:
         model: on the device, in evaluation mode.
         store: the sequences.
         device: where to compute.
-        carried: the last state of each group, which is replaced; as for `predict_logits`.
-
-    Shape:
-        Returns: (T, C) float32 for each sequence, in their order, on the CPU.
+        carried: as for `predict_logits`.
 
     Raises:
         RunError: memory ran out, or a prediction isn't finite.
@@ -144,10 +144,10 @@ def _starts(
     plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
     for _ in map_batches(compute, store, plan, device):
         pass
+    starts.frozen = True
     return starts
 
 
-@torch.inference_mode()
 def _after(
     model: SequenceClassifier,
     store: SequenceStore,
@@ -160,14 +160,5 @@ def _after(
     cut = store.prefixes(rows, ends)
     if starts is None:
         return predict_logits(model, cut, device)
-    logits = torch.zeros(len(cut), model.head.out_features, device="cpu")
     plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)
-
-    def compute(batch: Batch) -> Tensor:
-        start = starts.starts(rows[batch.examples[batch.sorted_indices.numpy()]], model)
-        branches, _ = model.branches(batch.inputs, batch.lengths, start, spellings=batch.spellings)
-        return model.combine(branches).float().cpu()
-
-    for batch, found in map_batches(compute, cut, plan, device):
-        logits[torch.from_numpy(batch.examples)] = batch.restore(found)
-    return logits
+    return logits_of_batches(model, replace(cut, groups=rows), plan, device, carried=starts)

@@ -56,21 +56,22 @@ def errors(
     name = chosen_split(split, data)
     shown = top or SHOWN if explain else None
     chosen = chosen_run(run, named)
-    found = predict_split(
+    result = predict_split(
         chosen, split=name, data=data, explain=shown or 0, device=device or "auto"
     )
-    note(f"run: {found.run}, data: {found.data}" + (f" ({found.split})" if found.split else ""))
+    found, rows, run = result.found, result.rows, str(result.found.classifier.path)
+    note(f"run: {run}, data: {found.source}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)
-    mistakes = most_confident_errors(found.rows)
+    mistakes = most_confident_errors(rows)
     top = shown if explain else top
     if as_json:
         print(
             json_line(
                 {
-                    "run": str(found.run),
-                    "data": found.data,
-                    "num_examples": len(found.rows),
+                    "run": run,
+                    "data": found.source,
+                    "num_examples": len(rows),
                     "num_errors": len(mistakes),
                     "errors": [as_values(row) for row in mistakes[:top]],
                 }
@@ -82,4 +83,4 @@ def errors(
     else:
         show_errors(mistakes[: top or SHOWN])
         show_weights([row for row in mistakes[: top or SHOWN] if row.weights is not None])
-        note(f"{len(mistakes):,} of {len(found.rows):,} answers are wrong")
+        note(f"{len(mistakes):,} of {len(rows):,} answers are wrong")

@@ -176,7 +176,7 @@ def _answer_files(
     force: bool,
 ) -> None:
     """Answer each file in a file of its own, whole or not at all, but those answered before."""
-    from seqtrain.api.input_files import answer_paths, matching, shard_of
+    from seqtrain.api.input_files import matching, output_paths, shard_of
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import open_output
     from seqtrain.data.encoding import EncodingReport
@@ -185,7 +185,7 @@ def _answer_files(
 
     files = matching(source)
     own = shard_of(files, shard)
-    every = answer_paths(files, folder, written)
+    every = output_paths(files, folder, written)
     paths = {file: every[file] for file in own}
     left = {file: path for file, path in paths.items() if force or not path.exists()}
     for file, path in left.items():
