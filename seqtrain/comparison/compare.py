@@ -13,7 +13,7 @@ import numpy as np
 from seqtrain.api.fit import resolved_config
 from seqtrain.comparison.learners import one_by_one
 from seqtrain.comparison.measurement import VariantRun, learn_equally, take_turns
-from seqtrain.comparison.results import Comparison, VariantResult, better_pooling, recommend
+from seqtrain.comparison.results import Comparison, VariantResult, recommend
 from seqtrain.comparison.task import Task, prepare_task, typical_first
 from seqtrain.comparison.variants import VARIANTS, usual_engine, variants_for
 from seqtrain.config import Config
@@ -96,7 +96,6 @@ def compare(
         candidates=results,
         passes=examples / len(task.train),
         held_out=len(task.held_out),
-        better_pooling=better_pooling(results, len(task.held_out)),
         recommended=recommended,
         reason=reason,
         seconds=time.monotonic() - began,

@@ -55,13 +55,10 @@ def make_learner(name: str, task: Task) -> SeqtrainLearner | ScriptLearner:
 
 
 class SeqtrainLearner:
-    """Training and prediction as `fit` and `predict` do them.
+    """Training and prediction as `fit` and `predict` do them, with a variant's config.
 
-    Args:
-        task: what all variants are given.
-        config: the task's with a variant's changes.
-        padding: make the mistake of giving no lengths: every row of a batch is as long as the
-            longest, and <pad> is a token like any other. So a prediction depends on its batch.
+    With `padding` they make the mistake of giving no lengths: every row of a batch is as long as
+    the longest, and <pad> is a token like any other. So a prediction depends on its batch.
     """
 
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
@@ -87,11 +84,7 @@ class SeqtrainLearner:
         return self._classify(self.task.train, batches)
 
     def accuracy(self, examples: int) -> float:
-        """Train a new model on so many examples, as `fit` would; return its accuracy.
-
-        Args:
-            examples: of train, counted again in each pass.
-        """
+        """Train a new model on so many examples, as `fit` would; return its accuracy."""
         self._begin()
         done, lr = 0, 0.0
         for rows in self._endless_rows():
@@ -135,12 +128,7 @@ def padded(rows: SequenceStore) -> SequenceStore:
 
 
 def one_by_one(task: Task, pooling: str) -> Tensor:
-    """Return the probe's logits (B, C), one sequence at a time in torch's own module.
-
-    Args:
-        task: what all variants are given.
-        pooling: in place of the config's.
-    """
+    """Return the probe's logits (B, C), one sequence at a time in torch's own module."""
     changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
     model = task.config.model.model_copy(update=changes)
     rows = task.train.__getitems__(task.probe)
@@ -151,13 +139,7 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
 
 
 class ScriptLearner:
-    """Training and prediction as a plain script does them.
-
-    Args:
-        task: what all variants are given.
-        packed: pack the padded time steps, or else run over the padding.
-        by_mask: over the padding, find the last states with a mask instead of by gathering.
-    """
+    """Training and prediction as a plain script does them; packed and by_mask as above."""
 
     def __init__(self, task: Task, *, packed: bool, by_mask: bool) -> None:
         self.task, self.packed, self.by_mask = task, packed, by_mask
@@ -199,14 +181,7 @@ def plain_logits(
     packed: bool,
     by_mask: bool = False,
 ) -> Tensor:
-    """Classify padded sequences, in any order, by torch's own module.
-
-    Args:
-        model: whose modules to use; its engine plays no part.
-        steps: ids or feature vectors, anything in the padding.
-        lengths: time steps of each sequence, on the CPU.
-        packed: as for `ScriptLearner`.
-        by_mask: as for `ScriptLearner`.
+    """Classify padded sequences, in any order, by torch's own module with a model's weights.
 
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.

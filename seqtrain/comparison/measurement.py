@@ -30,15 +30,7 @@ WARM_UP = (2, 8)
 
 
 class VariantRun:
-    """A variant at work.
-
-    Args:
-        name: of the variant.
-        task: what all variants are given.
-
-    Attributes:
-        problem: why it can't go on; empty while it can.
-    """
+    """A variant at work; `problem` says why it can't go on, and is empty while it can."""
 
     def __init__(self, name: str, task: Task) -> None:
         self.name, self.problem = name, ""
@@ -64,12 +56,7 @@ class VariantRun:
         return Speed(self.rate(mode), len(rates), min(rates), max(rates)) if rates else None
 
     def take_turn(self, mode: str, left: float) -> None:
-        """Train or predict for TURN seconds, at least one batch, unless that would take too long.
-
-        Args:
-            mode: training or prediction.
-            left: seconds.
-        """
+        """Train or predict for TURN seconds, at least one batch, unless that takes too long."""
         if not self._turns[mode]:
             rows = self._plan[0]
             for count in WARM_UP:
@@ -101,15 +88,10 @@ class VariantRun:
 def take_turns(
     runs: Sequence[VariantRun], mode: str, seconds: float, before: Callable[[VariantRun], None]
 ) -> None:
-    """Measure variants until the time is over: always the one measured the shortest so far.
+    """Measure variants until the seconds are over: always the one measured the shortest so far.
 
-    Ratios of speeds measured so can be trusted where the speeds themselves can't.
-
-    Args:
-        runs: the variants.
-        mode: training or prediction.
-        seconds: for all of them; each has at least one turn, unless a batch takes too long.
-        before: is called before every turn.
+    Ratios of speeds measured so can be trusted where the speeds themselves can't. Each variant has
+    one turn at least, unless a batch takes too long. `before` is called before every turn.
     """
     deadline = time.monotonic() + seconds
     running = [run for run in runs if not run.problem]
@@ -133,13 +115,7 @@ def learn_equally(
     """Train all variants on as many examples in the time left, at most as long as `fit` would.
 
     Variants with equal logits and equal batches are the same model, so the fastest of them learns
-    for all; each of the others learns for itself.
-
-    Args:
-        runs: the variants, measured.
-        task: what they were given.
-        seconds: for all of them.
-        before: is called before each learns.
+    for all; each of the others learns for itself. `before` is called before each learns.
 
     Returns:
         Examples of train that each learned from, each pass counted (0: there was no time), and

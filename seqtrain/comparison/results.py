@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqtrain.text import listed
@@ -75,17 +74,6 @@ class VariantResult:
         is_same = difference is not None and difference <= SAME
         return is_same and self.training is not None and self.kind not in ("wrong", "pooling")
 
-    @property
-    def rate(self) -> float:
-        """Tokens per second in training; 0 where nothing was measured."""
-        return self.training.tokens_per_second if self.training else 0.0
-
-    def beats(self, other: VariantResult) -> bool:
-        """Whether it is faster in training, beyond noise."""
-        if self.training is None or other.training is None:
-            return False
-        return self.training.beyond_noise(other.training)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -99,7 +87,6 @@ class Comparison:
         candidates: one per variant.
         passes: over these rows before accuracies were measured; 0: there was no time for it.
         held_out: sequences that accuracies are measured on.
-        better_pooling: a pooling that was clearly more accurate; None if there is none.
         recommended: name of the variant to take; None if there is none.
         reason: for it, a sentence.
         seconds: the comparison took, with reading and the first batches.
@@ -114,7 +101,6 @@ class Comparison:
     candidates: list[VariantResult]
     passes: float
     held_out: int
-    better_pooling: str | None
     recommended: str | None
     reason: str
     seconds: float
@@ -129,77 +115,41 @@ def thousands(tokens_per_second: float) -> str:
 def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, str]:
     """Return the name of the variant to take, and why, in a few sentences.
 
-    That is the engine that `auto` takes, unless another variant with the right logits is faster in
-    training beyond noise: another engine, or a setting or recipe that is also AS_FAST times as
-    fast.
-
-    Args:
-        results: of all variants.
-        auto: engine that model.engine: auto takes.
+    That is the engine that model.engine: auto takes, unless another variant with the right logits
+    is faster in training beyond noise: another engine, or a setting or recipe that is also AS_FAST
+    times as fast.
     """
-    right = sorted((each for each in results if each.is_right), key=lambda each: -each.rate)
+    right = [(each, each.training) for each in results if each.is_right and each.training]
+    right.sort(key=lambda one: -one[1].tokens_per_second)
     if not right:
         return None, "nothing could be measured in training; allow more seconds"
-    engines = [one for one in right if one.kind == "engine"]
-    usual = next((one for one in engines if one.name == auto), (engines or right)[0])
-    engine = next((one for one in engines if one.beats(usual)), usual)
-    others = (one for one in right if one.kind != "engine" and one.rate >= AS_FAST * engine.rate)
-    best = next((one for one in others if one.beats(engine)), engine)
-    beaten = [best.beats(one) for one in engines if one is not best]
-    claim = "It is what model.engine: auto takes; no other engine is faster beyond noise."
-    if best.kind != "engine":
-        claim = "It is the fastest variant in training here, beyond noise."
-    elif best is not usual or (beaten and all(beaten)):
-        claim = "It is the fastest engine in training here, beyond noise."
-    return best.name, " ".join([claim, _figures(best, right), *_doubts(best, right)])
-
-
-def _figures(best: VariantResult, right: Sequence[VariantResult]) -> str:
-    """Return the best one's speed, beside the fastest recipe's, or engine's where it is one."""
-    kind, what = "recipe", "plain torch script"
-    if best.kind == "recipe":
-        kind, what = "engine", "engine of seqtrain"
-    own = f"{thousands(best.rate)} thousand tokens/s ({_spread(best)})"
-    other = next((one for one in right if one.kind == kind), None)
-    if other is None:
-        return f"{own}."
-    return (
-        f"{own}: {best.rate / other.rate:.1f} times as fast as {other.name}, the fastest {what} "
-        f"({thousands(other.rate)}; {_spread(other)})."
+    usual, own = next((one for one in right if one[0].name == auto), right[0])
+    chosen = (
+        (each, speed)
+        for each, speed in right
+        if speed.beyond_noise(own)
+        and (each.kind == "engine" or speed.tokens_per_second >= AS_FAST * own.tokens_per_second)
     )
-
-
-def _spread(one: VariantResult) -> str:
-    return one.training.spread if one.training else ""
-
-
-def _doubts(best: VariantResult, right: Sequence[VariantResult]) -> Iterator[str]:
-    """Yield why a variant whose figure is larger isn't taken, a sentence each."""
-    larger = right[: right.index(best)]
-    noise = [one.name for one in larger if not one.beats(best)]
-    small = [one.name for one in larger if one.beats(best)]
-    if any(one.training and one.training.turns < FEW for one in [best, *larger]):
-        yield "More seconds would show better which is faster."
-    elif noise:
-        yield f"Larger, but within noise: {listed(noise)}."
-    if small:
-        yield f"Faster, but by less than {AS_FAST - 1:.0%}: {listed(small)}."
-
-
-def better_pooling(results: Sequence[VariantResult], held_out: int) -> str | None:
-    """Return a pooling that was more accurate than the config's own by two standard errors.
-
-    Args:
-        results: of all variants.
-        held_out: rows that accuracies are measured on.
-    """
-    scored = [(each.accuracy, each) for each in results if each.accuracy is not None]
-    own = [accuracy for accuracy, each in scored if each.kind not in ("wrong", "pooling")]
-    others = {accuracy: each.name for accuracy, each in scored if each.kind == "pooling"}
-    if not own or not others:
-        return None
-    usual, best = max(own), max(others)
-    # Of a share that was 0 or 1 the error is taken as if one row more had been otherwise.
-    share = (usual * held_out + 1) / (held_out + 2)
-    error = math.sqrt(share * (1 - share) / held_out)
-    return others[best].removesuffix("-valid") if best - usual > 2 * error else None
+    best, speed = next(chosen, (usual, own))
+    others = [one for each, one in right if each.kind == "engine" and each is not best]
+    why = "It is what model.engine: auto takes; no other engine is faster beyond noise."
+    if best.kind != "engine":
+        why = "It is the fastest variant in training here, beyond noise."
+    elif best is not usual or (others and all(speed.beyond_noise(one) for one in others)):
+        why = "It is the fastest engine in training here, beyond noise."
+    why += f" {thousands(speed.tokens_per_second)} thousand tokens/s ({speed.spread})"
+    kind = "engine" if best.kind == "recipe" else "recipe"
+    what = {"engine": "engine of seqtrain", "recipe": "plain torch script"}[kind]
+    for each, other in [one for one in right if one[0].kind == kind][:1]:
+        why += (
+            f": {speed.tokens_per_second / other.tokens_per_second:.1f} times as fast as "
+            f"{each.name}, the fastest {what} ({thousands(other.tokens_per_second)}; "
+            f"{other.spread})"
+        )
+    larger = right[: right.index((best, speed))]
+    if larger:
+        names = listed([each.name for each, _ in larger])
+        why += f". Larger, but within noise or by less than {AS_FAST - 1:.0%}: {names}"
+    if any(one.turns < FEW for one in [speed, *(one for _, one in larger)]):
+        why += ". More seconds would show better which is faster"
+    return best.name, f"{why}."

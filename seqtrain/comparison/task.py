@@ -76,11 +76,6 @@ class Task:
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
     """Read the data as `fit` does, and draw what is measured on.
 
-    Args:
-        config: resolved.
-        device: where to compute.
-        beside: folder of the YAML file, for the message where a data file is missing.
-
     Raises:
         ConfigError, DataError: what was given is wrong.
     """
@@ -114,11 +109,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
 
 
 def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
-    """Leave out what stands beside the recurrent model: no plain script has it.
-
-    Returns:
-        The config without such parts, and a line that names them, if there are any.
-    """
+    """Leave out what no plain script has; return also a line that names it, where there is some."""
     named = []
     for key in LEFT_OUT:
         name, _, field = key.partition(".")
@@ -154,10 +145,6 @@ def typical_first(lengths: Ints, config: Config) -> list[Ints]:
 
     The median by length comes first, then the quartiles, the eighths and so on (van der Corput's
     sequence), so a slow variant, measured on few batches, is measured on typical ones.
-
-    Args:
-        lengths: of the sequences, (B,).
-        config: seed and batching.
     """
     plan = plan_epoch(lengths, config.batching, seed=config.seed, epoch=0)
     plan.sort(key=lambda rows: int(lengths[rows].max()))

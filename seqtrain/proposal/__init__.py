@@ -1,8 +1,9 @@
-"""From a data file to a config: what the data looks like, and which settings suit such data.
+"""From data files to a config that suits them: columns → facts → rules → commented YAML.
 
-Columns → facts → rules → YAML with a reason for each choice. Free of torch.
+Free of torch.
 """
 
-from seqtrain.proposal.proposal import Wishes, propose
+from seqtrain.proposal.proposal import propose
+from seqtrain.proposal.tables import Wishes
 
 __all__ = ["Wishes", "propose"]

@@ -1,4 +1,4 @@
-"""The columns of a data file, and which of them is the label, the text, the group."""
+"""The columns of a table, and which of them holds the label, the sequence, the group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from seqtrain.data.readers.options import Column
+from seqtrain.data.readers import Column
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -23,11 +23,12 @@ HEADLINE_NAMES, BODY_NAMES = (
     ("title", "subject", "headline", "summary"),
     ("body", "description", "text", "content", "review", "abstract", "message"),
 )
+ID_NAMES = ("id", "index")
 GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dialogue", "dialog_id")
 LONGEST_LABEL = 80
-"""Characters of the longest value that is counted as a label."""
+"""Characters of the longest value that counts as a label."""
 MOST_LABELS = 100_000
-"""Distinct values of a column that are counted; a column of more is no label."""
+"""Distinct values of a column that are counted; a column with more is no label."""
 
 
 @dataclass
@@ -38,8 +39,9 @@ class ColumnFacts:
         column: its name, or its index from 0.
         rows: values seen.
         values: how often each value of at most LONGEST_LABEL characters occurs.
-        too_many: whether values were too long or too many to be labels.
-        characters, words: of all values together.
+        too_many: whether values are too long or too many to be labels.
+        characters: of all values together.
+        words: of all values together.
         numbers: values that are numbers.
         vectors: values that are lists of numbers, or of vectors.
         symbols: values that are lists of strings or of integers.
@@ -62,7 +64,11 @@ class ColumnFacts:
         """Count one value: a text, or what JSON holds."""
         self.rows += 1
         if isinstance(value, list):
-            self._add_list(value)
+            self.too_many = True
+            whole = bool(value) and all(isinstance(each, int) for each in value)
+            is_symbols = whole or (bool(value) and isinstance(value[0], str))
+            self.symbols += is_symbols
+            self.vectors += not is_symbols
             return
         text = "" if value is None else str(value)
         self.characters += len(text)
@@ -75,14 +81,10 @@ class ColumnFacts:
         else:
             self.values[text] += 1
 
-    def _add_list(self, values: list[object]) -> None:
-        self.too_many = True
-        first = values[0] if values else None
-        whole = all(isinstance(value, int) for value in values)
-        if isinstance(first, str) or (values and whole):
-            self.symbols += 1
-        else:
-            self.vectors += 1
+    @property
+    def name(self) -> str:
+        """The last part of the column's name, in lower case; empty for an index."""
+        return "" if isinstance(self.column, int) else self.column.lower().rpartition(".")[2]
 
     @property
     def mean_words(self) -> float:
@@ -96,7 +98,7 @@ class ColumnFacts:
 
     @property
     def is_sequence(self) -> bool:
-        """Whether values are lists."""
+        """Whether most values are lists."""
         return self.symbols + self.vectors > self.rows / 2
 
     @property
@@ -107,9 +109,9 @@ class ColumnFacts:
         return not self.too_many and 2 <= distinct <= self.rows / 2 and not fractions
 
     @property
-    def is_unique(self) -> bool:
-        """Whether no value of the column occurs twice."""
-        return not self.too_many and len(self.values) == self.rows
+    def is_id(self) -> bool:
+        """Whether it may number the rows: no value occurs twice, and each is one word."""
+        return not self.too_many and len(self.values) == self.rows and self.mean_words < 1.5
 
     def describe(self) -> str:
         """Name the column and what it holds, for a message."""
@@ -130,114 +132,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | None:
-    """Whether the first row names the columns; None where it can't be told.
-
-    A header's names are short, differ from one another, and don't occur further down; a number is
-    no name. Names that data files use everywhere decide.
-
-    Args:
-        first: fields of the first row.
-        columns: facts of all rows but the first.
-    """
-    names = [name.strip().lower() for name in first]
-    if any(not name or is_number(name) or len(name) > LONGEST_LABEL for name in names):
-        return False
-    if len(set(names)) < len(names):
-        return False
-    known = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, "id", "index", *GROUP_NAMES}
-    if any(value.values[name] for value, name in zip(columns, first, strict=True)):
-        return False
-    if any(name in known for name in names):
-        return True
-    if any(column.is_numeric for column in columns):
-        return True
-    # A column of labels whose first value never comes again: a name.
-    if any(column.can_be_label and len(column.values) <= column.rows / 10 for column in columns):
-        return True
-    return None
-
-
-def choose_label(columns: Sequence[ColumnFacts]) -> ColumnFacts:
-    """Return the column of the label.
-
-    Raises:
-        DataError: none can be it, or several; says which flag decides.
-    """
-    candidates = [column for column in columns if column.can_be_label]
-    named = [column for column in candidates if _name(column) in LABEL_NAMES]
-    if len(named) > 1:
-        named = sorted(named, key=lambda column: LABEL_NAMES.index(_name(column)))
-        if _name(named[0]) == "label":
-            named = named[:1]
-    if len(named) == 1:
-        return named[0]
-    plain = [column for column in candidates if _name(column) not in (*TEXT_NAMES, *GROUP_NAMES)]
-    if len(named or plain) == 1:
-        return (named or plain)[0]
-    found = ", ".join(column.describe() for column in (named or plain or columns)[:8])
-    if candidates:
-        raise DataError(f"--label: several columns can be it: {found}; give --label COLUMN")
-    numbers = [c for c in columns if c.is_numeric and len(c.values) > c.rows / 2]
-    if numbers:
-        raise DataError(
-            "--label: no column repeats its values as a label does; column "
-            f"{quote(str(numbers[0].column))} holds numbers that hardly repeat, and seqtrain finds "
-            "classes: group them into some, or give --label COLUMN"
-        )
-    raise DataError(
-        f"--label: no column repeats its values as a label does; found {found}; give --label COLUMN"
-    )
-
-
-def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Column]:
-    """Return the columns of the sequence; several are texts to be joined.
-
-    Raises:
-        DataError: none can be it, or several; says which flag decides.
-    """
-    others = [column for column in columns if column.column != label]
-    lists = [column for column in others if column.is_sequence]
-    texts = [column for column in others if not column.is_sequence and not column.is_numeric]
-    if len(lists) == 1:
-        return [lists[0].column]
-    if not lists:
-        headlines = [c for c in texts if _name(c) in HEADLINE_NAMES]
-        bodies = [c for c in texts if _name(c) in BODY_NAMES]
-        if len(headlines) == len(bodies) == 1 and headlines != bodies:
-            return [headlines[0].column, bodies[0].column]
-    named = [c for c in lists or texts if _name(c) in TEXT_NAMES]
-    if len(named) == 1:
-        return [named[0].column]
-    rest = [
-        c for c in lists or texts if not (c.is_unique and c.mean_words < 1.5 and len(texts) > 1)
-    ]
-    rest = [c for c in rest if _name(c) not in ("id", "index", *GROUP_NAMES)]
-    if len(rest) == 1:
-        return [rest[0].column]
-    longest = sorted(rest, key=lambda c: -c.characters)
-    if not lists and len(longest) > 1 and longest[0].characters > 4 * longest[1].characters:
-        return [longest[0].column]
-    found = ", ".join(column.describe() for column in others[:8]) or "the label alone"
-    if not texts and not lists and len(others) > 2:
-        raise DataError(
-            f"--sequence: {len(others)} columns of numbers; a series is read from a list of "
-            "vectors in jsonl, from npz or from ts; write one of these"
-        )
-    raise DataError(f"--sequence: can't tell the sequence; found {found}; give --sequence COLUMN")
-
-
-def find_group(columns: Sequence[ColumnFacts], used: Iterable[Column]) -> Column | None:
-    """Return the column that names a session whose rows stand one after the other, if any."""
-    for column in columns:
-        distinct = len(column.values)
-        blocks = not column.too_many and column.changes == distinct < column.rows
-        if column.column not in used and _name(column) in GROUP_NAMES and blocks:
-            return column.column
-    return None
-
-
-def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> dict[Column, ColumnFacts]:
+def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]:
     """Count the values of every column of some rows."""
     facts: dict[Column, ColumnFacts] = {}
     for row in rows:
@@ -245,7 +140,7 @@ def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> dict[Column, Colu
             if column not in facts:
                 facts[column] = ColumnFacts(column)
             facts[column].add(value)
-    return facts
+    return list(facts.values())
 
 
 def flattened(row: dict[str, object], prefix: str = "") -> Iterator[tuple[Column, object]]:
@@ -257,6 +152,108 @@ def flattened(row: dict[str, object], prefix: str = "") -> Iterator[tuple[Column
             yield prefix + name, value
 
 
-def _name(column: ColumnFacts) -> str:
-    """Return the last part of a column's name, in lower case; empty for an index."""
-    return "" if isinstance(column.column, int) else column.column.lower().rpartition(".")[2]
+def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | None:
+    """Whether the first row names the columns; None where it isn't clear.
+
+    The names of a header are short, differ, don't occur further down, and aren't numbers. Names
+    that are usual in data files decide.
+
+    Args:
+        first: fields of the first row.
+        columns: facts of all rows but the first.
+    """
+    names = [name.strip().lower() for name in first]
+    if any(not name or is_number(name) or len(name) > LONGEST_LABEL for name in names):
+        return False
+    if len(set(names)) < len(names):
+        return False
+    if any(value.values[name] for value, name in zip(columns, first, strict=True)):
+        return False
+    known = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ID_NAMES, *GROUP_NAMES}
+    # A column of labels whose first value never comes again: a name.
+    labels = (c for c in columns if c.can_be_label and len(c.values) <= c.rows / 10)
+    if any(name in known for name in names) or any(c.is_numeric for c in columns) or any(labels):
+        return True
+    return None
+
+
+def choose_label(columns: Sequence[ColumnFacts]) -> Column:
+    """Return the column of the label.
+
+    Raises:
+        DataError: no column can be it, or several can.
+    """
+    candidates = [column for column in columns if column.can_be_label]
+    named = [column for column in candidates if column.name in LABEL_NAMES]
+    if any(column.name == "label" for column in named):
+        named = [column for column in named if column.name == "label"][:1]
+    plain = [column for column in candidates if column.name not in (*TEXT_NAMES, *GROUP_NAMES)]
+    chosen = named or plain
+    if len(chosen) == 1:
+        return chosen[0].column
+    found = _described(chosen or columns)
+    if candidates:
+        raise DataError(
+            f"--label: several columns may hold the label: {found}; choose one with --label COLUMN"
+        )
+    numbers = [c for c in columns if c.is_numeric and len(c.values) > c.rows / 2]
+    if numbers:
+        raise DataError(
+            "--label: no column has values that repeat as labels do; column "
+            f"{quote(str(numbers[0].column))} holds numbers that hardly repeat, and seqtrain "
+            "predicts classes: group the numbers into classes, or give --label COLUMN"
+        )
+    raise DataError(
+        f"--label: no column has values that repeat as labels do; found {found}; give --label "
+        "COLUMN"
+    )
+
+
+def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Column]:
+    """Return the columns of the sequence; several are texts to be joined.
+
+    Raises:
+        DataError: no column can be it, or several can.
+    """
+    others = [column for column in columns if column.column != label]
+    lists = [column for column in others if column.is_sequence]
+    texts = [column for column in others if not column.is_sequence and not column.is_numeric]
+    if not lists:
+        headlines = [c for c in texts if c.name in HEADLINE_NAMES]
+        bodies = [c for c in texts if c.name in BODY_NAMES]
+        if len(headlines) == len(bodies) == 1 and headlines != bodies:
+            return [headlines[0].column, bodies[0].column]
+    plain = [c for c in lists or texts if not (c.is_id and len(texts) > 1)]
+    for some in (
+        lists,
+        [c for c in lists or texts if c.name in TEXT_NAMES],
+        rest := [c for c in plain if c.name not in (*ID_NAMES, *GROUP_NAMES)],
+    ):
+        if len(some) == 1:
+            return [some[0].column]
+    longest = sorted(rest, key=lambda c: -c.characters)
+    if not lists and len(longest) > 1 and longest[0].characters > 4 * longest[1].characters:
+        return [longest[0].column]
+    if not texts and not lists and len(others) > 2:
+        raise DataError(
+            f"--sequence: found {len(others)} columns of numbers; a series is read from a list of "
+            "vectors in jsonl, from npz or from ts; write one of these"
+        )
+    raise DataError(
+        "--sequence: it isn't clear which column holds the sequence; found "
+        f"{_described(others) or 'the label alone'}; give --sequence COLUMN"
+    )
+
+
+def find_group(columns: Sequence[ColumnFacts], used: Iterable[Column]) -> Column | None:
+    """Return the column that names a session whose rows stand one after the other, if any."""
+    for column in columns:
+        distinct = len(column.values)
+        blocks = not column.too_many and column.changes == distinct < column.rows
+        if column.column not in used and column.name in GROUP_NAMES and blocks:
+            return column.column
+    return None
+
+
+def _described(columns: Sequence[ColumnFacts]) -> str:
+    return ", ".join(column.describe() for column in columns[:8])

@@ -1,4 +1,4 @@
-"""How a text is best split: into words, characters or symbols, judged from a sample."""
+"""What texts are made of: words, characters or symbols, judged from a sample."""
 
 from __future__ import annotations
 
@@ -30,16 +30,21 @@ class TextFacts:
     Attributes:
         split: words, characters, alphabet (few characters, long) or symbols (separated by blanks).
         why: the reason, for the config.
-        lowercase: whether case can be left out.
+        lowercase: whether upper and lower case mean the same.
     """
 
     split: str
     why: str
     lowercase: bool
 
+    @property
+    def tokenizer(self) -> str:
+        """The value of data.tokenizer that splits such texts."""
+        return {"words": "word", "symbols": "whitespace"}.get(self.split, "char")
+
 
 def inspect_texts(texts: Sequence[str], labels: Sequence[str]) -> TextFacts:
-    """Tell how the texts of a sample are best split.
+    """Judge what the texts of a sample are made of.
 
     Args:
         texts: at least one.
@@ -47,8 +52,7 @@ def inspect_texts(texts: Sequence[str], labels: Sequence[str]) -> TextFacts:
     """
     characters = Counter("".join(texts[:2000]))
     letters = sum(count for c, count in characters.items() if not c.isspace())
-    lengths = sorted(len(text) for text in texts)
-    median = lengths[len(lengths) // 2]
+    median = sorted(len(text) for text in texts)[len(texts) // 2]
     words = float(np.median([len(text.split()) for text in texts]))
     unspaced = sum(n for c, n in characters.items() if _is_unspaced(c)) / max(1, letters)
     if unspaced > 0.3:
@@ -63,8 +67,8 @@ def inspect_texts(texts: Sequence[str], labels: Sequence[str]) -> TextFacts:
     by_words, by_characters = _errors(texts, labels)
     if by_characters < CHARACTERS_BETTER * by_words:
         why = (
-            f"a guess by characters is wrong for {by_characters:.0%} of a sample, "
-            f"one by words for {by_words:.0%}"
+            f"on a sample, a guess by characters has {by_characters:.0%} errors, a guess by words "
+            f"{by_words:.0%}"
         )
         return TextFacts("characters", why, lowercase=True)
     return TextFacts("words", f"words per row, median: {words:g}", lowercase=True)
@@ -86,8 +90,8 @@ def _are_symbols(texts: Sequence[str]) -> bool:
 def _errors(texts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
     """Return the share of a sample's fourth rows that each of two guesses gets wrong.
 
-    The guesses are naive Bayes on pairs of words, and on up to three characters in a row, both
-    learned from the other rows.
+    The guesses are naive Bayes on words and pairs of words, and on up to three characters in a row,
+    both learned from the other rows.
     """
     fitting = np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS
     count = max(8, int(fitting.sum()))

@@ -130,7 +130,7 @@ def comparison_of(speed: Speed) -> Comparison:
     rows = [VariantResult(name, "recipe", "", speed, speed, 0.6, 1e-7, 0.9, "") for name in RECIPES]
     return Comparison(
         *("cpu", 1, "gru", 9, 99, [], rows, 1.0, 5),
-        *(None, "padded", "", 1.0),
+        *("padded", "", 1.0),
     )
 
 

@@ -73,7 +73,7 @@ def show_compared() -> None:
         for name, variant in VARIANTS.items()
     ]
     facts = ("cpu", 2, "gru", 4800, 113_366, [])
-    show_comparison(Comparison(*facts, rows, 2.5, 600, None, *recommend(rows, "native"), 60.0))
+    show_comparison(Comparison(*facts, rows, 2.5, 600, *recommend(rows, "native"), 60.0))
 
 
 MADE = {"fit --seeds": show_several, "compare": show_compared}

@@ -131,13 +131,10 @@ def _accuracies(comparison: Comparison) -> str:
         return "accuracy: no rows to hold out; give data.validation"
     if not comparison.passes:
         return "accuracy: there was no time to train; allow more seconds"
-    hint = ""
-    if comparison.better_pooling:
-        hint = f"; model.pooling: {comparison.better_pooling} was better here"
     return (
         f"accuracy: after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} "
         f"sequences held out; variants with equal logits and equal batches are one "
-        f"model, trained once{hint}"
+        "model, trained once"
     )
 
 
