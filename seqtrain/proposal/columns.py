@@ -45,7 +45,6 @@ class ColumnFacts:
         numbers: values that are numbers.
         vectors: values that are lists of numbers, or of vectors.
         symbols: values that are lists of strings or of integers.
-        changes: rows whose value isn't that of the row before.
     """
 
     column: Column
@@ -57,8 +56,6 @@ class ColumnFacts:
     numbers: int = 0
     vectors: int = 0
     symbols: int = 0
-    changes: int = 0
-    last: str | None = None
 
     def add(self, value: object) -> None:
         """Count one value: a text, or what JSON holds."""
@@ -74,8 +71,6 @@ class ColumnFacts:
         self.characters += len(text)
         self.words += 1 + text.strip().count(" ") if text.strip() else 0
         self.numbers += is_number(text)
-        self.changes += text != self.last
-        self.last = text
         if len(text) > LONGEST_LABEL or len(self.values) > MOST_LABELS:
             self.too_many = True
         else:
@@ -243,16 +238,6 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         "--sequence: it isn't clear which column holds the sequence; found "
         f"{_described(others) or 'the label alone'}; give --sequence COLUMN"
     )
-
-
-def find_group(columns: Sequence[ColumnFacts], used: Iterable[Column]) -> Column | None:
-    """Return the column that names a session whose rows stand one after the other, if any."""
-    for column in columns:
-        distinct = len(column.values)
-        blocks = not column.too_many and column.changes == distinct < column.rows
-        if column.column not in used and column.name in GROUP_NAMES and blocks:
-            return column.column
-    return None
 
 
 def _described(columns: Sequence[ColumnFacts]) -> str:

@@ -15,8 +15,8 @@ from seqtrain.data.preparation import prepare
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
-from seqtrain.proposal.facts import Facts, inspect, look_through
-from seqtrain.proposal.rules import Choice, choices, should_hold_out
+from seqtrain.proposal.contents import Facts, inspect, read_facts
+from seqtrain.proposal.choices import Choice, choices, should_hold_out
 from seqtrain.proposal.tables import Wishes
 from seqtrain.text import display_name, quote, shorten
 
@@ -56,7 +56,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     if "validation" not in splits:
         _check_shared(first, facts)
     further = {
-        name: look_through(files_of(name, paths), facts.table.reading, facts.classes)
+        name: read_facts(files_of(name, paths), facts.reading, known=facts.classes)
         for name, paths in splits.items()
         if name != "train"
     }
@@ -65,7 +65,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         empty=facts.empty + sum(each.empty for each in further.values()),
         missing=facts.missing or any(each.missing for each in further.values()),
     )
-    rows = {"train": facts.rows, **{name: each.rows for name, each in further.items()}}
+    rows = {"train": facts.rows, **{name: each.rows + each.empty for name, each in further.items()}}
     text = _written(splits, rows, facts, held_out=should_hold_out(facts))
     config = parse_config(text, "the proposed config")
     if facts.rows < TRIED_ROWS:
@@ -102,7 +102,7 @@ def _check_shared(path: str, facts: Facts) -> None:
     label = quote(next(iter(facts.classes)), 40)
     found = f"{display_name(path)}: each of {facts.rows} rows has a label of its own, such as"
     expected = "expected labels that several rows share"
-    if facts.table.reading.label is not None:
+    if facts.reading.label is not None:
         expected += "; --label names their column"
     elif os.path.isdir(path):
         expected += ": each file is a class here; give each class a folder for its files"
@@ -142,14 +142,14 @@ def _files(
 
 
 def _columns(facts: Facts) -> Iterator[Choice]:
-    table, reading = facts.table, facts.table.reading
+    reading = facts.reading
     if reading.format == "fasttext":
         yield Choice("data.format", "fasttext", "each line begins with __label__")
-    if table.delimiter:
-        yield Choice("data.delimiter", table.delimiter, "separates the columns")
-    if table.header is not None:
-        why = "the first row names the columns" if table.header else "the first row is data"
-        yield Choice("data.header", table.header, why)
+    if reading.delimiter != "auto":
+        yield Choice("data.delimiter", reading.delimiter, "separates the columns")
+    if reading.header != "auto":
+        why = "the first row names the columns" if reading.header else "the first row is data"
+        yield Choice("data.header", reading.header, why)
     if reading.sequence is not None:
         several = isinstance(reading.sequence, list)
         why = "the texts of these columns, joined" if several else "column of the sequence"
@@ -187,14 +187,6 @@ def _lines(found: Sequence[Choice]) -> Iterator[str]:
 
 
 def _notes(facts: Facts) -> Iterator[str]:
-    """Say what isn't sure, or what the user may want to know."""
-    if facts.table.group is not None:
-        yield (
-            f"# Column {quote(str(facts.table.group))} looks like a session. If the rows of a "
-            "session continue one another,"
-        )
-        yield "# give a validation file, and set data.group to this column and"
-        yield "# model.initial_state: carried (training.refit doesn't go with that)."
     rare = [name for name, count in facts.classes.items() if count < 5]
     if rare:
         yield f"# Classes with fewer than 5 rows: {len(rare)}, such as {shorten(rare[0], 80)}."

@@ -24,7 +24,6 @@ from seqtrain.proposal.columns import (
     ColumnFacts,
     choose_label,
     choose_sequence,
-    find_group,
     flattened,
     gather,
     has_header,
@@ -53,49 +52,27 @@ class Wishes:
     header: bool | None = None
 
 
-@dataclass(frozen=True)
-class Table:
-    """How the rows of a data file are read.
-
-    Attributes:
-        reading: the options.
-        header: the value that data.header needs; None: auto is right.
-        delimiter: name of what separates the columns, where it isn't the format's own.
-        group: a column that looks like a session's name.
-    """
-
-    reading: ReadOptions
-    header: bool | None = None
-    delimiter: str | None = None
-    group: Column | None = None
-
-
-def find_table(path: str, wishes: Wishes) -> Table:
-    """Find the columns of a data file, in one reading.
-
-    Args:
-        path: a file, or a folder of text files.
-        wishes: what the user says of it.
+def find_columns(path: str, wishes: Wishes) -> ReadOptions:
+    """Find how a data file, or a folder of text files, is read.
 
     Raises:
         DataError: it can't be read, or something that is needed isn't clear.
     """
     format = _format(path)
     if format in ("csv", "tsv"):
-        return _delimited_table(path, format, wishes)
+        return _delimited(path, format, wishes)
     if format == "jsonl":
         columns = gather(_json_rows(path))
         if not columns:
             raise DataError(f"{display_name(path)}: no rows; expected one JSON object per line")
-        label, sequence = _chosen(columns, [str(column.column) for column in columns], wishes)
+        label, sequence = _chosen(columns, wishes)
         facts = next(column for column in columns if column.column == sequence[0])
         kind = "features" if facts.vectors else "tokens" if facts.symbols else "text"
-        reading = ReadOptions("jsonl", kind=kind, sequence=_one_or_all(sequence), label=label)
-        return Table(reading, group=find_group(columns, [label, *sequence]))
+        return ReadOptions(format, kind=kind, sequence=_one_or_all(sequence), label=label)
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-    return Table(ReadOptions(format, kind=_fixed_kind(path, format)))
+    return ReadOptions(format, kind=_fixed_kind(path, format))
 
 
 def _format(path: str) -> str:
@@ -164,8 +141,8 @@ def _records(path: str, format: str) -> Iterator[list[str]]:
     problems.raise_if_any()
 
 
-def _delimited_table(path: str, format: str, wishes: Wishes) -> Table:
-    """Find header, label and sequence of a csv or tsv file."""
+def _delimited(path: str, format: str, wishes: Wishes) -> ReadOptions:
+    """Find header, delimiter, label and sequence of a csv or tsv file."""
     name, records = display_name(path), _records(path, format)
     first = next(records, None)
     if first is None or first == [""]:
@@ -190,62 +167,45 @@ def _delimited_table(path: str, format: str, wishes: Wishes) -> Table:
             column.column = title
         else:
             column.add(title)
-    label, sequence = _chosen(columns, first if header else width, wishes)
-    is_plain = header == any(isinstance(column, str) for column in [label, *sequence])
-    reading = ReadOptions(
+    label, sequence = _chosen(columns, wishes)
+    names_a_column = any(isinstance(column, str) for column in [label, *sequence])
+    return ReadOptions(
         format,
-        header="auto" if is_plain else header,
+        header="auto" if header == names_a_column else header,
+        delimiter=_delimiter(path) if format == "csv" else "auto",
         sequence=_one_or_all(sequence),
         label=label,
     )
-    return Table(
-        reading,
-        header=None if is_plain else header,
-        delimiter=_delimiter(path) if format == "csv" else None,
-        group=find_group(columns, [label, *sequence]),
-    )
 
 
-def _delimiter(path: str) -> str | None:
-    """Return the name of a csv file's delimiter that isn't the comma."""
+def _delimiter(path: str) -> str:
+    """Return the name of a csv file's delimiter; auto for the comma, and for what has no name."""
     with open_input(path, pipes=False) as stream:
         found = delimiter_of(stream, ReadOptions("csv"), RowProblems(display_name(path)))
-    name = next((name for name, mark in DELIMITERS.items() if mark == found), repr(found))
-    return None if name == "comma" else name
+    names = {mark: name for name, mark in DELIMITERS.items() if name != "comma"}
+    return names.get(found, "auto")
 
 
-def _chosen(
-    columns: Sequence[ColumnFacts], names: Sequence[str] | int, wishes: Wishes
-) -> tuple[Column, list[Column]]:
-    """Return the columns of the label and of the sequence.
-
-    Args:
-        columns: of the file.
-        names: of the columns, or how many there are without names.
-        wishes: what the user says of them.
-    """
-    label = choose_label(columns) if wishes.label is None else _named(wishes.label, names, "label")
+def _chosen(columns: Sequence[ColumnFacts], wishes: Wishes) -> tuple[Column, list[Column]]:
+    """Return the columns of the label and of the sequence."""
+    label = wishes.label
+    label = choose_label(columns) if label is None else _named(label, columns, "--label")
     if wishes.sequence is None:
         return label, choose_sequence(columns, label)
-    return label, [_named(column, names, "sequence") for column in wishes.sequence]
+    return label, [_named(column, columns, "--sequence") for column in wishes.sequence]
 
 
-def _named(wanted: Column, names: Sequence[str] | int, flag: str) -> Column:
-    """Return a column that the user named, as the config names it.
-
-    Raises:
-        DataError: the file has no such column.
-    """
-    if not isinstance(names, int) and wanted in names:
+def _named(wanted: Column, columns: Sequence[ColumnFacts], flag: str) -> Column:
+    """Return a column that the user named, or refuse it."""
+    names = [column.column for column in columns]
+    if wanted in names:
         return wanted
-    width = names if isinstance(names, int) else len(names)
-    index = int(wanted) if str(wanted).isascii() and str(wanted).isdigit() else width
-    if index < width:
-        return index if isinstance(names, int) else names[index]
-    found = f"{width} columns, counted from 0, without names"
-    if not isinstance(names, int):
-        found = ", ".join(names)
-    raise DataError(f"--{flag}: no column {quote(str(wanted))}; found {quote(found)}")
+    if str(wanted).isascii() and str(wanted).isdigit() and int(wanted) < len(names):
+        return names[int(wanted)]
+    found = f"{len(names)} columns, counted from 0, without names"
+    if isinstance(names[0], str):
+        found = ", ".join(map(str, names))
+    raise DataError(f"{flag}: no column {quote(str(wanted))}; found {quote(found)}")
 
 
 def _one_or_all(columns: list[Column]) -> Column | list[Column]:

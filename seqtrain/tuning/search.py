@@ -63,12 +63,7 @@ def train_trial(
 ) -> None:
     """Train the next trial of a study, in whatever process; the study keeps how it ended.
 
-    Args:
-        study: of the search.
-        directory: of the search.
-        seconds: after these it ends with its epoch; None: no limit.
-        threads: of torch.
-        cache: keep encoded data.
+    After so many seconds it ends with its epoch, unless it is the search's first; None: no limit.
 
     Raises:
         Interrupted: a signal stopped it.
@@ -122,15 +117,7 @@ def train_trial(
 
 @dataclass
 class Search:
-    """A search under way.
-
-    Attributes:
-        study: of its trials.
-        directory: where its runs stand.
-        limits: when it ends.
-        listener: of its trials.
-        cache: keep encoded data between trials.
-    """
+    """A search under way; its runs stand in a directory."""
 
     study: Study
     directory: Path

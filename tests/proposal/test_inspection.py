@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from seqtrain.errors import DataError
-from seqtrain.proposal import propose
-from seqtrain.proposal.inspection import Facts, inspect
-from seqtrain.proposal.rules import family
-from seqtrain.proposal.tables import Wishes
+from seqtrain.proposal import Wishes, propose
+from seqtrain.proposal.contents import Facts, inspect
 
 WORDS = [
     *("the", "cat", "sat", "on", "a", "mat", "and", "saw", "one", "old", "dog", "near", "our"),
@@ -35,16 +33,16 @@ def labelled(make: Make = sentence, rows: int = 60) -> list[tuple[str, str]]:
 
 def write(path: Path, lines: list[str]) -> Facts:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return inspect(str(path), Wishes())
+    return inspect([str(path)], Wishes())
 
 
 def test_csv_with_header(tmp_path: Path) -> None:
     rows = [f"{n},{label},{text}" for n, (label, text) in enumerate(labelled())]
     facts = write(tmp_path / "a.csv", ["id,stars,review", *rows])
     assert (facts.reading.label, facts.reading.sequence) == ("stars", "review")
-    assert facts.header is None
+    assert facts.reading.header == "auto"
     assert facts.rows == 60
-    assert family(facts) == "words"
+    assert facts.family == "words"
 
 
 @pytest.mark.parametrize("label_first", [True, False])
@@ -55,8 +53,8 @@ def test_csv_without_header_by_other_marks(
     pairs = [(label, text.replace("cat", "cat, too")) for label, text in labelled()]
     rows = [mark.join(pair if label_first else pair[::-1]) for pair in pairs]
     facts = write(tmp_path / "a.csv", rows)
-    assert facts.delimiter == name
-    assert facts.header is None
+    assert facts.reading.delimiter == name
+    assert facts.reading.header == "auto"
     assert facts.rows == 60
     assert (facts.reading.label, facts.reading.sequence) == ((0, 1) if label_first else (1, 0))
 
@@ -91,12 +89,12 @@ def test_nested_json(tmp_path: Path) -> None:
 
 def test_json_lists(tmp_path: Path) -> None:
     symbols = [json.dumps({"y": y, "events": t.split()}) for y, t in labelled()]
-    assert family(write(tmp_path / "a.jsonl", symbols)) == "symbols"
+    assert write(tmp_path / "a.jsonl", symbols).family == "symbols"
     vectors = [json.dumps({"y": y, "v": [[1.0, 2.0]] * len(t)}) for y, t in labelled()]
     facts = write(tmp_path / "b.jsonl", vectors)
-    assert (family(facts), facts.channels) == ("channels", 2)
+    assert (facts.family, facts.channels) == ("channels", 2)
     numbers = [json.dumps({"y": y, "v": [1.5] * len(t)}) for y, t in labelled()]
-    assert family(write(tmp_path / "c.jsonl", numbers)) == "series"
+    assert write(tmp_path / "c.jsonl", numbers).family == "series"
 
 
 def dna(draw: random.Random) -> str:
@@ -122,7 +120,7 @@ def clicks(draw: random.Random) -> str:
 )
 def test_what_a_text_is_made_of(tmp_path: Path, make: Make, expected: str) -> None:
     rows = [f"{label}\t{text}" for label, text in labelled(make)]
-    assert family(write(tmp_path / "a.tsv", ["label\ttext", *rows])) == expected
+    assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == expected
 
 
 def test_words_that_only_characters_tell_apart(tmp_path: Path) -> None:
@@ -135,14 +133,14 @@ def test_words_that_only_characters_tell_apart(tmp_path: Path) -> None:
     rows = [
         f"{e}\t{' '.join(word(e) for _ in range(8))}" for _ in range(80) for e in ("ski", "tzu")
     ]
-    assert family(write(tmp_path / "a.tsv", ["label\ttext", *rows])) == "characters"
+    assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == "characters"
 
 
 def test_folder_and_fasttext(tmp_path: Path) -> None:
     for n, (label, text) in enumerate(labelled()):
         (tmp_path / "docs" / label).mkdir(parents=True, exist_ok=True)
         (tmp_path / "docs" / label / f"{n}.txt").write_text(text)
-    assert inspect(str(tmp_path / "docs"), Wishes()).rows == 60
+    assert inspect([str(tmp_path / "docs")], Wishes()).rows == 60
     lines = [f"__label__{label.replace(' ', '_')} {text}" for label, text in labelled()]
     assert write(tmp_path / "a.txt", lines).reading.format == "fasttext"
 
@@ -151,14 +149,7 @@ def test_npz_of_symbols_and_of_vectors(tmp_path: Path) -> None:
     offsets, labels = np.arange(0, 101, 10), np.arange(10) % 2
     for values, expected in ((np.arange(100) % 7, "symbols"), (np.ones((100, 3)) / 3, "channels")):
         np.savez(tmp_path / "a.npz", values=values, offsets=offsets, labels=labels)
-        assert family(inspect(str(tmp_path / "a.npz"), Wishes())) == expected
-
-
-def test_session_column_is_noticed(tmp_path: Path) -> None:
-    rows = [f"{n // 6},{label},{text}" for n, (label, text) in enumerate(labelled())]
-    facts = write(tmp_path / "a.csv", ["session_id,label,text", *rows])
-    assert facts.group == "session_id"
-    assert facts.reading.sequence == "text"
+        assert inspect([str(tmp_path / "a.npz")], Wishes()).family == expected
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_pieces_are_looked_at_together(tmp_path: Path, monkeypatch: pytest.Monke
     assert (config.data.train, config.data.label) == ("part-*.csv", "label")
     with pytest.raises(DataError, match="train: no file matches"):
         propose(["q*.csv"], Wishes())
-    with pytest.raises(DataError, match=r"'part-0\.csv' and 'other\.csv' can both be it"):
+    with pytest.raises(DataError, match=r"both 'part-0\.csv' and 'other\.csv' may be it"):
         propose(["part-0.csv", "other.csv"], Wishes())
 
 

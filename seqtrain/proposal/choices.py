@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.contents import Facts
 
 UPDATES, UPDATES_PER_CLASS = 1000, 20
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
@@ -21,8 +21,8 @@ SHORT_CHARACTERS = 30
 """Median characters below which texts of characters are short, as names are."""
 LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
-FEW_ROWS = 1000
-"""Rows of a data set that is learned better in small batches."""
+FEW_ROWS, SMALL_BATCH = 1000, 16
+"""A data set with fewer rows is learned better in small batches."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
 LEARN_ALL_AT_MOST = 100
@@ -51,18 +51,17 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
         facts: of train.
         validation: `data.validation` of the config: a file, a fraction of train, or None.
     """
-    found = [*_data(facts), *_model(facts), *_training(facts)]
+    found = [*_data(facts), *_ngrams(facts), *_encoder(facts), *_training(facts)]
     measured = facts.family in ("words", "characters", "series")
     few = measured and facts.rows < REFIT_ROWS * len(facts.classes)
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
-        why = "few rows per class: a last training learns from all rows"
-        found.append(Choice("training.refit", True, why))
+        found.append(Choice("training.refit", True, "few rows: in the end all of them are learned"))
     return found
 
 
 def should_hold_out(facts: Facts) -> bool:
     """Return whether a part of train should choose the best epoch instead of being learned."""
-    return facts.rows > LEARN_ALL_AT_MOST or facts.table.reading.kind != "features"
+    return facts.rows > LEARN_ALL_AT_MOST or facts.reading.kind != "features"
 
 
 def _is_short(facts: Facts) -> bool:
@@ -73,83 +72,67 @@ def _are_few_word_classes(facts: Facts) -> bool:
     return facts.family == "words" and len(facts.classes) <= MANY_CLASSES
 
 
-def _batch_size(facts: Facts) -> int:
-    return 16 if facts.rows < FEW_ROWS else 64
-
-
 def _data(facts: Facts) -> Iterator[Choice]:
     if facts.family in ("characters", "alphabet") and facts.text is not None:
         yield Choice("data.tokenizer", "char", facts.text.why)
         if not facts.text.lowercase:
-            yield Choice("data.lowercase", False, "upper and lower case may mean different things")
+            yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
     if facts.family == "series":
-        why = "scales each series by its own values, then by train's"
-        yield Choice("data.standardize", "both", why)
+        yield Choice("data.standardize", "both", "each series by its own scale, then by train's")
     if facts.rows < FEW_ROWS:
-        yield Choice("batching.batch_size", _batch_size(facts), "small batches: more updates")
+        yield Choice("batching.batch_size", SMALL_BATCH, "few rows need small batches")
 
 
-def _model(facts: Facts) -> Iterator[Choice]:
+def _ngrams(facts: Facts) -> Iterator[Choice]:
+    family, beside = facts.family, "in a linear classifier beside the GRU"
+    if family == "words":
+        yield Choice("model.ngrams", [1, 2], f"words and pairs of words, {beside}")
+        yield Choice("model.subwords", [3, 5], "rare words are also read in parts")
+        if _are_few_word_classes(facts):
+            yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
+    elif family == "symbols":
+        yield Choice("model.ngrams", [1, 2], f"symbols and pairs of symbols, {beside}")
+    elif family in ("characters", "alphabet"):
+        longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
+        yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
+
+
+def _encoder(facts: Facts) -> Iterator[Choice]:
     family, steps = facts.family, facts.lengths[0]
-    yield from _ngrams(facts)
     first = {"alphabet": 64, "series": 32}.get(family)
     if first is not None and steps >= LONG:
         why = "channels, kernel, stride: a quarter of the steps is left"
         yield Choice("model.convolutions", [[first, 7, 2], [64, 5, 2]], why)
     if family in ("characters", "alphabet"):
-        size = 64 if _is_short(facts) else 32
-        yield Choice("model.embedding_dim", size, "there are few different characters")
+        yield Choice("model.embedding_dim", 64 if _is_short(facts) else 32, "few characters differ")
     elif family == "channels" or (family == "series" and steps < LONG):
         yield Choice("model.embedding_dim", 32, "size of the vector that the channels become")
     if family in ("characters", "alphabet") or (family == "symbols" and facts.symbols < 500):
-        why = "there are few different tokens, and each is frequent"
-        yield Choice("model.embedding_std", 1.0, why)
+        yield Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
     if family == "characters":
         yield Choice("model.hidden_size", 192, "the model learns how many words are spelled")
     if family != "characters" or _is_short(facts):
         yield Choice("model.bidirectional", True, "the GRU also reads each sequence backward")
     if (family == "characters" and _is_short(facts)) or family == "alphabet":
-        why = "all three: what matters may stand anywhere"
-        yield Choice("model.pooling", ["last", "mean", "max"], why)
+        yield Choice("model.pooling", ["last", "mean", "max"], "what matters may stand anywhere")
     elif _are_few_word_classes(facts):
         yield Choice("model.pooling", "attention", "the model learns which words matter")
     elif family != "channels":
         yield Choice("model.pooling", "max", "each unit's largest value over the sequence")
-    yield from _dropout(facts)
-
-
-def _ngrams(facts: Facts) -> Iterator[Choice]:
-    family = facts.family
     if family == "words":
-        why = "words and pairs of words, in a linear classifier beside the GRU"
-        yield Choice("model.ngrams", [1, 2], why)
-        yield Choice("model.subwords", [3, 5], "rare words are also read in parts")
-        if _are_few_word_classes(facts):
-            yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
-    elif family == "symbols":
-        why = "symbols and pairs of symbols, in a linear classifier beside the GRU"
-        yield Choice("model.ngrams", [1, 2], why)
-    elif family in ("characters", "alphabet"):
-        longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
-        why = f"1 to {longest} characters in a row, in a linear classifier beside the GRU"
-        yield Choice("model.ngrams", [1, longest], why)
-
-
-def _dropout(facts: Facts) -> Iterator[Choice]:
-    if facts.family == "words":
         share = 0.6 if _are_few_word_classes(facts) else 0.3
         yield Choice("model.embedding_dropout", share, "dropout of the word vectors")
         return
     yield Choice("model.dropout", 0.3, "dropout before the output layer")
-    if facts.family in ("series", "channels"):
+    if family in ("series", "channels"):
         yield Choice("model.embedding_dropout", 0.0, "measurements have no dropout")
     else:
-        why = "there are few different tokens, so little dropout of their vectors"
-        yield Choice("model.embedding_dropout", 0.1, why)
+        yield Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
 
 
 def _training(facts: Facts) -> Iterator[Choice]:
-    per_epoch = -(-facts.rows * 9 // 10 // _batch_size(facts))
+    batch_size = SMALL_BATCH if facts.rows < FEW_ROWS else 64
+    per_epoch = -(-facts.rows * 9 // 10 // batch_size)
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
     updates *= 2 if facts.family == "characters" else 1
     fewest, most = EPOCHS
@@ -159,12 +142,9 @@ def _training(facts: Facts) -> Iterator[Choice]:
     lr = 0.002 if few else 0.004 if facts.family in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "the highest learning rate")
     if few:
-        why = "share of the target that all classes divide"
-        yield Choice("training.label_smoothing", 0.1, why)
+        yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
     if facts.family == "series":
-        why = "training reads random windows of each series"
-        yield Choice("training.augment", {"slice": 0.2}, why)
+        yield Choice("training.augment", {"slice": 0.2}, "training reads random windows")
     elif facts.family == "channels" and facts.lengths[0] <= 100:
-        why = "training adds a random offset to each series"
-        yield Choice("training.augment", {"shift": 0.3}, why)
+        yield Choice("training.augment", {"shift": 0.3}, "training adds random offsets")

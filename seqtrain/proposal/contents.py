@@ -1,0 +1,156 @@
+"""What is known of files of labelled sequences: labels, lengths, and the kind of sequences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.errors import DataError
+from seqtrain.proposal.tables import Wishes, find_columns
+from seqtrain.proposal.texts import TextFacts, inspect_texts
+from seqtrain.text import display_name, quote
+
+SAMPLE = 4096
+"""Rows that texts are judged from, at most, evenly spread over the files."""
+
+
+@dataclass
+class RowFacts:
+    """What is counted while the rows of some files are read.
+
+    Attributes:
+        rows: that have a sequence.
+        empty: rows without a sequence.
+        missing: whether a value of a series is missing.
+        classes: rows per label.
+        sample: some sequences with their labels, evenly spread.
+    """
+
+    rows: int = 0
+    empty: int = 0
+    missing: bool = False
+    classes: Counter[str] = field(default_factory=Counter)
+    sample: list[tuple[Any, str]] = field(default_factory=list)
+    _stride: int = 1
+
+    def add(self, sequence: Any, label: str) -> None:
+        """Count a row."""
+        if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
+            self.empty += 1
+            return
+        if isinstance(sequence, np.ndarray) and not self.missing:
+            self.missing = bool(np.isnan(sequence).any())
+        self.classes[label] += 1
+        if self.rows % self._stride == 0:
+            self.sample.append((sequence, label))
+            if len(self.sample) > SAMPLE:
+                self.sample, self._stride = self.sample[::2], 2 * self._stride
+        self.rows += 1
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the data.
+
+    Attributes:
+        reading: how train's rows are read; texts of symbols as kind tokens.
+        rows: of train that have a sequence.
+        classes: rows per label.
+        lengths: median, 95 % and longest, in time steps of the sample.
+        text: for texts, what they are made of.
+        channels: for features, numbers per time step.
+        symbols: distinct tokens of the sample.
+        empty: rows without a sequence, of all files.
+        missing: whether a value of a series is missing, in any file.
+    """
+
+    reading: ReadOptions
+    rows: int
+    classes: Counter[str]
+    lengths: tuple[int, int, int]
+    text: TextFacts | None = None
+    channels: int = 0
+    symbols: int = 0
+    empty: int = 0
+    missing: bool = False
+
+    @property
+    def family(self) -> str:
+        """What the rules distinguish.
+
+        words, characters, alphabet (few characters, long), symbols, series (one channel) or
+        channels (several).
+        """
+        if self.reading.kind == "features":
+            return "series" if self.channels == 1 else "channels"
+        return "symbols" if self.reading.kind == "tokens" or self.text is None else self.text.split
+
+
+def read_facts(
+    files: Sequence[str], reading: ReadOptions, known: Container[str | None] | None = None
+) -> RowFacts:
+    """Read the rows of files; with known labels refuse another one.
+
+    Raises:
+        DataError: they can't be read so, or as said.
+    """
+    facts = RowFacts()
+    for path in files:
+        own = reading if known is None else reading.for_file(path)
+        for example in read_examples(path, own):
+            if known is not None and example.label not in known:
+                raise DataError(
+                    f"{display_name(example.file or path)}:{example.line}: label "
+                    f"{quote(str(example.label))} isn't among those of train"
+                )
+            facts.add(example.sequence, str(example.label))
+    return facts
+
+
+def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
+    """Read data files, the first once more than the others: for its columns.
+
+    Args:
+        files: with the same columns, rows one after another; or a folder of text files.
+        wishes: what the user says of them.
+
+    Raises:
+        DataError: they can't be read, or something that is needed isn't clear.
+    """
+    reading, name = find_columns(files[0], wishes), display_name(files[0])
+    rows = read_facts(files, reading)
+    if not rows.classes:
+        raise DataError(f"{name}: all {rows.empty} rows are empty")
+    if len(rows.classes) < 2:
+        label = quote(next(iter(rows.classes)))
+        raise DataError(f"{name}: one label, {label}; expected two or more")
+    sequences, labels = zip(*rows.sample, strict=True)
+    text, channels, symbols = None, 0, 0
+    if reading.kind == "features":
+        channels = max(series.shape[1] for series in sequences)
+    else:
+        if reading.kind == "text":
+            text = inspect_texts(sequences, labels)
+            split = make_tokenizer(text.tokenizer, lowercase=text.lowercase)
+            sequences = tuple(split(each) for each in sequences)
+            reading = replace(reading, kind="tokens" if text.split == "symbols" else "text")
+        symbols = len({token for sequence in sequences for token in sequence})
+    lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
+    median, most, longest = map(int, lengths)
+    return Facts(
+        reading=reading,
+        rows=rows.rows,
+        classes=rows.classes,
+        lengths=(median, most, longest),
+        text=text,
+        channels=channels,
+        symbols=symbols,
+        empty=rows.empty,
+        missing=rows.missing,
+    )
