@@ -15,8 +15,8 @@ from seqtrain.data.preparation import prepare
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError
-from seqtrain.proposal.contents import Facts, inspect, read_facts
 from seqtrain.proposal.choices import Choice, choices, should_hold_out
+from seqtrain.proposal.contents import Facts, inspect, read_facts
 from seqtrain.proposal.tables import Wishes
 from seqtrain.text import display_name, quote, shorten
 
