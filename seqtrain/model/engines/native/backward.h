@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include "team.h"
 #include "through_time.h"
 
 namespace {

@@ -3,9 +3,102 @@
 
 #pragma once
 
-#include "forward_plan.h"
+#include "plan.h"
 
 namespace {
+
+// What one thread works with: a block's states before and after a step, and inputs projected ahead.
+struct Runner {
+  float *h, *h_next, *c, *chunk;
+  Word* words;  // states, or vectors to be projected, as the products take them
+};
+
+struct ForwardPlan {
+  Shape shape;
+  Blocks blocks;
+  Index* start;                              // (T) number of the first token of every step
+  Word *recurrent_panels, *input_panels;     // gate panels of W_hh, W_ih
+  float *recurrent_bias, *input_bias;        // a GRU's b_hn; the other biases
+  float* table;                              // (U, gates), where tokens share vectors:
+                                             // our own, or the one that was given
+  Index runners, per_runner;                 // bytes before the first thread's memory; of each
+};
+
+Runner plan_runner(const LayerCall& call, const Shape& shape, Arena& arena) {
+  Runner runner{};
+  runner.h = arena.take<float>(MAX_BLOCK * shape.padded);
+  runner.h_next = arena.take<float>(MAX_BLOCK * shape.padded);
+  if (shape.cell.second_state) runner.c = arena.take<float>(MAX_BLOCK * shape.padded);
+  if (!call.index) runner.chunk = arena.take<float>((CHUNK + MAX_BLOCK) * shape.gates);
+  runner.words = arena.take<Word>(larger(CHUNK * room_of(shape.input),
+                                         MAX_BLOCK * room_of(shape.padded)));
+  return runner;
+}
+
+Runner runner_of(const LayerCall& call, const ForwardPlan& plan, Member member) {
+  Arena arena{call.scratch, plan.runners + member.number * plan.per_runner};
+  return plan_runner(call, plan.shape, arena);
+}
+
+ForwardPlan plan_forward(const LayerCall& call, Arena& arena) {
+  ForwardPlan plan{};
+  Shape shape = plan.shape = shape_of(call);
+  plan.blocks = cut_into_blocks(shape, call.batch, call.threads);
+  plan.start = arena.take<Index>(call.steps);
+  plan.recurrent_panels = arena.take<Word>(shape.gates * words_of(shape.hidden));
+  plan.recurrent_bias = arena.take<float>(shape.padded);
+  plan.input_panels = arena.take<Word>(shape.gates * words_of(shape.input));
+  plan.input_bias = arena.take<float>(shape.gates);
+  plan.table = call.projected;
+  if (call.index && !plan.table)
+    plan.table = arena.take<float>(call.vectors * shape.gates);
+  plan.runners = arena.used;
+  plan_runner(call, shape, arena);
+  plan.per_runner = arena.used - plan.runners;
+  arena.used += (call.threads - 1) * plan.per_runner;
+  return plan;
+}
+
+void pack_recurrence(const LayerCall& call, const ForwardPlan& plan, Member member) {
+  const Shape& shape = plan.shape;
+  for (Index group = member.number; group < shape.groups; group += member.of)
+    pack_gate_panel(shape.cell, call.w_hh, shape.hidden, shape.hidden, shape.cell.recurrent_order,
+                    group * shape.cell.vectors(), shape.cell.vectors(),
+                    plan.recurrent_panels + group * shape.panel * words_of(shape.hidden));
+  if (member.number == 0)
+    pack_recurrent_bias(shape.cell, call.b_hh, shape.hidden, shape.padded, plan.recurrent_bias);
+}
+
+void pack_input(const LayerCall& call, const ForwardPlan& plan, Member member) {
+  const Shape& shape = plan.shape;
+  for_panels(shape.gates / LANES, [&](Index at, Index width, Index number) {
+    if (number % member.of == member.number)
+      pack_gate_panel(shape.cell, call.w_ih, shape.hidden, shape.input, shape.cell.input_order, at,
+                      width, plan.input_panels + at * LANES * words_of(shape.input));
+  });
+  if (member.number == 0)
+    pack_input_bias(shape.cell, call.b_ih, call.b_hh, shape.hidden, shape.groups, plan.input_bias);
+}
+
+Product projection(const ForwardPlan& plan) {
+  return {1, plan.shape.input, 0, plan.input_panels, plan.shape.gates, plan.input_bias,
+          false};
+}
+
+// Projects the vectors that tokens share, a chunk at a time for whichever thread is free.
+void project_table(const LayerCall& call, const ForwardPlan& plan, Member member, Index* next) {
+  Runner memory = runner_of(call, plan, member);
+  const float* from[CHUNK];
+  float* to[CHUNK];
+  for (Index first; (first = take_next(next) * CHUNK) < call.vectors;) {
+    Index count = smaller(CHUNK, call.vectors - first);
+    for (Index i = 0; i < count; ++i) {
+      from[i] = call.vectors_in + (first + i) * plan.shape.input;
+      to[i] = plan.table + (first + i) * plan.shape.gates;
+    }
+    multiply(projection(plan), count, from, to, memory.words);
+  }
+}
 
 // One step of a few sequences, as many as fit into registers, whose states and tokens lie next to each other.
 struct Step {
@@ -52,56 +145,21 @@ NOINLINE void step_panel(const Step& step, const ForwardPlan& plan, Index states
 
 // A block on its way through time. Inputs are projected a chunk of steps ahead, or looked up.
 struct BlockRun {
-  const LayerCall& call;
+  Way way;
   const ForwardPlan& plan;
-  Block block;
   Runner memory;
   Index projected_until;  // steps, in the block's order, whose tokens are in the chunk
   Index in_chunk;         // tokens of the chunk before the current step
-
-  Index rows(Index i) const {
-    return i < block.steps ? rows_at(call, block, step_at(call, block, i)) : 0;
-  }
-
-  Index first_token(Index i) const {
-    return plan.start[step_at(call, block, i)] + block.first;
-  }
 };
-
-// A block's initial states (B, H), zeros for none, as they are computed with.
-void set_rows(const BlockRun& run, const float* from, float* to) {
-  const Shape& shape = run.plan.shape;
-  memset(to, 0, run.block.rows * shape.padded * sizeof(float));
-  for (Index r = 0; from && r < run.block.rows; ++r)
-    memcpy(to + r * shape.padded, from + (run.block.first + r) * shape.hidden,
-           shape.hidden * sizeof(float));
-}
-
-// Sequences that begin later than others (in reverse) find their initial state in both buffers.
-void set_initial_states(BlockRun& run) {
-  set_rows(run, run.call.h0, run.memory.h);
-  set_rows(run, run.call.h0, run.memory.h_next);
-  if (run.memory.c) set_rows(run, run.call.c0, run.memory.c);
-}
-
-// The states of sequences that step i was the last of.
-void keep_last(const BlockRun& run, Index i) {
-  const Shape& shape = run.plan.shape;
-  for (Index r = run.rows(i + 1); r < run.rows(i); ++r) {
-    Index to = (run.block.first + r) * shape.hidden, from = r * shape.padded;
-    memcpy(run.call.last + to, run.memory.h_next + from, shape.hidden * sizeof(float));
-    if (run.memory.c)
-      memcpy(run.call.last_c + to, run.memory.c + from, shape.hidden * sizeof(float));
-  }
-}
 
 void project_chunk(BlockRun& run, Index i) {
   const float* from[CHUNK + MAX_BLOCK];
   float* to[CHUNK + MAX_BLOCK];
   Index count = 0;
-  for (; i < run.block.steps && count < CHUNK; ++i) {
-    for (Index r = 0; r < run.rows(i); ++r, ++count) {
-      from[count] = run.call.vectors_in + (run.first_token(i) + r) * run.plan.shape.input;
+  for (; i < run.way.block.steps && count < CHUNK; ++i) {
+    const float* vectors = run.way.call.vectors_in + run.way.first_token(i) * run.plan.shape.input;
+    for (Index r = 0; r < run.way.rows(i); ++r, ++count) {
+      from[count] = vectors + r * run.plan.shape.input;
       to[count] = run.memory.chunk + count * run.plan.shape.gates;
     }
   }
@@ -111,38 +169,40 @@ void project_chunk(BlockRun& run, Index i) {
 }
 
 const float* projected_token(const BlockRun& run, Index i, Index row) {
-  Index which = run.call.index ? run.call.index[run.first_token(i) + row] : run.in_chunk + row;
-  return (run.call.index ? run.plan.table : run.memory.chunk) + which * run.plan.shape.gates;
+  const LayerCall& call = run.way.call;
+  Index which = call.index ? call.index[run.way.first_token(i) + row] : run.in_chunk + row;
+  return (call.index ? run.plan.table : run.memory.chunk) + which * run.plan.shape.gates;
 }
 
 template <class Cell>
 void run_step(BlockRun& run, Index i) {
   constexpr Index most = Cell::ROWS_AT_ONCE;
-  const LayerCall& call = run.call;
+  const LayerCall& call = run.way.call;
   const Shape& shape = run.plan.shape;
-  Index rows = run.rows(i), upcoming = call.index ? run.rows(i + 1) : 0;
-  Index token = run.first_token(i);
+  const Runner& memory = run.memory;
+  Index rows = run.way.rows(i), upcoming = call.index ? run.way.rows(i + 1) : 0;
+  Index token = run.way.first_token(i), padded = shape.padded;
   Step steps[(MAX_BLOCK + most - 1) / most];
   for (Index row = 0; row < rows; ++row) {
     Step& step = steps[row / most];
     step.projected[row % most] = projected_token(run, i, row);
     step.upcoming[row % most] =
         row < upcoming ? projected_token(run, i + 1, row) : step.projected[row % most];
-    step.words[row % most] = to_words(run.memory.h + row * shape.padded, shape.padded,
-                                      run.memory.words + row * room_of(shape.padded));
+    step.words[row % most] =
+        to_words(memory.h + row * padded, padded, memory.words + row * room_of(padded));
   }
   for (Index row = 0; row < rows; row += most) {
     Step& step = steps[row / most];
-    step.h = run.memory.h + row * shape.padded;
-    step.h_next = run.memory.h_next + row * shape.padded;
-    step.c = run.memory.c ? run.memory.c + row * shape.padded : nullptr;
+    step.h = memory.h + row * padded;
+    step.h_next = memory.h_next + row * padded;
+    step.c = memory.c ? memory.c + row * padded : nullptr;
     step.states = call.states ? call.states + (token + row) * call.states_stride : nullptr;
     step.gates = call.gates ? call.gates + (token + row) * shape.gate_row : nullptr;
     step.depth = i == 0 && !call.h0 ? 0 : words_of(shape.hidden);
   }
   for (Index group = 0; group < shape.groups; ++group) {
     for (Index row = 0; row < rows; row += most) {
-      with_rows<most>(smaller(most, rows - row), [&](auto count) {
+      with_constant<most>(smaller(most, rows - row), [&](auto count) {
         step_panel<Cell, decltype(count)::value>(steps[row / most], run.plan, call.states_stride,
                                                  group);
       });
@@ -150,18 +210,26 @@ void run_step(BlockRun& run, Index i) {
   }
 }
 
+// Sequences that begin later than others (in reverse) find their initial state in both buffers.
 template <class Cell>
 void run_block(const LayerCall& call, const ForwardPlan& plan, Member member, Index number) {
-  BlockRun run{call, plan, block_at(call, plan.blocks, number), runner_of(call, plan, member), 0, 0};
-  set_initial_states(run);
-  for (Index i = 0; i < run.block.steps; ++i) {
+  Way way{call, plan.start, block_at(call, plan.blocks, number)};
+  BlockRun run{way, plan, runner_of(call, plan, member), 0, 0};
+  Runner& memory = run.memory;
+  Index padded = plan.shape.padded;
+  way.take(call.h0, padded, memory.h);
+  way.take(call.h0, padded, memory.h_next);
+  if (memory.c) way.take(call.c0, padded, memory.c);
+  for (Index i = 0; i < way.block.steps; ++i) {
     if (!call.index && i == run.projected_until) project_chunk(run, i);
     run_step<Cell>(run, i);
-    run.in_chunk += run.rows(i);
-    keep_last(run, i);
-    float* swapped = run.memory.h;
-    run.memory.h = run.memory.h_next;
-    run.memory.h_next = swapped;
+    run.in_chunk += way.rows(i);
+    // The states of sequences that this step was the last of.
+    way.put(memory.h_next, padded, way.rows(i + 1), way.rows(i), call.last);
+    if (memory.c) way.put(memory.c, padded, way.rows(i + 1), way.rows(i), call.last_c);
+    float* swapped = memory.h;
+    memory.h = memory.h_next;
+    memory.h_next = swapped;
   }
 }
 

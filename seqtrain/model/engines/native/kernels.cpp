@@ -3,7 +3,6 @@
 
 #include "backward.h"
 #include "forward.h"
-#include "rows.h"
 #include "update.h"
 
 namespace {

@@ -1,9 +1,14 @@
-// Sizes, the blocks of sequences that are computed together, and where everything lies in scratch.
+// Sizes, where everything lies in scratch, the blocks of sequences that are computed together, and the
+// threads that compute them.
+//
+// The threads are torch's own. Python hands over the functions of the OpenMP library that torch has
+// loaded (seqtrain_threads), so that a process never has the threads of two. A pass is one parallel
+// region; its stages meet at barriers.
 
 #pragma once
 
 #include "interface.h"
-#include "panels.h"
+#include "products.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -103,17 +108,6 @@ Block block_at(const LayerCall& call, const Blocks& blocks, Index number) {
   return {first, smaller(blocks.rows, call.batch - first), length_of(call, first)};
 }
 
-// How many of a block's sequences have a step; none before the first and after the last.
-INLINE Index rows_at(const LayerCall& call, const Block& block, Index step) {
-  if (step < 0 || step >= block.steps) return 0;
-  return smaller(block.rows, call.batch_sizes[step] - block.first);
-}
-
-// The i-th step in the order in which the block runs, and the one before it.
-INLINE Index step_at(const LayerCall& call, const Block& block, Index i) {
-  return call.reverse ? block.steps - 1 - i : i;
-}
-
 // Number of the first token of every step.
 void count_starts(const LayerCall& call, Index* start) {
   Index sum = 0;
@@ -123,6 +117,38 @@ void count_starts(const LayerCall& call, Index* start) {
   }
 }
 
+// A block's way through time; step i counts in the order in which forward runs.
+struct Way {
+  const LayerCall& call;
+  const Index* start;  // (T) number of the first token of every step
+  Block block;
+
+  Index step(Index i) const { return call.reverse ? block.steps - 1 - i : i; }
+
+  // How many of the block's sequences have a step; none before the first and after the last.
+  INLINE Index rows(Index i) const {
+    if (i < 0 || i >= block.steps) return 0;
+    return smaller(block.rows, call.batch_sizes[step(i)] - block.first);
+  }
+
+  Index first_token(Index i) const { return start[step(i)] + block.first; }
+
+  // Copies the block's rows of states (B, H), zeros for none, to where they are computed with.
+  void take(const float* from, Index padded, float* to) const {
+    Index hidden = call.hidden_size;
+    memset(to, 0, block.rows * padded * sizeof(float));
+    for (Index r = 0; from && r < block.rows; ++r)
+      memcpy(to + r * padded, from + (block.first + r) * hidden, hidden * sizeof(float));
+  }
+
+  // Copies some of its rows back, where they are wanted.
+  void put(const float* from, Index padded, Index begin, Index end, float* to) const {
+    Index hidden = call.hidden_size;
+    for (Index r = begin; to && r < end; ++r)
+      memcpy(to + (block.first + r) * hidden, from + r * padded, hidden * sizeof(float));
+  }
+};
+
 // A thread among those that run a pass.
 struct Member {
   Index number, of;
@@ -131,5 +157,58 @@ struct Member {
   Index begin(Index count) const { return count * number / of; }
   Index end(Index count) const { return count * (number + 1) / of; }
 };
+
+// As long as it lives, a thread takes numbers below 1.2e-38 for zero. A gradient that fades on its
+// way back through a long sequence ends among them, where Intel's processors take a hundred cycles
+// for a product.
+class WithoutDenormals {
+ public:
+  WithoutDenormals() : before(read()) { write(before | BITS); }
+  ~WithoutDenormals() { write(before); }
+
+ private:
+#if defined(__x86_64__)
+  static constexpr uint64_t BITS = 0x8040;  // results to zero, operands as zero
+  static uint64_t read() { return __builtin_ia32_stmxcsr(); }
+  static void write(uint64_t bits) { __builtin_ia32_ldmxcsr((unsigned)bits); }
+#elif defined(__aarch64__)
+  static constexpr uint64_t BITS = 1 << 24;
+  static uint64_t read() {
+    uint64_t bits;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(bits));
+    return bits;
+  }
+  static void write(uint64_t bits) { __asm__ volatile("msr fpcr, %0" : : "r"(bits)); }
+#else
+  static constexpr uint64_t BITS = 0;
+  static uint64_t read() { return 0; }
+  static void write(uint64_t) {}
+#endif
+
+  uint64_t before;
+};
+
+template <class F>
+void run_member(void* run) {
+  WithoutDenormals quick;
+  (*(F*)run)(Member{seqtrain_threads.number(), seqtrain_threads.of()});
+}
+
+template <class F>
+void as_team(Index threads, F run) {
+  if (threads > 1 && seqtrain_threads.parallel) {
+    seqtrain_threads.parallel(run_member<F>, &run, (unsigned)threads, 0);
+  } else {
+    WithoutDenormals quick;
+    run(Member{0, 1});
+  }
+}
+
+INLINE void wait_for_all(Member member) {
+  if (member.of > 1) seqtrain_threads.barrier();
+}
+
+// The next number not yet taken by any thread.
+INLINE Index take_next(Index* next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A block back through time.
+// Backward's memory and preparation: weights packed, work shared out; and a block back through time.
 //
 // With dh the gradient of the state after a step, from later steps and from outside, the cell
 // (cells.h) makes of it da, the gradients of the sums before the gates, and what is left of dh for
@@ -13,9 +13,122 @@
 
 #pragma once
 
-#include "backward_plan.h"
+#include "plan.h"
 
 namespace {
+
+// What one thread works with. A row of tokens that wait for their outer products is given by
+// pointers: gate gradients, state before, and where tokens share no vectors input and its gradient.
+struct Worker {
+  float *sum_hh, *sum_ih;         // (gates, hidden_row), (gates, input_row)
+  float *sum_bias, *recent_bias;  // (gate_row) of all tokens, and of those that wait
+  float *dh, *dc, *shared;
+  Word *left, *right, *words;  // packed outer products; gate gradients as the products take them
+  const float **gates, **before, **inputs;
+  float** d_inputs;
+  Index waiting;
+};
+
+struct BackwardPlan {
+  Shape shape;
+  Blocks blocks;
+  Index* start;                            // (T) number of the first token of every step
+  Index *owner, *work;                     // (blocks) the thread that computes it; (threads)
+  Index *occurrences, *order;              // (U + 1), (N) tokens by vector
+  Word *recurrent_panels, *input_panels;   // column panels of W_hh, W_ih
+  float* zeros;                            // (H) the initial state, where none is given
+  Index workers, per_worker;               // bytes before the first thread's memory; of each
+};
+
+Worker plan_worker(const LayerCall& call, const Shape& shape, Arena& arena) {
+  Worker worker{};
+  Index tokens = DEPTH + MAX_BLOCK;
+  worker.sum_hh = arena.take<float>(shape.gates * shape.hidden_row);
+  worker.sum_ih = arena.take<float>(shape.gates * shape.input_row);
+  worker.sum_bias = arena.take<float>(shape.gate_row);
+  worker.recent_bias = arena.take<float>(shape.gate_row);
+  worker.dh = arena.take<float>(MAX_BLOCK * shape.padded);
+  if (shape.cell.second_state) worker.dc = arena.take<float>(MAX_BLOCK * shape.padded);
+  worker.left = arena.take<Word>(left_size(shape.gates, tokens));
+  worker.right = arena.take<Word>(3 * LANES * words_of(tokens));
+  worker.words = arena.take<Word>(CHUNK * room_of(shape.gate_row));
+  if (call.index) worker.shared = arena.take<float>(DEPTH * shape.gate_row);
+  worker.gates = arena.take<const float*>(tokens);
+  worker.before = arena.take<const float*>(tokens);
+  worker.inputs = arena.take<const float*>(tokens);
+  worker.d_inputs = arena.take<float*>(tokens);
+  return worker;
+}
+
+BackwardPlan plan_backward(const LayerCall& call, Arena& arena) {
+  BackwardPlan plan{};
+  Shape shape = plan.shape = shape_of(call);
+  plan.blocks = cut_into_blocks(shape, call.batch, call.threads);
+  plan.start = arena.take<Index>(call.steps);
+  plan.owner = arena.take<Index>(plan.blocks.count);
+  plan.work = arena.take<Index>(call.threads);
+  if (call.index) plan.occurrences = arena.take<Index>(call.vectors + 1);
+  if (call.index) plan.order = arena.take<Index>(call.tokens);
+  plan.recurrent_panels = arena.take<Word>(words_of(shape.gates) * shape.padded);
+  plan.input_panels = arena.take<Word>(words_of(shape.gates) * shape.input_row);
+  plan.zeros = arena.take<float>(shape.hidden);
+  plan.workers = arena.used;
+  plan_worker(call, shape, arena);
+  plan.per_worker = arena.used - plan.workers;
+  arena.used += (call.threads - 1) * plan.per_worker;
+  return plan;
+}
+
+Worker worker_of(const LayerCall& call, const BackwardPlan& plan, Index thread) {
+  Arena arena{call.scratch, plan.workers + thread * plan.per_worker};
+  return plan_worker(call, plan.shape, arena);
+}
+
+void clear_sums(const Shape& shape, Worker& worker) {
+  memset(worker.sum_hh, 0, shape.gates * shape.hidden_row * sizeof(float));
+  memset(worker.sum_ih, 0, shape.gates * shape.input_row * sizeof(float));
+  memset(worker.sum_bias, 0, shape.gate_row * sizeof(float));
+  memset(worker.recent_bias, 0, shape.gate_row * sizeof(float));
+}
+
+void pack_backward(const LayerCall& call, const BackwardPlan& plan, Member member) {
+  const Shape& shape = plan.shape;
+  const Cell& cell = shape.cell;
+  Index depth = words_of(shape.gates);
+  for_panels(shape.padded / LANES, [&](Index at, Index width, Index number) {
+    if (number % member.of == member.number)
+      pack_column_panel(cell, call.w_hh, shape.hidden, shape.hidden, cell.recurrent_order,
+                        at * LANES, width, plan.recurrent_panels + at * LANES * depth);
+  });
+  if (!call.d_vectors) return;
+  for_panels(shape.input_row / LANES, [&](Index at, Index width, Index number) {
+    if (number % member.of == member.number)
+      pack_column_panel(cell, call.w_ih, shape.hidden, shape.input, cell.input_order, at * LANES,
+                        width, plan.input_panels + at * LANES * depth);
+  });
+}
+
+// Gives each block, longest first, to the thread with the least work.
+void share_blocks(const LayerCall& call, const BackwardPlan& plan, Index threads) {
+  memset(plan.work, 0, threads * sizeof(Index));
+  for (Index number = 0; number < plan.blocks.count; ++number) {
+    Index least = 0;
+    for (Index thread = 1; thread < threads; ++thread)
+      if (plan.work[thread] < plan.work[least]) least = thread;
+    Block block = block_at(call, plan.blocks, number);
+    plan.owner[number] = least;
+    plan.work[least] += block.steps * (block.rows + 2);
+  }
+}
+
+// Sorts the tokens by vector: those of vector u are order[occurrences[u] .. occurrences[u + 1]).
+void sort_tokens(const LayerCall& call, const BackwardPlan& plan) {
+  Index* end = plan.occurrences;
+  memset(end, 0, (call.vectors + 1) * sizeof(Index));
+  for (Index i = 0; i < call.tokens; ++i) ++end[call.index[i]];
+  for (Index u = 1; u <= call.vectors; ++u) end[u] += end[u - 1];
+  for (Index i = call.tokens - 1; i >= 0; --i) plan.order[--end[call.index[i]]] = i;
+}
 
 // One step's sequences of a block: pointers to rows.
 struct StepBack {
@@ -84,43 +197,35 @@ void finish_waiting(const LayerCall& call, const BackwardPlan& plan, Worker& wor
   worker.waiting = 0;
 }
 
-// A block on its way back; step `i` counts in the order in which forward ran.
+// A block on its way back.
 struct BlockBack {
-  const LayerCall& call;
+  Way way;
   const BackwardPlan& plan;
   Worker& worker;
-  Block block;
-
-  Index rows(Index i) const {
-    return i < 0 ? 0 : rows_at(call, block, step_at(call, block, i));
-  }
-
-  Index first_token(Index i) const {
-    return plan.start[step_at(call, block, i)] + block.first;
-  }
 };
 
 StepBack find_rows(const BlockBack& back, Index i) {
-  const LayerCall& call = back.call;
+  const Way& way = back.way;
+  const LayerCall& call = way.call;
   Index row_of_gates = back.plan.shape.gate_row, stride = call.states_stride;
   StepBack step;
-  step.rows = back.rows(i);
-  step.earlier = smaller(step.rows, back.rows(i - 1));
-  Index twice_earlier = smaller(step.earlier, back.rows(i - 2));
+  step.rows = way.rows(i);
+  step.earlier = smaller(step.rows, way.rows(i - 1));
+  Index twice_earlier = smaller(step.earlier, way.rows(i - 2));
   for (Index row = 0; row < step.rows; ++row) {
-    step.gates[row] = call.gates + (back.first_token(i) + row) * row_of_gates;
+    step.gates[row] = call.gates + (way.first_token(i) + row) * row_of_gates;
     step.dh[row] = back.worker.dh + row * back.plan.shape.padded;
     step.dc[row] = back.worker.dc ? back.worker.dc + row * back.plan.shape.padded : nullptr;
-    step.before[row] = call.h0 ? call.h0 + (back.block.first + row) * call.hidden_size
+    step.before[row] = call.h0 ? call.h0 + (way.block.first + row) * call.hidden_size
                                : back.plan.zeros;
     step.gates_next[row] = step.gates[row];
     if (row < step.earlier) {
-      step.before[row] = call.states + (back.first_token(i - 1) + row) * stride;
-      step.gates_next[row] = call.gates + (back.first_token(i - 1) + row) * row_of_gates;
+      step.before[row] = call.states + (way.first_token(i - 1) + row) * stride;
+      step.gates_next[row] = call.gates + (way.first_token(i - 1) + row) * row_of_gates;
     }
     step.before_next[row] = step.before[row];
     if (row < twice_earlier)
-      step.before_next[row] = call.states + (back.first_token(i - 2) + row) * stride;
+      step.before_next[row] = call.states + (way.first_token(i - 2) + row) * stride;
   }
   return step;
 }
@@ -128,11 +233,12 @@ StepBack find_rows(const BlockBack& back, Index i) {
 // Adds a step's tokens to those that wait. With initial states of zero, the outer products of
 // first steps add nothing.
 void let_wait(const BlockBack& back, Index i, const StepBack& step) {
-  const LayerCall& call = back.call;
+  const Way& way = back.way;
+  const LayerCall& call = way.call;
   Worker& worker = back.worker;
   Index rows = call.h0 || !call.index ? step.rows : step.earlier;
   for (Index row = 0; row < rows; ++row) {
-    Index token = back.first_token(i) + row, at = worker.waiting++;
+    Index token = way.first_token(i) + row, at = worker.waiting++;
     worker.gates[at] = step.gates[row];
     worker.before[at] = step.before[row];
     if (call.index) continue;
@@ -141,19 +247,19 @@ void let_wait(const BlockBack& back, Index i, const StepBack& step) {
   }
 }
 
-void add_outside_gradients(const BlockBack& back, Index i, const StepBack& step) {
-  const LayerCall& call = back.call;
+void add_outside_gradients(const Way& way, Index i, const StepBack& step) {
+  const LayerCall& call = way.call;
   for (Index row = 0; row < step.rows; ++row) {
-    const float* outside = call.d_states + (back.first_token(i) + row) * call.states_stride;
+    const float* outside = call.d_states + (way.first_token(i) + row) * call.states_stride;
     for (Index unit = 0; unit < call.hidden_size; ++unit) step.dh[row][unit] += outside[unit];
   }
 }
 
 template <class Cell>
 void step_back(const BlockBack& back, Index i) {
-  const LayerCall& call = back.call;
+  const LayerCall& call = back.way.call;
   StepBack step = find_rows(back, i);
-  if (call.d_states) add_outside_gradients(back, i, step);
+  if (call.d_states) add_outside_gradients(back.way, i, step);
   gate_gradients<Cell>(back.plan.shape, step, back.worker.recent_bias);
   const float* recurrent[MAX_BLOCK];
   for (Index row = 0; row < step.rows; ++row)
@@ -164,32 +270,18 @@ void step_back(const BlockBack& back, Index i) {
   if (back.worker.waiting >= DEPTH) finish_waiting(call, back.plan, back.worker);
 }
 
-// Puts rows of gradients (B, H) where they wait, zeros for none; or takes them from there.
-void put_rows(const BlockBack& back, const float* from, float* waiting) {
-  const Shape& shape = back.plan.shape;
-  memset(waiting, 0, MAX_BLOCK * shape.padded * sizeof(float));
-  for (Index row = 0; from && row < back.block.rows; ++row)
-    memcpy(waiting + row * shape.padded, from + (back.block.first + row) * shape.hidden,
-           shape.hidden * sizeof(float));
-}
-
-void take_rows(const BlockBack& back, const float* waiting, float* to) {
-  const Shape& shape = back.plan.shape;
-  for (Index row = 0; to && row < back.block.rows; ++row)
-    memcpy(to + (back.block.first + row) * shape.hidden, waiting + row * shape.padded,
-           shape.hidden * sizeof(float));
-}
-
 // The gradient of a sequence's last state waits in dh until its last step is due; that of its
 // initial state remains there once its first step is done. So do those of c.
 template <class Cell>
 void go_back(const LayerCall& call, const BackwardPlan& plan, Worker& worker, Index number) {
-  BlockBack back{call, plan, worker, block_at(call, plan.blocks, number)};
-  put_rows(back, call.d_last, worker.dh);
-  if (worker.dc) put_rows(back, call.d_last_c, worker.dc);
-  for (Index i = back.block.steps - 1; i >= 0; --i) step_back<Cell>(back, i);
-  take_rows(back, worker.dh, call.d_h0);
-  if (worker.dc) take_rows(back, worker.dc, call.d_c0);
+  Way way{call, plan.start, block_at(call, plan.blocks, number)};
+  BlockBack back{way, plan, worker};
+  Index padded = plan.shape.padded, rows = way.block.rows;
+  way.take(call.d_last, padded, worker.dh);
+  if (worker.dc) way.take(call.d_last_c, padded, worker.dc);
+  for (Index i = way.block.steps - 1; i >= 0; --i) step_back<Cell>(back, i);
+  way.put(worker.dh, padded, 0, rows, call.d_h0);
+  if (worker.dc) way.put(worker.dc, padded, 0, rows, call.d_c0);
 }
 
 }  // namespace

@@ -123,17 +123,17 @@ INLINE Index smaller(Index a, Index b) { return a < b ? a : b; }
 INLINE Index larger(Index a, Index b) { return a > b ? a : b; }
 INLINE Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
 
-// Calls f with the number of rows, 1 to MOST, as a constant: its loops over rows unroll.
+// Calls f with a number, 1 to MOST, as a constant: its loops unroll.
 template <int N>
 struct Constant {
   static constexpr int value = N;
 };
 
 template <int MOST, class F>
-INLINE void with_rows(Index rows, F f) {
+INLINE void with_constant(Index number, F f) {
   if constexpr (MOST == 1) return f(Constant<1>());
-  else if (rows == MOST) return f(Constant<MOST>());
-  else with_rows<MOST - 1>(rows, f);
+  else if (number == MOST) return f(Constant<MOST>());
+  else with_constant<MOST - 1>(number, f);
 }
 
 }  // namespace
