@@ -1,78 +1,82 @@
-"""Options that several verbs share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from seqtrain.cli.completion import complete_override
 
 
-def _check_device(name: str | None) -> str | None:
+def _check_device(name: str) -> str:
     """Check the spelling before torch is loaded."""
-    if name is not None:
+    if name != "auto":
         from seqtrain.config.loading import check_device
 
         check_device(name)
     return name
 
 
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        callback=_check_device,
-        help="auto, cpu, cuda, cuda:N or mps.",
-    ),
-]
+ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="SECTION.KEY=VALUE",
         autocompletion=complete_override,
-        help="Set a key of the config, as --set training.lr=3e-4; may be repeated.",
+        help="Set a key of the config, such as training.lr=3e-4. Can be repeated.",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="DEVICE",
+        callback=_check_device,
+        help="Device to compute on: cpu, cuda, cuda:N, mps, or auto (cuda, else mps, else cpu).",
+    ),
+]
+ConfiguredDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        callback=lambda name: name and _check_device(name),
+        help="Device to train on, as training.device. Default: that of the config.",
     ),
 ]
 Sequences = Annotated[
     str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
 ]
-ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]
 RunOrNewest = Annotated[
     str | None,
-    typer.Argument(metavar="RUN", help="Run directory or model folder; default: the newest."),
+    typer.Argument(metavar="RUN", help="Run directory or model folder. Default: the newest run."),
 ]
 RunOption = Annotated[
     str | None, typer.Option("--run", metavar="RUN", help="The same as the argument RUN.")
 ]
-
-
-class SplitName(str, Enum):
-    """The splits of a run's config."""
-
-    test = "test"
-    validation = "validation"
-    train = "train"
-
-
 Split = Annotated[
-    SplitName | None,
-    typer.Option(
-        "--split",
-        help="Which split of the run's config; default: test, else validation.",
-    ),
+    Literal["test", "validation", "train"] | None,
+    typer.Option(help="Split of the run's config. Default: test, or validation without a test."),
 ]
 DataFile = Annotated[
-    str | None,
-    typer.Option("--data", metavar="FILE", help="A labelled file in the split's place."),
+    str | None, typer.Option(metavar="FILE", help="Labelled file to use instead of a split.")
 ]
+StepScores = Annotated[
+    bool, typer.Option("--steps", help="Score also after 10 %, 20 % … of each sequence.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings only.")]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Read and encode the data again, and keep no copy of it."),
+]
+ForceFile = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+ForceRun = Annotated[bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")]
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:
-    """Return the run that a command is for; where none is named, the newest that has a model.
+    """Return the run that a command is for; if none is named, the newest that has a model.
 
     Args:
         run: the argument.
@@ -98,8 +102,8 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
     return str(path)
 
 
-def chosen_split(split: SplitName | None, data: str | None) -> str | None:
-    """Return the name of the split that was asked for; refuse one beside a file.
+def check_split(split: str | None, data: str | None) -> None:
+    """Refuse a split beside a file.
 
     Raises:
         ConfigError: both were given.
@@ -108,4 +112,3 @@ def chosen_split(split: SplitName | None, data: str | None) -> str | None:
         from seqtrain.errors import ConfigError
 
         raise ConfigError("--split: --data names the file to score on; give one of them")
-    return split.value if split else None

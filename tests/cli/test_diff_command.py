@@ -68,7 +68,7 @@ def test_the_screen(beside: Path, cli: Cli) -> None:
     assert "accuracy" in ended.out
     assert "95% interval" in ended.out
     assert "only B" in ended.out
-    assert "answers that differ" in ended.out
+    assert "predictions that differ" in ended.out
     assert "A: a, B: b, data: test.tsv" in ended.err
     same = cli("diff", "a", "a")
     assert "+0.0% to +0.0%" in same.out

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.cli.output.answer_rows import show_weights
+from seqtrain.cli.output.mistake_screen import show_errors
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.report import PredictedExample
@@ -65,7 +65,7 @@ def test_the_table_shows_line_label_answer_and_text(beside: Path, cli: Cli) -> N
     row = next(line for line in ended.out.splitlines() if line.split()[:1] == [str(first["line"])])
     assert row.split()[1:4] == [f"{first['probability']:.2%}", first["label"], first["answer"]]
     assert first["text"] in row
-    assert "answers are wrong" in ended.err
+    assert "predictions are wrong" in ended.err
     assert "run: run" in ended.err
 
 
@@ -77,7 +77,7 @@ def test_a_file_in_place_of_a_split(beside: Path, tmp_path: Path, cli: Cli) -> N
     assert ended.code == 0
     assert "sideways" in ended.out
     assert "\x1b" not in ended.out + ended.err
-    assert "of 2 answers are wrong" in ended.err
+    assert "of 2 predictions are wrong" in ended.err
     assert cli("errors", "run", "--data", more, "--split", "test").code == 2
 
 
@@ -100,7 +100,7 @@ def test_no_mistakes_is_no_table(beside: Path, tmp_path: Path, cli: Cli) -> None
     write_jsonl(tmp_path / "r.jsonl", [{"text": right["text"], "label": right["answer"]}])
     ended = cli("errors", "run", "--data", tmp_path / "r.jsonl")
     assert (ended.code, ended.out) == (0, "")
-    assert "0 of 1 answers are wrong" in ended.err
+    assert "0 of 1 predictions are wrong" in ended.err
 
 
 @pytest.mark.parametrize("fixture", ["trained", "trained_tokens"])
@@ -139,7 +139,7 @@ def test_explained_mistakes_show_their_tokens(beside: Path, cli: Cli) -> None:
 def test_characters_are_explained_without_gaps(capsys: pytest.CaptureFixture[str]) -> None:
     weights = [(character, 1.0 - n / 9) for n, character in enumerate("so it is")]
     row = PredictedExample(2, "so it is", "a", "b", 0.5, 8)
-    show_weights([replace(row, weights=weights)])
+    show_errors([replace(row, weights=weights)])
     shown = capsys.readouterr().out
     assert "\n  so it is  " in shown
     assert "strongest: s (step 1) +1.00, o +0.89, ' ' (step 3) +0.78" in shown

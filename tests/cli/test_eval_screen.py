@@ -7,8 +7,7 @@ import io
 import torch
 from rich.console import Console
 
-from seqtrain.cli.output.columns import print_columns
-from seqtrain.cli.output.eval_screen import _matrix, display_order, print_scores
+from seqtrain.cli.output.score_screen import display_order, print_scores
 from seqtrain.evaluation.metrics import Scores, score
 
 
@@ -17,11 +16,9 @@ def matrix_lines(labels: list[str]) -> list[list[str]]:
     count = len(labels)
     logits = torch.eye(count).roll(1, dims=1)
     scores = score(logits, torch.arange(count), torch.ones(count, dtype=torch.int64), labels)
-    console = Console(file=io.StringIO(), width=80)
-    print_columns(console, _matrix(scores.labels, scores.confusion_matrix or []))
-    assert isinstance(console.file, io.StringIO)
-    lines = [line.split() for line in console.file.getvalue().splitlines()]
-    return [line for line in lines if len(line) > 1]
+    lines = shown(scores, 80, None).splitlines()
+    start = next(i for i, line in enumerate(lines) if "predicted" in line)
+    return [lines[start].split(), *(line.split() for line in lines[start + 2 : start + 2 + count])]
 
 
 def test_labels_that_are_numbers_stand_in_their_order_and_head_their_columns() -> None:
@@ -58,9 +55,7 @@ def shown(scores: Scores, width: int, most: int | None) -> str:
 
 def test_numbers_in_labels_count_as_numbers() -> None:
     labels = sorted(["class2", "class10", "class1", "class1b", "7", "other"])
-    assert [labels[i] for i in display_order(labels)] == [
-        *("7", "class1", "class1b", "class2", "class10", "other")
-    ]
+    assert display_order(labels) == [*("7", "class1", "class1b", "class2", "class10", "other")]
 
 
 def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:

@@ -35,7 +35,7 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     said = " ".join(before.split())
     assert said.endswith("(training.refit); the validation scores above are of the first one")
     assert after.count("refit 2: ") == 1
-    assert "kept is the model trained anew" in after
+    assert "the model of the refit is kept" in after
     assert "next: seqtrain predict FILE r, seqtrain eval r, seqtrain errors r\n" in ended.err
     no_test = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     refitted = cli("fit", "c.yaml", "--run-dir", "r2", *REFIT, *no_test)

@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.cli.output.answer_columns import csv_cell, tsv_cell
-from seqtrain.cli.output.epoch_rows import epoch_row, heading, shown_cells
-from seqtrain.training.events import EpochEvent
+from seqtrain.cli.output.prediction_columns import csv_cell, tsv_cell
 from tests.helpers.packing import ENDINGS, pack
 from tests.helpers.tiny import CONFIG, Cli, rows, write_table
 
@@ -95,12 +93,11 @@ def test_tables_quote_only_what_their_format_quotes() -> None:
         "a,b",
         '"a\tb"',
     ]
-    assert [csv_cell(label) for label in ('say "x"', "a,b", "=1+1", "-1")] == [
-        '"say ""x"""',
-        '"a,b"',
-        "'=1+1",
-        "-1",
-    ]
+    labels = ('say "x"', "a,b", "=1+1", "-1e3", "-1")
+    quoted = ['"say ""x"""', '"a,b"']
+    assert [csv_cell(label) for label in labels] == [*quoted, "=1+1", "-1e3", "-1"]
+    safe = [csv_cell(label, spreadsheet_safe=True) for label in labels]
+    assert safe == [*quoted, "'=1+1", "'-1e3", "-1"]
 
 
 def test_closed_standard_output_is_one_line() -> None:
@@ -108,28 +105,7 @@ def test_closed_standard_output_is_one_line() -> None:
     command = f'"{sys.executable}" -c "{script}" >&-'
     ended = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert ended.returncode == 3
-    assert ended.stderr == "seqtrain: standard output is closed; nothing can be answered\n"
-
-
-def test_the_table_of_epochs_fits_a_terminal_of_80_columns() -> None:
-    event = EpochEvent(
-        pretraining=False,
-        epoch=1000,
-        update=10**6,
-        loss=12.3456,
-        accuracy=1.0,
-        validation_loss=None,
-        validation=None,
-        lr=1e-3,
-        seconds=1.0,
-        time_steps=9_999_999,
-        padding_fraction=0.0,
-        is_best=True,
-    )
-    for width in (80, 60):
-        shown = shown_cells(width)
-        assert [name in shown for name in ("epoch", "val. acc.", "lr")] == [True, True, width == 80]
-        assert len(heading(shown)) == len(epoch_row(event, shown)) <= width
+    assert ended.stderr == "seqtrain: standard output is closed; nothing can be written\n"
 
 
 def test_a_file_of_other_labels_is_not_scored(trained: Path, tmp_path: Path, cli: Cli) -> None:

@@ -33,7 +33,7 @@ def answered(cli: Cli, folder: str, *options: str) -> str:
 def test_three_shards_write_what_one_process_writes(
     many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "7 files answered, 0 answered before" in answered(cli, "whole")
+    assert "7 files predicted, 0 predicted before" in answered(cli, "whole")
     answered(cli, "parts", "--shard", "1/3")
     assert len(listing(many / "parts")) == 2
     for rank in "02":
@@ -52,7 +52,7 @@ def test_what_is_done_is_not_done_again(many: Path, cli: Cli) -> None:
     before = listing(many / "out")
     (many / "out" / "part-2.txt.gz.jsonl").unlink()
     (many / "out" / "part-4.txt.gz.jsonl").write_text("answered by hand")
-    assert "1 file answered, 6 answered before" in answered(cli, "out", *options)
+    assert "1 file predicted, 6 predicted before" in answered(cli, "out", *options)
     assert (many / "out" / "part-4.txt.gz.jsonl").read_text() == "answered by hand"
     answered(cli, "out", *options, "--force")
     assert listing(many / "out") == before
@@ -83,11 +83,11 @@ def test_a_file_that_fails_leaves_nothing_behind(many: Path, cli: Cli) -> None:
         (["in/*", "--output-dir", "in"], "--output-dir: in holds in/part-0.txt.gz"),
         (["*/part-0*", "--output-dir", "out"], "would both be answered in out/part-0.txt.gz.tsv"),
         (["in/*", "--output-dir", "run/config.yaml"], "--output-dir: run/config.yaml: "),
-        (["in/*", "--shard", "0/2"], "--shard: parts the files of --output-dir"),
+        (["in/*", "--shard", "0/2"], "--shard: it chooses among the files of --output-dir"),
         (["in/*", "--output-dir", "out", "--shard", "3/3"], "expected K/N, with K from 0 to N - 1"),
         (
             ["in/*", "--output-dir", "out", "--steps"],
-            "--steps: --output-dir has a row",
+            "--output-dir: --steps writes rows",
         ),
         (["in/*", "--output-dir", "out", "--output", "x.tsv"], "--output: --output-dir says where"),
     ],

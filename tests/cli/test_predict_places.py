@@ -151,7 +151,13 @@ def test_columns_are_kept(trained: Path, tmp_path: Path, cli: Cli) -> None:
     ]
     csv = cli("predict", tmp_path / "in.csv", run, "--keep", "mark,text", "--format", "csv").out
     assert csv.splitlines()[0] == "mark,text,label,probability"
-    assert csv.splitlines()[2].startswith("""'=x,"rise, fall",""")
+    assert csv.splitlines()[2].startswith('=x,"rise, fall",')
+    (tmp_path / "own.csv").write_text("label,input_label,text\nup,x,rise\n")
+    both = cli("predict", tmp_path / "own.csv", run, "--keep", "label,input_label").out
+    assert both.splitlines()[0].split("\t")[:3] == ["input_input_label", "input_label", "label"]
+    twice = cli("predict", tmp_path / "in.csv", run, "--keep", "id,id")
+    assert (twice.code, twice.out) == (2, "")
+    assert "--keep: id is named twice" in twice.err
     write_jsonl(tmp_path / "in.jsonl", [{"text": "rise", "id": {"a": 1}}, {"text": "", "id": None}])
     out = cli("predict", tmp_path / "in.jsonl", run, "--keep", "id", "--format", "jsonl").out
     assert [json.loads(row)["id"] for row in out.splitlines()] == [{"a": 1}, None]

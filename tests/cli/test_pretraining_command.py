@@ -207,14 +207,17 @@ def test_a_damaged_decoder_is_refused(project: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        (["pretraining.objective=autoencoder", "data.kind=features"], "predicts tokens"),
+        (
+            ["pretraining.objective=autoencoder", "data.kind=features"],
+            "which has no tokens to predict",
+        ),
         (
             [
                 "pretraining.objective=language_model",
                 "model.bidirectional=true",
                 "model.num_layers=2",
             ],
-            "of 2 bidirectional layers the upper ones see what they predict",
+            "the upper of 2 bidirectional layers see the token",
         ),
         (["pretraining.data=[test.tsv]"], "pretraining.objective is null"),
         (

@@ -230,7 +230,7 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
     os.close(controller)
     assert ended.code == 0
     assert b"tokens/s" in shown
-    assert b"epoch 1:" in shown
+    assert b"epoch 1: " in shown
     assert (b"\x1b[" in shown) == coloured
     assert "\x1b" not in ended.out
 

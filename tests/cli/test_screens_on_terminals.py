@@ -11,9 +11,8 @@ import seqtrain
 from seqtrain.api.events import Event
 from seqtrain.api.several import Figure
 from seqtrain.cli.main import run
-from seqtrain.cli.output.compare_table import show_comparison
-from seqtrain.cli.output.fit_screen import FitScreen
-from seqtrain.cli.output.several_table import show_figures
+from seqtrain.cli.output.compare_screen import show_comparison
+from seqtrain.cli.output.fit_screen import FitScreen, show_figures
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.variants import VARIANTS
 from tests.helpers.terminal import Terminal, terminal

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqtrain.api.predict_steps import StepPredictions
-from seqtrain.cli.output.step_line import step_line
+from seqtrain.cli.output.step_rows import step_line
 
 
 def prediction(

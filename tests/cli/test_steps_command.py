@@ -163,7 +163,7 @@ def test_eval_scores_shares_of_each_sequence(
     assert by_share[-1]["accuracy"] == plain["accuracy"]
     table = cli("eval", "run", "--steps").out
     assert all(f" {n}0% " in table for n in range(1, 11))
-    assert "same answer as at the end" in table
+    assert "same label as at the end" in table
 
 
 def test_eval_of_another_file_by_shares(trained: Path, tmp_path: Path, cli: Cli) -> None:

@@ -143,12 +143,12 @@ def test_refusals_of_thresholds(beside: Path, cli: Cli) -> None:
     both = cli("predict", "-", "--run", "run", "--precision", "1", "--min-probability", "1")
     assert (both.code, both.err) == (
         2,
-        "seqtrain: --precision: chooses --min-probability; give one of them\n",
+        "seqtrain: --precision: it chooses --min-probability; give one of them\n",
     )
     steps = cli("predict", "-", "--run", "run", "--steps", "--min-probability", "1")
     assert (steps.code, steps.err) == (
         2,
-        "seqtrain: --min-probability: --steps writes every answer; give one of them\n",
+        "seqtrain: --min-probability: --steps writes rows; give one of them\n",
     )
     assert cli("predict", "-", "--run", "run", "--min-probability", "1.5").code == 2
 

@@ -90,8 +90,9 @@ def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(be
     test = json.loads(Path("best/test.json").read_text())
     screen = (beside / "screen").read_text()
     assert test["num_examples"] == 4
-    assert f"on 4 rows that chose nothing: accuracy {test['accuracy']:.2%}" in screen
-    assert "on validation, which chose it: accuracy" in screen
+    assert f"accuracy {test['accuracy']:.2%}" in screen
+    assert "on 4 test rows, which no trial has seen" in screen
+    assert "on validation, which chose it" in screen
     assert screen.startswith("at most ")
     assert "next: seqtrain predict FILE best" in screen
 
@@ -123,7 +124,7 @@ def test_searches_that_share_a_storage_know_of_better_trials(
     ended = cli(*command, "--run-dir", b)
     assert ended.code == 0, ended.err
     assert "1 trial of other searches in --storage" in ended.err
-    assert "better than this search's best: trial 0 of another" in ended.err
+    assert "trial 0 of another search is better" in ended.err
 
 
 def test_a_storage_is_refused_before_data_is_read(beside: Path, cli: Cli, tmp_path: Path) -> None:

@@ -194,18 +194,18 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "bytes": (
         ("data.tokenizer=byte",),
-        "model.vectors: found w.vec, but data.tokenizer is byte, whose tokens are no words; "
-        "expected null, or set data.tokenizer: word or whitespace",
+        "model.vectors: found 'w.vec', but data.tokenizer is 'byte', whose tokens are no words; "
+        "expected null",
     ),
     "binary": (
         ("model.vectors=wiki.bin",),
-        "found 'wiki.bin'; a binary file; expected text, as .vec files and GloVe's are",
+        "found 'wiki.bin'; a binary file; expected text, such as a .vec file or one of GloVe",
     ),
     "zip": (("model.vectors=glove.zip",), "found 'glove.zip'; unpack it first: unzip 'glove.zip'"),
     "missing": (("model.vectors=w.txt",), "model.vectors: no file 'w.txt' (looked for "),
     "no file to keep of": (
         ("model.vectors=null", "model.vectors_keep=5"),
-        "model.vectors_keep=5: found 5, but vectors is null; set the file there",
+        "model.vectors_keep=5: found 5, but model.vectors is null; name the file there",
     ),
     "never": (("model.freeze=0",), "found 0; expected true, false or a whole number from 1 to"),
     "folder": (("model.vectors=.",), ".: is a folder; expected a regular file"),
@@ -229,8 +229,8 @@ def test_series_have_no_words(folder: Path, cli: Cli) -> None:
     (folder / "c.yaml").write_text(json.dumps(config))
     ended = cli("fit", "c.yaml", "--set", "model.freeze=true")
     assert ended.code == 2
-    assert "found w.vec, but data.kind is features; expected null" in ended.err
-    assert "found true, but data.kind is features; expected false" in ended.err
+    assert "found 'w.vec', but data.kind is 'features'; expected null" in ended.err
+    assert "found true, but data.kind is 'features'; expected false" in ended.err
 
 
 def test_a_doubtful_file_is_told(folder: Path, cli: Cli) -> None:

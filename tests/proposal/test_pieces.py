@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.cli.commands.init import _default_name
+from seqtrain.cli.commands.init import default_name
 from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import Wishes, propose
@@ -33,6 +33,6 @@ def test_pieces_are_looked_at_together(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("data", ["some/reviews-*.csv.gz", "reviews.csv", "reviews[0-9]?.csv"])
 def test_the_config_is_named_after_the_data(data: str) -> None:
-    assert _default_name(data).startswith("reviews")
-    assert _default_name(data).endswith(".yaml")
-    assert not {*_default_name(data)} & {*"*?[]"}
+    assert default_name(data).startswith("reviews")
+    assert default_name(data).endswith(".yaml")
+    assert not {*default_name(data)} & {*"*?[]"}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import Device, RunOption, RunOrNewest, chosen_run
+from seqtrain.cli.options import AsJson, Device, RunOption, RunOrNewest, chosen_run
 
 
 def check(
@@ -15,28 +15,27 @@ def check(
     data: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Sequences to check with; default: the run's test split."
+            metavar="FILE", help="File of sequences to check with. Default: the run's test split."
         ),
     ] = None,
-    device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain check runs/mine --data new.csv"""
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check
     from seqtrain.cli.output.check_screen import show_check, show_sampled
-    from seqtrain.cli.output.progress import Progress
+    from seqtrain.cli.output.progress import ProgressBar
     from seqtrain.errors import RunError
     from seqtrain.text import json_line
 
     path = chosen_run(run, named)
-    with Progress() as progress:
-        result = run_check(path, data=data, device=device or "auto", listener=progress)
+    with ProgressBar() as progress:
+        result = run_check(path, data=data, device=device, listener=progress)
     show_sampled(result)
     if as_json:
-        values = {**asdict(result), "run": str(result.run), "passed": result.passed}
-        print(json_line(values))
+        print(json_line({**asdict(result), "run": str(result.run), "passed": result.passed}))
     else:
         show_check(result)
     if not result.passed:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import ConfigFile, Device, Overrides
+from seqtrain.cli.options import AsJson, ConfigFile, ConfiguredDevice, ForceFile, Overrides
 
 
 def compare(
@@ -14,38 +14,40 @@ def compare(
     overrides: Overrides = None,
     seconds: Annotated[
         int,
-        typer.Option(
-            metavar="S", min=1, help="Seconds for measuring. Reading the data comes on top."
-        ),
+        typer.Option(metavar="S", min=1, help="Time for measuring; the start takes 10 s more."),
     ] = 60,
     chart: Annotated[
         str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart into this file.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --chart.")] = False,
-    device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    force: ForceFile = False,
+    device: ConfiguredDevice = None,
+    as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain compare my.yaml --seconds 120 --chart speed.svg"""
-    from dataclasses import asdict
     from pathlib import Path
 
+    from seqtrain.cli.output.console import note, warn
     from seqtrain.config import load_config
+    from seqtrain.errors import ConfigError
+    from seqtrain.runs.destination import check_destination
 
     settings = load_config(config, overrides or [])
-
-    from seqtrain.cli.output.compare_chart import check_chart, draw_chart
-    from seqtrain.cli.output.console import note, warn
-
-    check_chart(chart, force=force)
+    if chart is not None:
+        if Path(chart).suffix.lower() != ".svg":
+            raise ConfigError(f"--chart: found {chart}; expected a name that ends in .svg")
+        check_destination(chart, "file", "--chart", force=force)
     note(f"measuring for {seconds} s, in turns")
 
-    from seqtrain.cli.output.compare_table import show_comparison
-    from seqtrain.cli.output.progress import Progress
+    from dataclasses import asdict
+
+    from seqtrain.cli.output.charts import draw_speeds
+    from seqtrain.cli.output.compare_screen import show_comparison
+    from seqtrain.cli.output.progress import ProgressBar
     from seqtrain.comparison.compare import compare as run_comparison
     from seqtrain.files.writing import write_file
     from seqtrain.text import json_line
 
-    with Progress() as progress:
+    with ProgressBar() as progress:
         result = run_comparison(
             settings,
             seconds=seconds,
@@ -57,7 +59,7 @@ def compare(
     for line in result.warnings + left_out:
         warn(line)
     if chart:
-        write_file(Path(chart), draw_chart(result, title=Path(config).stem).encode())
+        write_file(Path(chart), draw_speeds(result, title=Path(config).stem).encode())
     if as_json:
         print(json_line(asdict(result)))
     else:

@@ -1,4 +1,4 @@
-"""`seqtrain config CONFIG`: the resolved config, or the schema for editors."""
+"""`seqtrain config CONFIG`: the resolved config, the schema for editors, the reference."""
 
 from __future__ import annotations
 

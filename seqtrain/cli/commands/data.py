@@ -6,25 +6,23 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import ConfigFile, Overrides
+from seqtrain.cli.options import AsJson, ConfigFile, NoCache, Overrides
 
 
 def data(
     config: ConfigFile,
     overrides: Overrides = None,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Repeated rows and labels shown of each kind.")
+        int, typer.Option(metavar="N", min=1, help="Number of rows and labels shown of each kind.")
     ] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
-    ] = False,
+    as_json: AsJson = False,
+    no_cache: NoCache = False,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
     from pathlib import Path
 
     from seqtrain.cli.output.console import note, warn
-    from seqtrain.cli.output.inspection_screen import inspection_json, show_inspection
+    from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.data.cache import default_folder
     from seqtrain.data.configured import check_files

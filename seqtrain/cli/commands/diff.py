@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, Split, chosen_split
+from seqtrain.cli.options import AsJson, DataFile, Device, Split, check_split
 
 SHOWN = 20
 
@@ -18,24 +18,24 @@ def diff(
     data: DataFile = None,
     top: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help=f"Rows shown; default: {SHOWN}, as JSON all."),
+        typer.Option(metavar="N", min=0, help=f"Rows shown. Default: {SHOWN}; in JSON all."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    device: Device = None,
+    as_json: AsJson = False,
+    device: Device = "auto",
 ) -> None:
     """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff
     from seqtrain.cli.output.console import note, warn
-    from seqtrain.cli.output.diff_screen import diff_json, show_diff
+    from seqtrain.cli.output.mistake_screen import diff_json, show_diff
     from seqtrain.text import counted, json_line
 
-    name = chosen_split(split, data)
-    found = run_diff(a, b, split=name, data=data, device=device or "auto")
+    check_split(split, data)
+    found = run_diff(a, b, split=split, data=data, device=device)
     note(f"A: {found.runs[0]}, B: {found.runs[1]}, data: {found.data}")
     for warning in found.warnings:
         warn(warning)
     if found.left_out:
-        warn(f"left out {counted(found.left_out, 'row')} that only one run answers")
+        warn(f"left out {counted(found.left_out, 'row')} that only one run predicts")
     if as_json:
         print(json_line(diff_json(found, top)))
     else:

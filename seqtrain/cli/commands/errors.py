@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from seqtrain.cli.options import (
+    AsJson,
     DataFile,
     Device,
     RunOption,
     RunOrNewest,
     Split,
+    check_split,
     chosen_run,
-    chosen_split,
 )
 
 SHOWN = 20
-
-
-class Format(str, Enum):
-    """How mistakes are written."""
-
-    table = "table"
-    jsonl = "jsonl"
 
 
 def errors(
@@ -34,53 +27,46 @@ def errors(
     data: DataFile = None,
     top: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help=f"How many; default: {SHOWN}, as JSON all."),
+        typer.Option(metavar="N", min=1, help=f"Mistakes shown. Default: {SHOWN}; in JSON all."),
     ] = None,
     format: Annotated[
-        Format, typer.Option(help="A table, or one JSON object per mistake.")
-    ] = Format.table,
+        Literal["table", "jsonl"], typer.Option(help="A table, or one JSON object per mistake.")
+    ] = "table",
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show which tokens each answer rests on."),
+        bool, typer.Option("--explain", help="Show which tokens each prediction rests on.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of all.")] = False,
-    device: Device = None,
+    as_json: AsJson = False,
+    device: Device = "auto",
 ) -> None:
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     from seqtrain.api.predictions import predict_split
-    from seqtrain.cli.output.answer_rows import as_values, show_errors, show_weights
     from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.mistake_screen import mistake_json, show_errors
     from seqtrain.report import most_confident_errors
     from seqtrain.text import json_line
 
-    name = chosen_split(split, data)
-    shown = top or SHOWN if explain else None
-    chosen = chosen_run(run, named)
+    check_split(split, data)
+    table = not as_json and format == "table"
+    shown = top or (SHOWN if explain or table else None)
     result = predict_split(
-        chosen, split=name, data=data, explain=shown or 0, device=device or "auto"
+        chosen_run(run, named),
+        split=split,
+        data=data,
+        explain=shown or 0 if explain else 0,
+        device=device,
     )
-    found, rows, run = result.found, result.rows, str(result.found.classifier.path)
-    note(f"run: {run}, data: {found.source}" + (f" ({found.split})" if found.split else ""))
+    found, rows, name = result.found, result.rows, str(result.found.classifier.path)
+    note(f"run: {name}, data: {found.source}" + (f" ({found.split})" if found.split else ""))
     for warning in found.warnings:
         warn(warning)
-    mistakes = most_confident_errors(rows)
-    top = shown if explain else top
+    wrong = most_confident_errors(rows)
     if as_json:
-        print(
-            json_line(
-                {
-                    "run": run,
-                    "data": found.source,
-                    "num_examples": len(rows),
-                    "num_errors": len(mistakes),
-                    "errors": [as_values(row) for row in mistakes[:top]],
-                }
-            )
-        )
-    elif format is Format.jsonl:
-        for row in mistakes[:top]:
-            print(json_line(as_values(row)))
+        errors = [mistake_json(row) for row in wrong[:shown]]
+        values = {"run": name, "data": found.source, "num_examples": len(rows)}
+        print(json_line(values | {"num_errors": len(wrong), "errors": errors}))
+    elif format == "jsonl":
+        for row in wrong[:shown]:
+            print(json_line(mistake_json(row)))
     else:
-        show_errors(mistakes[: top or SHOWN])
-        show_weights([row for row in mistakes[: top or SHOWN] if row.weights is not None])
-        note(f"{len(mistakes):,} of {len(rows):,} answers are wrong")
+        show_errors(wrong[:shown])
+        note(f"{len(wrong):,} of {len(rows):,} predictions are wrong")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from seqtrain.cli.options import (
+    AsJson,
     DataFile,
     Device,
     RunOption,
     RunOrNewest,
     Split,
+    StepScores,
+    check_split,
     chosen_run,
-    chosen_split,
 )
 
 
@@ -22,25 +20,22 @@ def eval(
     named: RunOption = None,
     split: Split = None,
     data: DataFile = None,
-    steps: Annotated[
-        bool,
-        typer.Option("--steps", help="Score also after 10 %, 20 % … of each sequence."),
-    ] = False,
-    device: Device = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    steps: StepScores = False,
+    device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain eval runs/mine --split validation --json"""
     from dataclasses import asdict
     from pathlib import Path
 
-    from seqtrain.api.evaluate import evaluate as run_evaluation
+    from seqtrain.api.evaluate import evaluate
     from seqtrain.cli.output.console import note, warn
-    from seqtrain.cli.output.eval_screen import show_scores
+    from seqtrain.cli.output.score_screen import show_scores
     from seqtrain.text import json_line
 
-    name = chosen_split(split, data)
+    check_split(split, data)
     path = chosen_run(run, named)
-    result = run_evaluation(path, split=name, data=data, steps=steps, device=device or "auto")
+    result = evaluate(path, split=split, data=data, steps=steps, device=device)
     note(f"run: {result.run}, data: {result.data}" + (f" ({result.split})" if result.split else ""))
     for warning in result.warnings:
         warn(warning)

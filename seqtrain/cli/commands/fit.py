@@ -1,87 +1,89 @@
-"""`seqtrain fit CONFIG`: train, and print the run directory."""
+"""`seqtrain fit CONFIG`: train, once or once per seed or fold, and print the run directory."""
 
 from __future__ import annotations
 
 import signal
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seqtrain.cli.options import ConfigFile, Device, Overrides
-from seqtrain.errors import ConfigError
+from seqtrain.cli.options import (
+    ConfigFile,
+    ConfiguredDevice,
+    ForceRun,
+    NoCache,
+    Overrides,
+    Quiet,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seqtrain.api.events import Run
+    from seqtrain.api.several import Several
     from seqtrain.config import Config
-
-
-class Log(str, Enum):
-    """What else is written as a run goes on."""
-
-    tensorboard = "tensorboard"
-
 
 RunDir = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Run directory; default: runs/<config name>-<time>."),
+    typer.Option(metavar="DIR", help="Run directory. Default: runs/<config name>-<time>."),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on from the last checkpoint of --run-dir.")
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on from the last checkpoint in --run-dir. Default: of the newest run of CONFIG.",
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")]
 InitFrom = Annotated[
     str | None,
-    typer.Option(metavar="RUN", help="Begin with the weights of a run or model folder."),
+    typer.Option(metavar="RUN", help="Start from the weights of a run or model folder."),
 ]
 Seeds = Annotated[
     str | None,
-    typer.Option(metavar="0,1,2", help="Train once per seed; the runs answer together."),
+    typer.Option(metavar="0,1,2", help="Train once per seed; the runs together are an ensemble."),
 ]
 Folds = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Train N times, each without one of N parts of train."),
+    typer.Option(metavar="N", help="Train N times, each time with another N-th of train held out."),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="With --seeds or --folds: runs at the same time."),
 ]
-LogOption = Annotated[
-    Log | None, typer.Option(help="Write the figures as event files too, in DIR/tensorboard.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No tables and bars, warnings only.")]
-NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Read the data anew, and keep no encoded copy.")
+Log = Annotated[
+    Literal["tensorboard"] | None,
+    typer.Option(help="Also write event files for TensorBoard, in tensorboard/ of the run."),
 ]
 Processes = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Train with N processes on this host, as torchrun."),
+    int | None, typer.Option(metavar="N", min=1, help="Train with N processes on this host.")
 ]
 Hosts = Annotated[
-    str | None, typer.Option(metavar="N", help="Hosts that train together, or MIN:MAX.")
+    str | None, typer.Option(metavar="N", help="Train with N hosts, or with MIN:MAX of them.")
 ]
 Endpoint = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Where several hosts find one another.")
+    str | None, typer.Option(metavar="HOST:PORT", help="With --nnodes: where the hosts meet.")
 ]
 Restarts = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="How often lost processes are started again."),
+    typer.Option(metavar="N", min=0, help="How often to restart the processes if one is lost."),
 ]
 
 
 def fit(
     config: ConfigFile,
     overrides: Overrides = None,
-    device: Device = None,
+    device: ConfiguredDevice = None,
     run_dir: RunDir = None,
     resume: Resume = False,
-    force: Force = False,
+    force: ForceRun = False,
     init_from: InitFrom = None,
     seeds: Seeds = None,
     folds: Folds = None,
     jobs: Jobs = None,
-    log: LogOption = None,
+    log: Log = None,
     quiet: Quiet = False,
     no_cache: NoCache = False,
     nproc_per_node: Processes = None,
@@ -90,71 +92,80 @@ def fit(
     max_restarts: Restarts = None,
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
-    from seqtrain.config import load_config
-
-    settings = load_config(config, overrides or [])
-    several = seeds is not None or folds is not None
-    launched = {
-        "processes": nproc_per_node,
-        "hosts": nnodes,
-        "endpoint": rdzv_endpoint,
-        "restarts": max_restarts,
-    }
-    together = any(value is not None for value in launched.values())
-    if several and together:
-        raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
-    if jobs is not None and not several:
-        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
-    flags = {"resume": resume, "force": force, "quiet": quiet}
-    options: dict[str, Any] = {"device": device, "cache": not no_cache, "init_from": init_from}
-    if several:
-        from seqtrain.cli.commands.fit_several import fit_several
-
-        fit_several(
-            config, settings, run_dir, seeds, folds,
-            log=log is not None, jobs=jobs or 1, options=options, **flags,
-        )  # fmt: skip
-        return
-    place = _place(config, run_dir, **flags)
-    if together:
-        named = {"device": device, "run-dir": run_dir, "init-from": init_from}
-        named["log"] = None if log is None else log.value
-        _launch(config, overrides or [], named, {**flags, "no-cache": no_cache}, launched)
-    _train(config, settings, log=log is not None, run_dir=place, **flags, **options)
-
-
-def _train(path: str, config: Config, *, quiet: bool, log: bool, **options: Any) -> None:
-    """Train, show it, and print the run directory."""
     from pathlib import Path
 
-    from seqtrain.api.fit import fit as run_fit
-    from seqtrain.cli.output.console import print_path
-    from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.errors import Interrupted
-    from seqtrain.processes.place import Place
+    from seqtrain.config import load_config
+    from seqtrain.errors import ConfigError
 
-    name, beside = Path(path).stem, Path(path).parent
-    with FitScreen(quiet=quiet) as screen:
-        listener = EventLog(screen) if log else screen
-        try:
-            run = run_fit(config, name=name, beside=beside, listener=listener, **options)
-        except KeyboardInterrupt:  # training answers a first one itself
-            if screen.training or Place.here().rank:
-                raise
-            before = "interrupted before training began; nothing was saved"
-            raise Interrupted(signal.SIGINT, before) from None
-    if Place.here().rank == 0:
-        print_path(run.path)
+    settings, source = load_config(config, overrides or []), Path(config)
+    launched = (nproc_per_node, nnodes, rdzv_endpoint, max_restarts) != (None,) * 4
+    if seeds is not None or folds is not None:
+        if launched:
+            raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
+        if jobs is not None and jobs > 1 and log:
+            raise ConfigError("--log: shows runs one after another; leave out --jobs")
+        from seqtrain.api.several import fit_several, seeds_of
+
+        several = partial(
+            fit_several,
+            settings,
+            seeds=None if seeds is None else seeds_of(seeds),
+            folds=folds,
+            run_dir=None if run_dir is None else Path(run_dir),
+            name=source.stem,
+            beside=source.parent,
+            resume=resume,
+            force=force,
+            jobs=jobs or 1,
+            device=device,
+            cache=not no_cache,
+            init_from=init_from,
+        )
+        return _fit_several(several, settings, folds=folds, quiet=quiet, log=log is not None)
+    if jobs is not None:
+        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
+    place = _place(source, run_dir, resume=resume, force=force, quiet=quiet)
+    if launched:
+        words = [word for value in overrides or [] for word in ("--set", value)]
+        named = {"device": device, "run-dir": run_dir, "init-from": init_from, "log": log}
+        words += [word for name, value in named.items() if value for word in (f"--{name}", value)]
+        flags = {"resume": resume, "force": force, "quiet": quiet, "no-cache": no_cache}
+        words += [f"--{name}" for name, is_set in flags.items() if is_set]
+        from seqtrain.processes.launch import launch
+
+        raise typer.Exit(
+            launch(
+                ["fit", config, *words],
+                processes=nproc_per_node or 1,
+                hosts=nnodes,
+                endpoint=rdzv_endpoint,
+                restarts=max_restarts or 0,
+            )
+        )
+    from seqtrain.api.fit import fit as run_fit
+
+    once = partial(
+        run_fit,
+        settings,
+        run_dir=place,
+        name=source.stem,
+        beside=source.parent,
+        resume=resume,
+        force=force,
+        device=device,
+        cache=not no_cache,
+        init_from=init_from,
+    )
+    return _fit_once(once, quiet=quiet, log=log is not None)
 
 
 def _place(
-    config: str, run_dir: str | None, *, resume: bool, force: bool, quiet: bool
+    config: Path, run_dir: str | None, *, resume: bool, force: bool, quiet: bool
 ) -> Path | None:
-    """Return the run directory that is to be written, or gone on with; None: a new one.
+    """Return the run directory to write or to go on with; None: a new one.
 
     Raises:
-        CheckpointError, ConfigError: it can't be; answered before torch is loaded.
+        CheckpointError, ConfigError: it can't be; found before torch is loaded.
     """
     from pathlib import Path
 
@@ -169,31 +180,57 @@ def _place(
     if not resume:
         check_destination(place, "run", "--run-dir", force=force, sources=[config])
     elif place is None and not force:
-        place = find(None, Path(config).stem).path
+        place = find(None, config.stem).path
         if not quiet:
-            note(f"going on with the newest run of {Path(config).stem}: {place}")
+            note(f"going on with the newest run of {config.stem}: {place}")
     return place
 
 
-def _launch(
-    config: str,
-    overrides: list[str],
-    named: dict[str, str | None],
-    flags: dict[str, bool],
-    launched: dict[str, Any],
-) -> None:
-    """Start the processes that train together, and end as they do."""
-    from seqtrain.processes.launch import launch
+def _fit_once(once: Callable[..., Run], *, quiet: bool, log: bool) -> None:
+    """Train, show it, and print the run directory."""
+    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.event_log import EventLog
+    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.errors import Interrupted
+    from seqtrain.processes.place import Place
 
-    arguments = ["fit", config, *(word for value in overrides for word in ("--set", value))]
-    arguments += [word for name, value in named.items() if value for word in (f"--{name}", value)]
-    arguments += [f"--{name}" for name, is_set in flags.items() if is_set]
-    raise typer.Exit(
-        launch(
-            arguments,
-            processes=launched["processes"] or 1,
-            hosts=launched["hosts"],
-            endpoint=launched["endpoint"],
-            restarts=launched["restarts"] or 0,
-        )
-    )
+    with FitScreen(quiet=quiet) as screen:
+        try:
+            run = once(listener=EventLog(screen) if log else screen)
+        except KeyboardInterrupt:  # training answers a first one itself
+            if screen.training or Place.here().rank:
+                raise
+            before = "interrupted before training began; nothing was saved"
+            raise Interrupted(signal.SIGINT, before) from None
+    if Place.here().rank == 0:
+        print_path(run.path)
+
+
+def _fit_several(
+    several: Callable[..., Several], config: Config, *, folds: int | None, quiet: bool, log: bool
+) -> None:
+    """Train several runs, show their mean scores, and print the directory that holds them."""
+    from seqtrain.api.events import Listener
+    from seqtrain.cli.output.console import note, print_path
+    from seqtrain.cli.output.event_log import EventLog
+    from seqtrain.cli.output.fit_screen import EpochLines, FitScreen, show_figures
+
+    with ExitStack() as screens:
+
+        def listener(name: str) -> Listener:
+            if not quiet:
+                note(f"{name}:")
+            screen = screens.enter_context(FitScreen(quiet=quiet, hints=False))
+            return EventLog(screen) if log else screen
+
+        reporter = EpochLines(config.training.monitor, quiet=quiet)
+        done = several(listener=listener, reporter=reporter)
+    if not quiet:
+        show_figures(done.figures)
+        data, refit = config.data, config.training.refit
+        named = data.test or (None if refit else data.validation)
+        # Rows that all runs score, or each its own fold, and none of them was trained on.
+        alike = folds is not None or isinstance(named, str | list)
+        scored = f", seqtrain eval {done.path}" if alike else ""
+        note(f"next: seqtrain predict FILE {done.path}{scored}")
+    print_path(done.path)

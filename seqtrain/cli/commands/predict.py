@@ -2,37 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from seqtrain.cli.options import Device, RunOption, RunOrNewest, Sequences, chosen_run
-from seqtrain.cli.predict_options import (
-    BadRows,
-    BadRowsOption,
-    EmptyOption,
-    Force,
-    InputFormatOption,
-    Keep,
-    MinProbability,
-    Output,
-    OutputDir,
-    OutputFormat,
-    Precision,
-    Probabilities,
-    Shard,
-    Steps,
-    TopK,
-)
+import typer
+
+from seqtrain.cli.options import Device, ForceFile, RunOption, RunOrNewest, Sequences, chosen_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from seqtrain.api.predictors import Prediction, Predictor
+    from seqtrain.cli.output.prediction_columns import PredictionColumns
+    from seqtrain.cli.output.prediction_rows import OpenFile
+    from seqtrain.data.encoding import EncodingReport
 
-    from seqtrain.api.predictors import Predictor
-
-OpenFile = Callable[[], AbstractContextManager[TextIO]]
+Output = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where to write. Default: standard output.")
+]
+RowFormat = Annotated[
+    Literal["tsv", "csv", "jsonl"] | None,
+    typer.Option(
+        help="Output format. Default: by --output's ending, else tsv; on a terminal aligned lines."
+    ),
+]
+InputFormat = Annotated[
+    Literal["csv", "tsv", "jsonl", "fasttext", "txt", "lines"] | None,
+    typer.Option(help="Format of INPUT. Default: by its name; standard input as lines."),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS", help="Columns of INPUT to copy to the output, such as id,text."
+    ),
+]
+TopK = Annotated[
+    int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
+]
+Probabilities = Annotated[
+    bool, typer.Option("--probabilities", help="Write the probability of every label.")
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(metavar="P", min=0, max=1, help="Leave labels less probable than P empty."),
+]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Choose --min-probability so that this share of the remaining labels was right on "
+        "validation, such as 0.95.",
+    ),
+]
+Empty = Annotated[
+    Literal["error", "unk", "blank"] | None,
+    typer.Option(
+        help="What to do with an empty sequence: stop, read an unknown token, or leave the label "
+        "empty. Default: as in training, or blank."
+    ),
+]
+BadRows = Annotated[
+    Literal["error", "blank"],
+    typer.Option(help="What to do with a row that can't be read: stop, or leave the label empty."),
+]
+Steps = Annotated[
+    bool,
+    typer.Option(
+        "--steps", help="Predict after every time step: jsonl, or coloured lines on a terminal."
+    ),
+]
+OutputDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Write one file there for each file that INPUT names."),
+]
+Shard = Annotated[
+    str | None,
+    typer.Option(metavar="K/N", help="With --output-dir: take every N-th file, from the K-th on."),
+]
+SpreadsheetSafe = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet-safe",
+        help="csv: put a ' before cells that a spreadsheet would run as a formula.",
+    ),
+]
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
 
@@ -41,141 +97,196 @@ def predict(
     run: RunOrNewest = None,
     named: RunOption = None,
     output: Output = None,
-    format: OutputFormat = None,
-    input_format: InputFormatOption = None,
+    format: RowFormat = None,
+    input_format: InputFormat = None,
     keep: Keep = None,
     top_k: TopK = None,
     probabilities: Probabilities = False,
     min_probability: MinProbability = None,
     precision: Precision = None,
-    empty: EmptyOption = None,
-    bad_rows: BadRowsOption = BadRows.error,
+    empty: Empty = None,
+    bad_rows: BadRows = "error",
     steps: Steps = False,
     output_dir: OutputDir = None,
     shard: Shard = None,
-    force: Force = False,
-    device: Device = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
+    force: ForceFile = False,
+    device: Device = "auto",
 ) -> None:
-    """Example: seqtrain predict new.csv --keep id --output answers.csv"""
-    from pathlib import Path
-
-    from seqtrain.cli.output.prediction_rows import open_output
-    from seqtrain.cli.output.step_rows import shown_as_lines
+    """Example: seqtrain predict new.csv --keep id --output predictions.csv"""
+    from seqtrain.cli.output.prediction_columns import PredictionColumns, columns_to_keep
+    from seqtrain.cli.output.prediction_rows import open_output, row_format
     from seqtrain.runs.destination import check_destination
 
-    sources = [] if source == "-" else [source]
     if output is not None:
+        sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
-    chosen = format.value if format else None
-    columns = [name for names in keep or [] for name in names.split(",")]
-    rows = {"keep": columns, "empty": empty and empty.value, "bad_rows": bad_rows.value}
-    thresholds = {"precision": precision, "min_probability": min_probability}
-    _check_together(rows, thresholds, probabilities, top_k, steps=steps)
-    many = output_dir is not None or shard is not None
-    if many:
-        _check_many(output, output_dir, steps=steps)
-    written = _written(chosen or ("tsv" if many else None), output, steps=steps)
+    beside_steps: dict[str, object] = {
+        "--keep": keep,
+        "--empty": empty,
+        "--bad-rows": bad_rows != "error",
+    }
+    beside_steps |= {"--probabilities": probabilities, "--precision": precision is not None}
+    beside_steps |= {"--min-probability": min_probability is not None, "--output-dir": output_dir}
+    _refuse(
+        ("--top-k", top_k and probabilities, "--probabilities writes every class"),
+        ("--precision", None not in (precision, min_probability), "it chooses --min-probability"),
+        ("--output", output and output_dir, "--output-dir says where to write"),
+        ("--shard", shard and not output_dir, "it chooses among the files of --output-dir"),
+        *((name, steps and given, "--steps writes rows") for name, given in beside_steps.items()),
+    )
+    default: Literal["tsv", "jsonl"] | None = "tsv" if output_dir else None
+    default = "jsonl" if steps and top_k else default
+    written = row_format(format or default, output, steps=steps)
+    columns = PredictionColumns((), top_k, probabilities, columns_to_keep(keep or []))
 
     from seqtrain.api.load import load
 
     path = chosen_run(run, named)
-    classifier = load(path, device=device or "auto")
-    shown: dict[str, Any] = {"top_k": top_k, "each_class": probabilities}
-    shown["threshold"] = _threshold(classifier, min_probability, precision)
-    reading = input_format.value if input_format else None
-    given: dict[str, Any] = {"classifier": classifier, "input_format": reading}
+    classifier = load(path, device=device)
+    threshold = _threshold(classifier, min_probability, precision)
+    columns = columns.of(classifier, threshold, spreadsheet_safe=spreadsheet_safe)
+    job = _Job(classifier, columns, written, input_format, empty, bad_rows)
     if output_dir is not None:
-        given |= rows
-        return _answer_files(source, Path(output_dir), shard, given, written, shown, force=force)
+        return _predict_files(source, output_dir, shard, job, force=force)
     newest = None if run is not None or named is not None else path
     open_file = partial(open_output, output, line_by_line=source == "-")
-    answer: Callable[..., int] = partial(_answer, open_file=open_file, written=written, shown=shown)
-    if steps:
-        lines = shown_as_lines(output, chosen, top_k)
-        answer = partial(_answer_steps, open_file=open_file, lines=lines, top_k=top_k)
-    return _answer_input(source, given if steps else given | rows, newest, answer)
+    return _predict_one(source, newest, job, open_file, steps=steps)
 
 
-def _written(chosen: str | None, output: str | None, *, steps: bool) -> str:
-    """Return the format of the answers.
+def _refuse(*clashes: tuple[str, object, str]) -> None:
+    """Refuse an option that doesn't go with another one.
+
+    Args:
+        clashes: each an option, whether it clashes, and why.
 
     Raises:
-        ConfigError: the output's ending names none, or steps can't be written so.
+        ConfigError: as said.
     """
-    from seqtrain.cli.output.prediction_rows import answer_format
-    from seqtrain.cli.output.step_rows import check_format
+    from seqtrain.errors import ConfigError
 
-    if steps:
-        check_format(chosen, output)
-    return "jsonl" if steps else answer_format(chosen, output)
+    for option, clash, why in clashes:
+        if clash:
+            raise ConfigError(f"{option}: {why}; give one of them")
 
 
-def _answer_input(
-    source: str, given: dict[str, Any], newest: str | None, answer: Callable[..., int]
+def _threshold(
+    classifier: Predictor, min_probability: float | None, precision: float | None
+) -> float | None:
+    """Return the probability from which on labels are written; if it is looked up, say it."""
+    if precision is None:
+        return min_probability
+    from seqtrain.api.predictors import one_model
+    from seqtrain.cli.output.console import note
+    from seqtrain.text import counted
+
+    one = one_model(classifier, "--precision")
+    kept, rows = one.threshold(precision), one.calibration.rows
+    number = round(kept.coverage * rows)
+    of_rows = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
+    least = f" (95% interval: from {kept.least(number):.0%})" if rows else ""
+    note(
+        f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
+        f"validation{of_rows}, {kept.accuracy:.2%} of them right{least}"
+    )
+    return kept.min_probability
+
+
+@dataclass(frozen=True)
+class _Job:
+    """How inputs are read, and how their predictions are written."""
+
+    classifier: Predictor
+    columns: PredictionColumns
+    format: str
+    input_format: str | None
+    empty: str | None
+    bad_rows: str
+
+    def predict(self, source: str, report: EncodingReport) -> Iterator[Prediction]:
+        """Predict the rows of an input; warn where its first row looks like no sequence."""
+        from seqtrain.api.predict import first_row_doubts
+        from seqtrain.api.predict import predict as run_prediction
+        from seqtrain.cli.output.console import warn
+
+        columns, reading = self.columns, self.classifier.preprocessing.reading
+        every = columns.each_class or (self.format == "jsonl" and not columns.top_k)
+        predictions = run_prediction(
+            source,
+            classifier=self.classifier,
+            report=report,
+            ranks=None if every else columns.ranks,
+            input_format=self.input_format,
+            keep=columns.keep,
+            empty=self.empty,
+            bad_rows=self.bad_rows,
+        )
+        first = list(islice(predictions, 1))
+        row = first[0].example if first else None
+        for line in first_row_doubts(source, row, reading, self.input_format):
+            warn(line)
+        return chain(first, predictions)
+
+    def write(self, source: str, report: EncodingReport, open_file: OpenFile) -> int:
+        """Write a row per prediction; return how many rows had no known token."""
+        from seqtrain.cli.output.console import note
+        from seqtrain.cli.output.prediction_rows import write_predictions
+        from seqtrain.text import counted
+
+        rows = self.predict(source, report)
+        unknown, undecided = write_predictions(rows, open_file, self.columns, format=self.format)
+        if self.columns.threshold is not None:
+            note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
+        return unknown
+
+    def write_steps(self, source: str, report: EncodingReport, open_file: OpenFile) -> int:
+        """Write the predictions after every step; return how many rows had no known token."""
+        from seqtrain.api.predict_steps import predict_steps
+        from seqtrain.api.predictors import one_model
+        from seqtrain.cli.output.console import note
+        from seqtrain.cli.output.step_rows import write_steps
+
+        network = one_model(self.classifier, "--steps").network
+        if network.why_it_looks_ahead is not None:
+            note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
+        predictions = predict_steps(
+            source, classifier=self.classifier, report=report, input_format=self.input_format
+        )
+        return write_steps(
+            predictions, open_file, top_k=self.columns.top_k, lines=self.format == "lines"
+        )
+
+
+def _predict_one(
+    source: str, newest: str | None, job: _Job, open_file: OpenFile, *, steps: bool
 ) -> None:
-    """Answer one input; say before it how it is read, and after it what became of its rows."""
+    """Predict one input; say before how it is read, and after what became of its rows."""
     from seqtrain.api.predict import how_read, read_otherwise
     from seqtrain.cli.output.console import note, warn
     from seqtrain.data.encoding import EncodingReport
     from seqtrain.text import counted
 
-    fitted = given["classifier"].preprocessing
-    report, reading = EncodingReport(), (fitted.reading, given["input_format"])
+    report, reading = EncodingReport(), job.classifier.preprocessing.reading
     if newest is not None:
         note(f"run: {newest}")
-    for line in how_read(source, *reading):
+    for line in how_read(source, reading, job.input_format):
         note(line)
-    unknown = answer(source, given | {"report": report})
+    unknown = (job.write_steps if steps else job.write)(source, report, open_file)
     for line in report.notices("input"):
         warn(line)
     if unknown:
-        advice = read_otherwise(source, *reading) if unknown == report.rows else ""
+        all_unknown = unknown == report.rows
+        advice = read_otherwise(source, reading, job.input_format) if all_unknown else ""
         rows = counted(report.rows, "sequence")
         warn(f"{unknown:,} of {rows} with no token that the model knows{advice}")
 
 
-def _answer(
-    source: str,
-    given: dict[str, Any],
-    open_file: OpenFile,
-    written: str,
-    shown: dict[str, Any],
-) -> int:
-    """Write an answer per row; return how many rows had no known token."""
-    from seqtrain.api.predict import first_row_doubts
-    from seqtrain.api.predict import predict as run_prediction
-    from seqtrain.cli.output.answer_columns import AnswerColumns
-    from seqtrain.cli.output.console import note, warn
-    from seqtrain.cli.output.prediction_rows import write_predictions
-    from seqtrain.text import counted
-
-    fitted = given["classifier"].preprocessing
-    whole = fitted.reading.whole_files
-    columns = AnswerColumns(fitted.labels, keep=given["keep"], whole_files=whole, **shown)
-    every = columns.each_class or (written == "jsonl" and not columns.top_k)
-    predictions = run_prediction(source, ranks=None if every else columns.ranks, **given)
-    first = list(islice(predictions, 1))
-    row = first[0].example if first else None
-    for line in first_row_doubts(source, row, fitted.reading, given["input_format"]):
-        warn(line)
-    answers = chain(first, predictions)
-    unknown, undecided = write_predictions(answers, open_file, columns, format=written)
-    if columns.threshold is not None:
-        note(f"{undecided:,} of {counted(given['report'].rows, 'row')} without a label")
-    return unknown
-
-
-def _answer_files(
-    source: str,
-    folder: Path,
-    shard: str | None,
-    given: dict[str, Any],
-    written: str,
-    shown: dict[str, Any],
-    *,
-    force: bool,
+def _predict_files(
+    source: str, output_dir: str, shard: str | None, job: _Job, *, force: bool
 ) -> None:
-    """Answer each file in a file of its own, whole or not at all, but those answered before."""
+    """Predict each file into a file of its own, whole or not at all, but those done before."""
+    from pathlib import Path
+
     from seqtrain.api.input_files import matching, output_paths, shard_of
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.prediction_rows import open_output
@@ -185,101 +296,17 @@ def _answer_files(
 
     files = matching(source)
     own = shard_of(files, shard)
-    every = output_paths(files, folder, written)
+    every = output_paths(files, Path(output_dir), job.format)
     paths = {file: every[file] for file in own}
     left = {file: path for file, path in paths.items() if force or not path.exists()}
     for file, path in left.items():
         report = EncodingReport()
         with replacing(path) as unfinished:
             open_file = partial(open_output, str(unfinished), line_by_line=False)
-            unknown = _answer(file, given | {"report": report}, open_file, written, shown)
+            unknown = job.write(file, report, open_file)
         for line in report.notices(file):
             warn(line)
         if unknown:
             rows = counted(report.rows, "sequence")
-            warn(f"{file}: {unknown:,} of {rows} with no token that is known")
-    note(f"{counted(len(left), 'file')} answered, {len(paths) - len(left):,} answered before")
-
-
-def _check_many(output: str | None, output_dir: str | None, *, steps: bool) -> None:
-    """Refuse options that don't go with a file for each input.
-
-    Raises:
-        ConfigError: as said.
-    """
-    from seqtrain.errors import ConfigError
-
-    if output_dir is None:
-        raise ConfigError("--shard: parts the files of --output-dir; give that too")
-    if output is not None:
-        raise ConfigError("--output: --output-dir says where answers go; give one of them")
-    if steps:
-        raise ConfigError("--steps: --output-dir has a row per sequence; give one of them")
-
-
-def _threshold(
-    classifier: Predictor, min_probability: float | None, precision: float | None
-) -> float | None:
-    """Return the probability from which on labels are written; say it where it is looked up."""
-    from seqtrain.api.predictors import one_model
-    from seqtrain.cli.output.console import note
-    from seqtrain.text import counted
-
-    if precision is None:
-        return min_probability
-    one = one_model(classifier, "--precision")
-    kept, rows = one.threshold(precision), one.calibration.rows
-    number = round(kept.coverage * rows)
-    told = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
-    least = f" (95% interval: from {kept.least(number):.0%})" if rows else ""
-    note(
-        f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
-        f"validation{told}, {kept.accuracy:.2%} of them right{least}"
-    )
-    return kept.min_probability
-
-
-def _answer_steps(
-    source: str,
-    given: dict[str, Any],
-    open_file: OpenFile,
-    lines: bool,
-    top_k: int | None,
-) -> int:
-    """Write the answers after every step; return how many sequences had no known token."""
-    from seqtrain.api.predict_steps import predict_steps
-    from seqtrain.api.predictors import one_model
-    from seqtrain.cli.output.console import note
-    from seqtrain.cli.output.step_rows import write_steps
-
-    network = one_model(given["classifier"], "--steps").network
-    if network.why_it_looks_ahead is not None:
-        note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
-    return write_steps(predict_steps(source, **given), open_file, top_k=top_k, lines=lines)
-
-
-def _check_together(
-    rows: dict[str, Any],
-    thresholds: dict[str, float | None],
-    probabilities: bool,
-    top_k: int | None,
-    *,
-    steps: bool,
-) -> None:
-    """Refuse options that don't go together.
-
-    Raises:
-        ConfigError: as said.
-    """
-    from seqtrain.errors import ConfigError
-
-    if probabilities and top_k:
-        raise ConfigError("--top-k: --probabilities writes every class; give one of them")
-    given = {name: value is not None for name, value in thresholds.items()}
-    if all(given.values()):
-        raise ConfigError("--precision: chooses --min-probability; give one of them")
-    asked = rows | given | {"probabilities": probabilities}
-    asked["bad_rows"] = rows["bad_rows"] != "error"
-    beside = [name.replace("_", "-") for name, value in asked.items() if value]
-    if steps and beside:
-        raise ConfigError(f"--{beside[0]}: --steps writes every answer; give one of them")
+            warn(f"{file}: {unknown:,} of {rows} with no token that the model knows")
+    note(f"{counted(len(left), 'file')} predicted, {len(paths) - len(left):,} predicted before")

@@ -6,14 +6,23 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import DataFile, Device, Split, chosen_run, chosen_split
+from seqtrain.cli.options import (
+    DataFile,
+    Device,
+    ForceFile,
+    Split,
+    StepScores,
+    check_split,
+    chosen_run,
+)
 
 
 def report(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="RUN...", help="Runs, or one place of several; default: the newest."
+            metavar="RUN...",
+            help="Run directories, or one that holds several runs. Default: the newest run.",
         ),
     ] = None,
     output: Annotated[
@@ -21,14 +30,9 @@ def report(
     ] = "report.html",
     split: Split = None,
     data: DataFile = None,
-    steps: Annotated[
-        bool,
-        typer.Option("--steps", help="Add the accuracy after 10 %, 20 % … of each sequence."),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing --output file.")
-    ] = False,
-    device: Device = None,
+    steps: StepScores = False,
+    force: ForceFile = False,
+    device: Device = "auto",
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
     from pathlib import Path
@@ -36,7 +40,7 @@ def report(
     from seqtrain.errors import ConfigError
     from seqtrain.runs.destination import check_destination
 
-    name = chosen_split(split, data)
+    check_split(split, data)
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
     sources = [data] if data else []
@@ -52,10 +56,7 @@ def report(
     if not runs:
         note(f"run: {named[0]}")
     chosen = [one for run in named for one in members(Path(run)) or [Path(run)]]
-    facts = [
-        run_facts(run, split=name, data=data, steps=steps, device=device or "auto")
-        for run in chosen
-    ]
+    facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
     for line in dict.fromkeys(line for run in facts for line in run.warnings):
         warn(line)
     title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name

@@ -6,30 +6,34 @@ from typing import Annotated
 
 import typer
 
+from seqtrain.cli.options import AsJson
+
 
 def runs(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="That holds the run directories.")
+        str, typer.Argument(metavar="FOLDER", help="Folder that holds the run directories.")
     ] = "runs",
     sort: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, or a "
-            "key of the config; default: the newest first.",
+            help="Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, "
+            "started, or a key of the config. Default: the newest first.",
         ),
     ] = None,
     filters: Annotated[
         list[str] | None,
-        typer.Option("--filter", metavar="KEY=VALUE", help="Only runs like that; may be repeated."),
+        typer.Option(
+            "--filter", metavar="KEY=VALUE", help="Show only runs with this. Can be repeated."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""
     from pathlib import Path
 
     from seqtrain.cli.output.console import note, warn
-    from seqtrain.cli.output.run_rows import runs_json, show_runs
+    from seqtrain.cli.output.run_screen import runs_json, show_runs
     from seqtrain.runs.overview import (
         differing_keys,
         filter_runs,

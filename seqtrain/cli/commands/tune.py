@@ -7,55 +7,49 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import ConfigFile, Device, Overrides
+from seqtrain.cli.options import ConfigFile, ConfiguredDevice, NoCache, Overrides, Quiet
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
 
 
-Budget = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Time for the search: 90s, 10m or 2h. Default: 10m; none where --trials is given.",
-    ),
-]
-Trials = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Largest number of trials; the config itself is one."),
-]
-Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Trials side by side. Default: 1.")]
-Storage = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Keep the trials in this file. Searches of CONFIG that name the same file learn from "
-        "each other. Default: a file in --run-dir.",
-    ),
-]
-RunDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Run directory. Default: runs/<config name>-tuned-<time>."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in --run-dir.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is in --run-dir.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no tables.")]
-NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Encode the data again, and keep no copy of it.")
-]
-
-
 def tune(
     config: ConfigFile,
     overrides: Overrides = None,
-    budget: Budget = None,
-    trials: Trials = None,
-    jobs: Jobs = 1,
-    storage: Storage = None,
-    device: Device = None,
-    run_dir: RunDir = None,
-    resume: Resume = False,
-    force: Force = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Time for the search, such as 90s, 10m or 2h. Default: 10m."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Largest number of trials; the first one is CONFIG itself."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of trials at the same time.")
+    ] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Share trials through this file with other searches of CONFIG."
+        ),
+    ] = None,
+    device: ConfiguredDevice = None,
+    run_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Where to write. Default: runs/<config name>-tuned-<time>."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the search in --run-dir.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier search in --run-dir.")
+    ] = False,
     quiet: Quiet = False,
     no_cache: NoCache = False,
 ) -> None:
@@ -65,20 +59,22 @@ def tune(
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
-    seconds = _seconds(budget)
-    if seconds is None and trials is None:
-        seconds = DEFAULT_BUDGET
+    seconds = DEFAULT_BUDGET if budget is None and trials is None else _seconds(budget)
 
+    from seqtrain.cli.output.charts import draw_trials
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.fit_screen import note_next
-    from seqtrain.cli.output.tune_screen import CHART, TuneScreen, draw_trials
+    from seqtrain.cli.output.tune_screen import TuneScreen
     from seqtrain.files.writing import write_file
+    from seqtrain.text import counted
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
     screen = TuneScreen(settings, quiet=quiet)
     if not quiet:
-        note(_limits(seconds, trials))
+        limits = [] if seconds is None else [f"{seconds:g} s"]
+        limits += [] if trials is None else [counted(trials, "trial")]
+        note(f"at most {' and '.join(limits)} (--budget, --trials)")
     found = run_tune(
         settings,
         Limits(seconds, trials, jobs),
@@ -91,20 +87,12 @@ def tune(
         storage=None if storage is None else Path(storage),
         listener=screen,
     )
-    write_file(found.run.path / CHART, draw_trials(found, Path(config).stem).encode())
+    picture = draw_trials(found.trials, Path(config).stem, settings.training.monitor)
+    write_file(found.run.path / "trials.svg", picture.encode())
     screen.show_end(found)
     if not quiet:
         note_next(found.run.path, "predict FILE", "eval", "report")
     print_path(found.run.path)
-
-
-def _limits(seconds: float | None, trials: int | None) -> str:
-    """Say how long the search goes on."""
-    from seqtrain.text import counted
-
-    limits = [] if seconds is None else [f"{seconds:g} s"]
-    limits += [] if trials is None else [counted(trials, "trial")]
-    return f"at most {' and '.join(limits)} (--budget, --trials)"
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Notes, warnings and tables. Colours and bars only on a terminal."""
+"""Notes, warnings and consoles. Colours and bars only on a terminal."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from seqtrain.text import printable
@@ -40,18 +38,28 @@ def _console(file: TextIO) -> Console:
     )
 
 
-def small_table(*names: str) -> Table:
-    """Return an empty table: a column of names, then columns of numbers."""
-    first, numbers = names[:1], names[1:]
-    table = Table(*first, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
 def plain(text: str) -> Text:
     """Return the user's text as it is: brackets are no markup, control characters are escaped."""
     return Text(printable(text))
+
+
+def say(line: str) -> None:
+    """Print a line of results on stdout."""
+    console = stdout_console()  # a terminal's lines end between words; a file's are whole
+    console.print(plain(line), soft_wrap=not console.is_terminal)
+
+
+def note(line: str) -> None:
+    """Print a line of information on stderr."""
+    console = stderr_console()
+    console.print(plain(line), style="dim", soft_wrap=not console.is_terminal)
+
+
+def warn(line: str) -> None:
+    """Print a warning on stderr."""
+    console = stderr_console()
+    text = Text("warning: ", style="yellow") + plain(line)
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
 def print_path(path: str | Path) -> None:
@@ -64,16 +72,3 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
-
-
-def note(line: str) -> None:
-    """Print a line of information."""
-    console = stderr_console()  # a terminal's lines end between words; a file's are whole
-    console.print(plain(line), style="dim", soft_wrap=not console.is_terminal)
-
-
-def warn(line: str) -> None:
-    """Print a warning."""
-    console = stderr_console()
-    text = Text("warning: ", style="yellow") + plain(line)
-    console.print(text, soft_wrap=not console.is_terminal)

@@ -1,4 +1,4 @@
-"""Predictions as rows of tsv, csv or jsonl; where they are written."""
+"""Predictions as rows of tsv, csv or jsonl, or as lines for people; where they are written."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from seqtrain.cli.output.answer_columns import AnswerColumns, csv_cell, tsv_cell
-from seqtrain.cli.output.answer_line import answer_heading, answer_line
+from rich.cells import cell_len
+
 from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.prediction_columns import PredictionColumns, csv_cell, tsv_cell
+from seqtrain.cli.output.table import TableColumn, aligned
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.files.compressed import compression_of, import_zstd, uncompressed
 from seqtrain.files.reading import path_problem
@@ -23,26 +25,36 @@ from seqtrain.text import json_line, one_of, printable, quote
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Prediction
 
-Write: TypeAlias = "Callable[[int, Prediction], None]"
-
-
+OpenFile: TypeAlias = Callable[[], AbstractContextManager[TextIO]]
+"""Opens where to write; called once the first row is known, so that an input that can't be read
+leaves nothing behind."""
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Format of each ending of an output file; .gz or .zst after it compresses."""
+WIDEST_LABEL, NARROWEST_LABEL, PROBABILITY, GAP = 24, 6, len("probability"), 2
+READ = 2000
+"""Most characters of a sequence that a line for people is made of."""
 
 
-def answer_format(chosen: str | None, path: str | None) -> str:
-    """Return how answers are written: as chosen, or as the output file's ending says.
+def row_format(chosen: str | None, path: str | None, *, steps: bool = False) -> str:
+    """Return how predictions are written: as chosen, or as the output file's ending says.
 
-    Without both it is tsv; on a terminal it is lines for people.
+    Without both it is tsv (of steps jsonl); on a terminal it is lines for people.
 
     Raises:
-        ConfigError: the ending names no format that can be written.
+        ConfigError: the ending names no format that can be written, or steps can't be written so.
     """
-    if chosen is not None:
-        return chosen
-    if path is None and sys.stdout.isatty():
+    if path is None and chosen is None and sys.stdout.isatty():
         return "lines"
     ending = Path(uncompressed((path or "").lower())).suffix
+    if steps:
+        if chosen not in (None, "jsonl"):
+            raise ConfigError(f"--format: found {chosen}; --steps writes jsonl")
+        if chosen is None and ending and ENDINGS.get(ending) != "jsonl":
+            found = f"--output: found {path}; --steps writes jsonl"
+            raise ConfigError(f"{found}; end the name with .jsonl")
+        return "jsonl"
+    if chosen is not None:
+        return chosen
     if ending and ending not in ENDINGS:
         raise ConfigError(
             f"--output: found {quote(str(path))}; expected an ending {one_of(list(ENDINGS))} "
@@ -63,9 +75,9 @@ class _WholeRows(io.FileIO):
 
     def write(self, rows: Any) -> int:
         """Write all of it, or nothing."""
+        rest = memoryview(rows)
         try:
-            rest = memoryview(rows)
-            while rest:  # an unbuffered file may take a part at a time
+            while rest:
                 rest = rest[super().write(rest) :]
         except OSError:
             with suppress(OSError):  # a pipe or device can't be cut
@@ -103,28 +115,24 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
     elif zstd:
         packed = zstd.ZstdFile(raw, "wb")
+    text = io.TextIOWrapper(
+        packed or raw, encoding="utf-8", newline="", line_buffering=line_by_line
+    )
     try:
-        with (
-            raw,
-            packed or nullcontext(),
-            io.TextIOWrapper(
-                packed or raw, encoding="utf-8", newline="", line_buffering=line_by_line
-            ) as file,
-        ):
+        with raw, packed or nullcontext(), text as file:
             yield file
     except BrokenPipeError:
         raise
     except OSError as error:
         held = "it is cut off there" if packed else "it holds whole rows up to there"
-        raise RunError(
-            f"--output: {path}: {error.strerror}; {held}; make room, and predict anew with --force"
-        ) from None
+        advice = "make room, and predict again with --force"
+        raise RunError(f"--output: {path}: {error.strerror}; {held}; {advice}") from None
 
 
 def write_predictions(
     predictions: Iterator[Prediction],
-    open_file: Callable[[], AbstractContextManager[TextIO]],
-    columns: AnswerColumns,
+    open_file: OpenFile,
+    columns: PredictionColumns,
     *,
     format: str,
 ) -> tuple[int, int]:
@@ -132,8 +140,7 @@ def write_predictions(
 
     Args:
         predictions: in input order.
-        open_file: opens where to; called once the first is known, so that an input that can't be
-            read leaves nothing behind.
+        open_file: opens where to.
         columns: what a row holds.
         format: tsv, csv, jsonl, or lines for people.
 
@@ -142,47 +149,75 @@ def write_predictions(
     """
     first = list(islice(predictions, 1))
     unknown = undecided = 0
-    columns = columns.beside(first[0].example if first else None)
+    of_files = bool(first and first[0].example and first[0].example.file is not None)
+    columns = replace(columns, file=of_files)
     with open_file() as file:
-        write = WRITERS[format](file, columns)
+        row = {"jsonl": _json_rows, "lines": _lines}.get(format, _table_rows)(file, columns, format)
         for index, prediction in enumerate(chain(first, predictions)):
-            write(index, prediction)
+            file.write(row(index, prediction) + "\n")
             unknown += prediction.unknown == 1.0
             undecided += columns.is_undecided(prediction)
         file.flush()
     return unknown, undecided
 
 
-def _jsonl_writer(file: TextIO, columns: AnswerColumns) -> Write:
-    def write(index: int, prediction: Prediction) -> None:
-        file.write(json_line({"index": index} | columns.values(prediction)) + "\n")
-
-    return write
+Row: TypeAlias = "Callable[[int, Prediction], str]"
+"""Makes the row of a prediction and its index, without its end."""
 
 
-def _table_writer(
-    file: TextIO, columns: AnswerColumns, quoted: Callable[[str], str], separator: str
-) -> Write:
-    """Write the header; return the function that writes a row."""
-    shown: Callable[[str], str] = printable if file.isatty() else str
-
-    def write_cells(cells: Sequence[str]) -> None:
-        file.write(separator.join([shown(quoted(cell)) for cell in cells]) + "\n")
-
-    write_cells(columns.names())
-    return lambda index, prediction: write_cells(columns.cells(prediction))
+def _json_rows(file: TextIO, columns: PredictionColumns, format: str) -> Row:
+    return lambda index, prediction: json_line({"index": index} | columns.values(prediction))
 
 
-def _line_writer(file: TextIO, columns: AnswerColumns) -> Write:
-    """Write lines for people; return the function that writes one."""
+def _table_rows(file: TextIO, columns: PredictionColumns, format: str) -> Row:
+    """Write the header of tsv or csv."""
+    safe, is_csv, shown = columns.spreadsheet_safe, format == "csv", file.isatty()
+
+    def joined(cells: Sequence[str]) -> str:
+        quoted = [csv_cell(c, spreadsheet_safe=safe) if is_csv else tsv_cell(c) for c in cells]
+        return ("," if is_csv else "\t").join(map(printable, quoted) if shown else quoted)
+
+    file.write(joined(columns.names()) + "\n")
+    return lambda index, prediction: joined(columns.cells(prediction))
+
+
+def _lines(file: TextIO, columns: PredictionColumns, format: str) -> Row:
+    """Write the heading of lines for people: labels, probabilities, and the text beside them."""
     width = stdout_console().width
-    file.write(answer_heading(columns, width) + "\n")
-    return lambda index, prediction: print(answer_line(prediction, columns, width), file=file)
+    wide = min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
+    ranks = max(1, min(columns.ranks, (width + GAP) // (wide + PROBABILITY + 2 * GAP)))
+    wide = max(NARROWEST_LABEL, min(wide, width - PROBABILITY - GAP))
+    pair = [
+        TableColumn("label", "words", width=wide),
+        TableColumn("probability", width=PROBABILITY),
+    ]
+    left = width - ranks * (wide + PROBABILITY + 2 * GAP)
+    text = [TableColumn("sequence", "text", width=left)] * (left >= len("sequence"))
+    shown = [*pair * ranks, *text]
+
+    def line(cells: list[str]) -> str:
+        return aligned(shown, cells[: len(shown)], GAP)
+
+    def row(index: int, prediction: Prediction) -> str:
+        if prediction.problem is not None:
+            return line(["-", "", *[""] * (2 * ranks - 2), prediction.problem])
+        cells: list[str] = []
+        for label, probability in list(prediction.probabilities.items())[:ranks]:
+            doubt = "?" if not cells and columns.is_undecided(prediction) else ""
+            cells += [doubt + label, f"{probability:.2%}"]
+        return line([*cells, _beside_text(prediction)])
+
+    file.write(line([*["label", "probability"] * ranks, "sequence"]) + "\n")
+    return row
 
 
-WRITERS: dict[str, Callable[[TextIO, AnswerColumns], Write]] = {
-    "tsv": partial(_table_writer, quoted=tsv_cell, separator="\t"),
-    "csv": partial(_table_writer, quoted=csv_cell, separator=","),
-    "jsonl": _jsonl_writer,
-    "lines": _line_writer,
-}
+def _beside_text(prediction: Prediction) -> str:
+    """Return what stands beside a prediction: its file, the columns kept, the sequence."""
+    from seqtrain.api.predictions import sequence_text
+
+    example = prediction.example
+    assert example is not None, "api.predict says what was classified"
+    sequence = example.sequence
+    read = sequence[:READ] if isinstance(sequence, str) else sequence_text(sequence)[:READ]
+    texts = [example.file or "", *map(str, (example.kept or {}).values()), read]
+    return " ".join("  ".join(text for text in texts if text).split())

@@ -1,38 +1,29 @@
-"""Answers after every step: rows of jsonl, or on a terminal one coloured line per sequence."""
+"""Predictions after every time step: rows of jsonl, or one coloured line per sequence."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from itertools import chain, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+import codecs
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, pairwise
+from typing import TypeVar
 
-from seqtrain.cli.output.prediction_rows import ENDINGS
-from seqtrain.errors import ConfigError
-from seqtrain.files.compressed import uncompressed
-from seqtrain.text import json_line
+from rich.padding import Padding
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from seqtrain.api.predict_steps import StepPredictions
+from seqtrain.api.predict_steps import StepPredictions
+from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.prediction_rows import OpenFile
+from seqtrain.text import json_line, printable, shorten
 
-OpenFile = Callable[[], AbstractContextManager[TextIO]]
+COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+SURE, UNSURE = 0.9, 0.5
+"""Probabilities from which a step is bold, and below which it is dim."""
+BARS = "▁▂▃▄▅▆▇█"
+SHOWN_STEPS, SHOWN_STRETCHES = 12, 10
+"""Steps at each end of a stretch, and stretches at each end of a line, that a long one shows."""
+LABEL_WIDTH = 32
 
-
-def check_format(format: str | None, output: str | None) -> None:
-    """Refuse to write steps as a table of predictions, one row per input row.
-
-    Raises:
-        ConfigError: another format is asked for, by name or by the output file's ending.
-    """
-    if format not in (None, "jsonl"):
-        raise ConfigError(f"--format: found {format}; --steps writes jsonl")
-    bare = Path(uncompressed((output or "").lower()))
-    if format is None and bare.suffix and ENDINGS.get(bare.suffix) != "jsonl":
-        raise ConfigError(
-            f"--output: found {output}; --steps writes jsonl; end the name with .jsonl"
-        )
+Items = TypeVar("Items", bound=Sequence[object])
 
 
 def write_steps(
@@ -42,14 +33,13 @@ def write_steps(
     top_k: int | None,
     lines: bool,
 ) -> int:
-    """Write the answers after every step, as they come.
+    """Write the predictions after every time step, as they come.
 
     Args:
         predictions: in input order.
-        open_file: opens where to; called once the first is known, so that an input that can't be
-            read leaves nothing behind.
+        open_file: opens where to.
         top_k: how many labels per row of jsonl; None: all.
-        lines: write one line per sequence, for people, instead of one row per step.
+        lines: write one line per sequence, for people, instead of one row per time step.
 
     Returns:
         How many sequences had no known token.
@@ -59,9 +49,7 @@ def write_steps(
     with open_file() as file:
         for index, prediction in enumerate(chain(first, predictions)):
             if lines:
-                from seqtrain.cli.output.step_line import show_steps
-
-                show_steps(index, prediction)
+                _show(index, prediction)
             else:
                 file.writelines(_rows(index, prediction, top_k))
             unknown += prediction.unknown == 1.0
@@ -69,25 +57,116 @@ def write_steps(
     return unknown
 
 
-def shown_as_lines(output: str | None, format: str | None, top_k: int | None) -> bool:
-    """Return whether people read along: on a terminal, where nothing asks for jsonl."""
-    return output is None and format is None and top_k is None and sys.stdout.isatty()
-
-
 def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
-    """Yield one row per step, with the keys of a plain prediction's row, its step and its token."""
+    """Yield a row per time step: the keys of a plain prediction's row, its step and its token."""
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
-    rows = zip(probabilities.tolist(), order, strict=True)
-    for step, (row, ranks) in enumerate(rows, start=1):
-        tokens = prediction.tokens
+    for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
         ranked = {labels[i]: round(row[i], 6) for i in ranks}
         values = {
             "index": index,
-            "step": step,
-            **({} if tokens is None else {"token": tokens[step - 1]}),
+            "step": step + 1,
+            **({} if prediction.tokens is None else {"token": prediction.tokens[step]}),
             "label": labels[ranks[0]],
             "probability": ranked[labels[ranks[0]]],
             "probabilities": ranked,
         }
         yield json_line(values) + "\n"
+
+
+def _show(index: int, prediction: StepPredictions) -> None:
+    """Print one sequence on stdout: the prediction and since when, then its steps."""
+    last, steps = prediction.predicted[-1], len(prediction.predicted)
+    head = Text.assemble(
+        (f"{index + 1}: ", "dim"),
+        (printable(prediction.labels[last]), f"bold {_color(last)}"),
+        f" {prediction.probabilities[-1, last]:.1%},",
+        f" from step {prediction.decided:,} of {steps:,}",
+    )
+    console = stdout_console()
+    console.print(head)
+    console.print(Padding(step_line(prediction), (0, 0, 0, 2)))
+
+
+def step_line(prediction: StepPredictions) -> Text:
+    """Return the steps in the colour of the prediction after each: bold if sure, dim if unsure.
+
+    Where the prediction turns, and at the beginning, stands the label with its probability there. A
+    series of feature vectors shows bars, as high as the prediction is probable.
+    """
+    pieces = _pieces(prediction)
+    bounds = [0, *(step - 1 for step in prediction.turns), len(pieces)]
+    stretches = [range(begin, end) for begin, end in pairwise(bounds)]
+    head, left_out, tail = _ends(stretches, SHOWN_STRETCHES)
+    line = Text()
+    for stretch in head:
+        _append_stretch(line, prediction, stretch, pieces)
+    if left_out:
+        steps = sum(map(len, left_out))
+        line.append(f"… {len(left_out):,} more turns in {steps:,} steps … ", style="italic")
+    for stretch in tail:
+        _append_stretch(line, prediction, stretch, pieces)
+    line.rstrip()
+    return line
+
+
+def _append_stretch(
+    line: Text, prediction: StepPredictions, stretch: range, pieces: list[str]
+) -> None:
+    """Add steps with one prediction: its label, then their pieces, of many the ends."""
+    label = prediction.predicted[stretch[0]]
+    color, name = _color(label), shorten(prediction.labels[label], LABEL_WIDTH)
+    probabilities = prediction.probabilities[:, label]
+    line.append(f"[{name} {probabilities[stretch[0]]:.0%}]", style=f"reverse {color}")
+    line.append(" ")
+    head, left_out, tail = _ends(stretch, SHOWN_STEPS)
+    for step in (*head, *([None] if left_out else []), *tail):
+        if step is None:
+            gap = "" if line.plain.endswith(" ") else " "
+            line.append(f"{gap}… {len(left_out):,} steps … ", style="italic")
+        else:
+            sure = probabilities[step]
+            weight = "bold " if sure >= SURE else "dim " if sure < UNSURE else ""
+            line.append(pieces[step], style=weight + color)
+    if not line.plain.endswith(" "):
+        line.append(" ")
+
+
+def _ends(items: Items, shown: int) -> tuple[Items, Items, Items]:
+    """Part a long sequence into its first items, those left out, and its last ones."""
+    stop = len(items) if len(items) <= 2 * shown + 1 else shown
+    rest = max(stop, len(items) - shown)
+    return items[:stop], items[stop:rest], items[rest:]  # type: ignore[return-value]
+
+
+def _pieces(prediction: StepPredictions) -> list[str]:
+    """Return what is shown of each step, blanks between words included."""
+    tokens = prediction.tokens
+    if tokens is None:
+        heights = prediction.probabilities.max(dim=1).values.mul(len(BARS)).long()
+        return [BARS[height] for height in heights.clamp(max=len(BARS) - 1).tolist()]
+    if prediction.tokenizer in ("byte", "bpe"):
+        byte = _bytes_by_character(prediction.tokenizer)
+        # A character of several bytes is shown at the step that completes it.
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        return [printable(decode(bytes(byte[c] for c in token))) for token in tokens]
+    gap = "" if prediction.tokenizer == "char" else " "
+    return [printable(token) + gap for token in tokens]
+
+
+def _bytes_by_character(tokenizer: str) -> dict[str, int]:
+    """Return the byte that a character of a token stands for.
+
+    In bpe a byte that is no visible character of latin-1 has one from 256 on (Radford et al. 2019,
+    "Language Models are Unsupervised Multitask Learners").
+    """
+    if tokenizer == "byte":
+        return {chr(byte): byte for byte in range(256)}
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    shown = {chr(256 + index): byte for index, byte in enumerate(hidden)}
+    return {chr(byte): byte for byte in visible} | shown
+
+
+def _color(label: int) -> str:
+    return COLORS[label % len(COLORS)]

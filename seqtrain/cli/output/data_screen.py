@@ -1,0 +1,153 @@
+"""The figures of data: what `fit` shows first, and what `data` shows or prints as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from seqtrain.cli.output.console import say, stdout_console
+from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.data.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.summary import SplitSummary
+from seqtrain.text import counted, listed, printable, quote
+
+SHOWN_ROWS = 4
+"""Rows of one group of equal ones that are named."""
+
+
+def show_splits(
+    console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
+) -> None:
+    """Print the figures of the splits, one column each."""
+    vocabulary = preprocessing.vocabulary
+    classes = f"{len(preprocessing.labels)} classes"
+    heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
+    names = ["rows", "tokens" if vocabulary else "steps"]
+    names += [f"length: {name}" for name in ("shortest", "5 %", "median", "95 %", "longest")]
+    names += ["unknown tokens", "also in train", "always the largest class"]
+    columns = [
+        [
+            *(f"{count:,}" for count in (s.rows, s.steps, *s.length_quantiles)),
+            *(f"{s.unknown:.2%}", f"{s.repeats:,}", f"{s.majority:.2%}"),
+        ]
+        for s in summaries.values()
+    ]
+    rows = [row for row in zip(names, *columns, strict=True) if vocabulary or row[0] != names[7]]
+    print_table(console, [TableColumn(heading, "words"), *summaries], rows)
+
+
+def padding_line(padding: tuple[float, float]) -> str:
+    """Say how much of train's batches is padding."""
+    without, within = padding
+    return f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length"
+
+
+def inspection_json(found: Inspection) -> dict[str, Any]:
+    """Return what `data --json` prints."""
+    splits = {
+        name: {
+            **{key: value for key, value in asdict(summary).items() if key != "length_quantiles"},
+            "lengths": dict(zip(map(str, LENGTH_QUANTILES), found.lengths[name], strict=True)),
+            "cut": found.cut[name][0],
+            "labels": found.labels[name],
+            "unseen_labels": found.unseen_labels.get(name, []),
+            "refused": found.num_refused.get(name, 0),
+        }
+        for name, summary in found.summaries.items()
+    }
+    vocabulary, vectors = found.data.preprocessing.vocabulary, found.data.vectors
+    return {
+        "classes": len(found.data.preprocessing.labels),
+        "vocabulary": None if vocabulary is None else len(vocabulary),
+        "splits": splits,
+        "vectors": None if vectors is None else asdict(vectors.coverage),
+        "padding": {"random": found.padding[0], "bucketing": found.padding[1]},
+        "rare_labels": found.rare_labels,
+        "refused": found.refused,
+        "duplicates": [_rows(found, group) for group in found.duplicates],
+        "near_duplicates": [_rows(found, group) for group in found.near_duplicates],
+        "conflicts": [
+            {"rows": _rows(found, rows), "labels": labels} for rows, labels in found.conflicts
+        ],
+        "alike": found.alike,
+        "mixed_words": found.mixed_words,
+        "warnings": found.warnings,
+    }
+
+
+def _rows(found: Inspection, group: Sequence[RowPlace]) -> list[dict[str, Any]]:
+    rows = [(each[0], *found.file_line(each)) for each in group]
+    return [
+        {"split": split, **({"file": file} if file else {}), "line": line}
+        for split, file, line in rows
+    ]
+
+
+def show_inspection(found: Inspection, top: int) -> None:
+    """Print what fit shows first, then lengths, labels, and rows and characters to look at."""
+    console = stdout_console()
+    show_splits(console, found.data.preprocessing, found.summaries)
+    say(padding_line(found.padding))
+    if found.data.vectors is not None:
+        say(found.data.vectors.coverage.line())
+    names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
+    quantiles = [*(names.get(share, f"{share:.0%}") for share in LENGTH_QUANTILES), "cut"]
+    lengths = [
+        [*(f"{n:,}" for n in found.lengths[name]), f"{rows:,} ({share:.1%})"]
+        for name, (rows, share) in found.cut.items()
+    ]
+    cut = TableColumn("length before any cut", "words")
+    print_table(console, [cut, *found.cut], zip(quantiles, *lengths, strict=True))
+    train = found.labels["train"]
+    rarest = sorted(train, key=lambda label: train[label])[:top]
+    named = TableColumn(f"{len(train):,} labels, the rarest", "words")
+    counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
+    print_table(console, [named, *found.labels], counts)
+    for line in _lines(found, top):
+        say(line)
+
+
+def _lines(found: Inspection, top: int) -> Iterator[str]:
+    """Yield what is to be looked at, a line each."""
+    if found.rare_labels:
+        names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
+        yield f"labels with fewer than {RARE} rows in train: {listed(names, top)}"
+    for split, labels in found.unseen_labels.items():
+        if labels:
+            yield f"labels of {split} that train lacks: {listed([quote(n) for n in labels], top)}"
+    for split, count in found.num_refused.items():
+        if count:
+            yield f"{split}: fit would refuse {counted(count, 'row')}"
+    yield from (f"  {line}" for line in found.refused)
+    near = "alike but for case, marks, blanks and numbers"
+    for what, groups in (("written alike", found.duplicates), (near, found.near_duplicates)):
+        if groups:
+            apart = [len({split for split, _ in group}) > 1 for group in groups]
+            yield f"sequences {what}: {len(groups):,}, of these {sum(apart):,} in several splits"
+            first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
+            yield from (f"  {_named(found, group)}" for _, group in first[:top])
+    if found.conflicts:
+        yield f"the same sequence under several labels: {len(found.conflicts):,}"
+        for group, labels in found.conflicts[:top]:
+            yield f"  {_named(found, group)}: {listed([quote(label) for label in labels])}"
+    for group_of_marks in found.alike[:top]:
+        shown = [f"U+{ord(c):04X} {printable(c)} ({n:,})" for c, n in group_of_marks.items()]
+        yield f"characters that look alike: {listed(shown)}"
+    if found.mixed_words:
+        words = [f"{word!a} ({n})" for word, n in found.mixed_words.items()]
+        yield f"words that mix letters of several alphabets: {listed(words, top)}"
+
+
+def _named(found: Inspection, group: Sequence[RowPlace]) -> str:
+    """Name the rows of a group by split and line."""
+    words = [
+        f"{row['split']} {row['file']}:{row['line']}"
+        if "file" in row
+        else f"{row['split']} line {row['line']}"
+        for row in _rows(found, group)
+    ]
+    return listed(words, SHOWN_ROWS)

@@ -1,0 +1,173 @@
+"""Scores as tables: the figures, the classes, the confusions, accuracy by length."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping
+
+from rich.console import Console
+
+from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.evaluation.metrics import Scores
+from seqtrain.text import printable
+
+SHOWN_CONFUSIONS = 10
+LARGEST_MATRIX = 12
+WORST = 10
+"""Classes shown where there are too many to show all."""
+LONGEST_HEADING = 4
+"""Characters of a label that can head a column of the confusion matrix."""
+NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
+
+
+def show_scores(
+    scores: Scores,
+    name: str,
+    by_share: list[dict[str, float]] | None = None,
+    parts: Mapping[str, Scores] | None = None,
+) -> None:
+    """Print the tables of a scored split on stdout.
+
+    Args:
+        scores: of the predictions.
+        name: of the split or file.
+        by_share: scores of predictions before the end of each sequence, if any.
+        parts: scores of the branches or runs alone, by name, if there are several.
+    """
+    console = stdout_console()
+    if parts:
+        rows = {"together": scores, **parts}.items()
+        print_table(
+            console,
+            [TableColumn("part", "words"), "accuracy", "macro F1", "loss"],
+            [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in rows],
+        )
+    print_scores(console, scores, name)
+    print_table(
+        console,
+        ["calibration error", "Brier score", "log loss"],
+        [(f"{scores.ece:.2%}", f"{scores.brier:.4f}", f"{scores.loss:.4f}")],
+    )
+    print_table(
+        console,
+        ["most confident", "probability from", "accuracy"],
+        [
+            (f"{r['coverage']:.0%}", f"{r['min_probability']:.4f}", f"{r['accuracy']:.2%}")
+            for r in scores.risk_coverage
+        ],
+    )
+    if by_share is not None:
+        print_table(
+            console,
+            [
+                "after",
+                TableColumn("steps (median)", rank=1),
+                "accuracy",
+                "same label as at the end",
+            ],
+            [
+                (
+                    f"{r['share']:.0%}",
+                    f"{r['median_steps']:,.0f}",
+                    *_percents(r, "accuracy agreement"),
+                )
+                for r in by_share
+            ],
+        )
+
+
+def print_scores(console: Console, scores: Scores, name: str, most: int | None = None) -> None:
+    """Print the figures, the classes, the confusions, and accuracy by length.
+
+    Args:
+        console: where to.
+        scores: of the predictions.
+        name: of the split or file.
+        most: classes that are all shown; of more the worst `WORST`, and their mean; None: all.
+    """
+    means = (scores.accuracy, scores.macro_f1, scores.weighted_f1)
+    columns = [TableColumn("scored on", "words"), *map(TableColumn, ("examples", "accuracy"))]
+    columns += [TableColumn("macro F1"), TableColumn("weighted F1", rank=2)]
+    columns += [TableColumn("loss", rank=1)]
+    figures = (f"{scores.num_examples:,}", *(f"{x:.2%}" for x in means), f"{scores.loss:.4f}")
+    print_table(console, columns, [(name, *figures)])
+    _print_classes(console, scores, most)
+    if not _print_matrix(console, scores) and scores.confusions:
+        print_table(
+            console,
+            [
+                TableColumn("most frequent mistakes: true", "words"),
+                TableColumn("predicted", "words"),
+                "examples",
+            ],
+            [
+                (str(row["true"]), str(row["predicted"]), f"{row['count']:,}")
+                for row in scores.confusions[:SHOWN_CONFUSIONS]
+            ],
+        )
+    print_table(
+        console,
+        ["length", "examples", "accuracy"],
+        [
+            (_span(int(r["min"]), int(r["max"])), f"{r['num_examples']:,}", f"{r['accuracy']:.2%}")
+            for r in scores.by_length
+        ],
+    )
+
+
+def _percents(row: Mapping[str, float], names: str) -> list[str]:
+    return [f"{row[name]:.2%}" for name in names.split()]
+
+
+def _span(least: int, most: int) -> str:
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _print_classes(console: Console, scores: Scores, most: int | None) -> None:
+    """Print the figures of each class, of many the worst, and at the end the means of all."""
+    labels, heading = display_order(scores.labels), "class"
+    figures = scores.per_class
+    if most is not None and len(labels) > most:
+        labels.sort(key=lambda label: (figures[label]["f1"], -figures[label]["support"]))
+        labels, heading = labels[:WORST], f"worst {WORST} classes"
+    columns = [TableColumn(heading, "words"), TableColumn("precision", rank=2)]
+    columns += [TableColumn("recall", rank=1), TableColumn("F1"), TableColumn("examples")]
+    rows = [
+        (x, *_percents(figures[x], "precision recall f1"), f"{int(figures[x]['support']):,}")
+        for x in labels
+    ]
+    means = (scores.macro_precision, scores.macro_recall, scores.macro_f1)
+    every = f"all {len(scores.labels):,}, mean"
+    last = (every, *(f"{mean:.2%}" for mean in means), f"{scores.num_examples:,}")
+    print_table(console, columns, [*rows, last], sections=[len(rows)])
+
+
+def display_order(labels: list[str]) -> list[str]:
+    """Return labels in the order people expect: numbers, also in names, by their value."""
+    if all(NUMBER.fullmatch(label) for label in labels):
+        return sorted(labels, key=float)
+    # re.split puts the numbers at odd places, so that texts are compared with texts.
+    parts = {label: re.split("([0-9]{1,300})", label) for label in labels}
+    return sorted(labels, key=lambda x: [int(p) if n % 2 else p for n, p in enumerate(parts[x])])
+
+
+def _print_matrix(console: Console, scores: Scores) -> bool:
+    """Print the confusion matrix if it has room; long labels have letters at their columns."""
+    counts, order = scores.confusion_matrix, display_order(scores.labels)
+    shown = [printable(label) for label in order]
+    keys = shown
+    if max(map(len, shown)) > LONGEST_HEADING and len(shown) <= len(string.ascii_uppercase):
+        keys = list(string.ascii_uppercase[: len(shown)])
+        shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
+    if counts is None or len(order) > LARGEST_MATRIX:
+        return False
+    index = [scores.labels.index(label) for label in order]
+    cells = [[f"{counts[i][j]:,}" if counts[i][j] else "·" for j in index] for i in index]
+    widest = max(len(cell) for cell in (*keys, *(c for row in cells for c in row)))
+    if len(order) * (widest + 3) + len("true \\ predicted") + 2 > console.width:
+        return False
+    rows = [(name, *row) for name, row in zip(shown, cells, strict=True)]
+    print_table(console, [TableColumn("true \\ predicted", "words"), *keys], rows)
+    return True

@@ -1,0 +1,167 @@
+"""The tables of all screens: columns are left out before a number loses a digit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+
+from seqtrain.cli.output.console import note, plain
+from seqtrain.text import printable, shorten
+
+GAP, EDGES = 3, 2
+"""Blanks between two columns, and at both edges together."""
+NARROW = {"name": 36, "words": 10, "text": 20}
+"""Width that a column of a kind keeps at least."""
+FOLDED = ("name", "words")
+
+
+class TableColumn(NamedTuple):
+    """A column of a table.
+
+    Attributes:
+        name: its heading.
+        kind: a number is whole or not shown; names and words go on in the next line; a text is cut
+            to the room that is left.
+        rank: the column of the highest rank is left out first; 0: never.
+        width: needed only where rows are printed one by one.
+    """
+
+    name: str
+    kind: Literal["number", "name", "words", "text"] = "number"
+    rank: int = 0
+    width: int = 0
+
+    @property
+    def folded(self) -> bool:
+        """Whether its cells go on in the next line."""
+        return self.kind in FOLDED
+
+    def fitted(self, cells: Iterable[str]) -> tuple[int, int]:
+        """Return the width below which it isn't shown, and the one that everything fits in."""
+        natural = max(cell_len(printable(cell)) for cell in (self.name, *cells))
+        return max(min(natural, NARROW.get(self.kind, natural)), cell_len(self.name)), natural
+
+
+def print_table(
+    console: Console,
+    columns: Sequence[TableColumn | str],
+    rows: Iterable[Sequence[str]],
+    *,
+    sections: Sequence[int] = (),
+    edge: bool = True,
+    also: str = "",
+) -> None:
+    """Print the columns that there is room for; say on stderr which there isn't.
+
+    Args:
+        console: where to.
+        columns: a name alone is a column of numbers that is never left out.
+        rows: a cell for each column.
+        sections: numbers of the rows, from 1, below which a line is drawn.
+        edge: leave a line free above and below.
+        also: command that shows the columns that are left out.
+    """
+    every = [TableColumn(column) if isinstance(column, str) else column for column in columns]
+    cells = list(zip(*rows, strict=True)) or [()] * len(every)
+    sizes = [column.fitted(own) for column, own in zip(every, cells, strict=True)]
+    kept = _kept(every, [least for least, _ in sizes], console.width)
+    shown = [every[i] for i in kept]
+    widths = _widths(shown, [sizes[i] for i in kept], console.width)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=edge)
+    for column, width in zip(shown, widths, strict=True):
+        table.add_column(
+            plain(column.name),
+            justify="right" if column.kind == "number" else "left",
+            no_wrap=not column.folded,
+            overflow="fold" if column.folded else "crop",
+            width=width,
+        )
+    for number, row in enumerate(zip(*(cells[i] for i in kept), strict=True), start=1):
+        fields = zip(row, shown, widths, strict=True)
+        texts = [
+            cut(cell, width) if column.kind == "text" else cell for cell, column, width in fields
+        ]
+        table.add_row(*map(plain, texts), end_section=number in sections)
+    # Where even what is never left out has no room, the terminal wraps lines; no digit is lost.
+    width = console.width
+    try:
+        console.width = max(width, _sum(widths))
+        console.print(table)
+    finally:
+        console.width = width
+    note_left_out(every, shown, width, also)
+
+
+def note_left_out(
+    columns: Sequence[TableColumn], shown: Sequence[TableColumn], width: int, also: str = ""
+) -> None:
+    """Say which columns a table lacks, and which command shows them."""
+    names = [column.name for column in columns if column not in shown]
+    if names:
+        note(f"no room in {width} columns for: {', '.join(names)}{also and f'; see {also}'}")
+
+
+def fitting(columns: Sequence[TableColumn], width: int) -> list[TableColumn]:
+    """Return the columns of a table that grows row by row which a width has room for."""
+    kept = _kept(columns, [column.width for column in columns], width, gap=1, edges=0)
+    return [columns[i] for i in kept]
+
+
+def aligned(columns: Sequence[TableColumn], cells: Sequence[str], gap: int = 1) -> str:
+    """Return a row of a table that grows row by row."""
+    texts = []
+    for column, cell in zip(columns, cells, strict=True):
+        text = cell if column.kind == "number" else cut(cell, column.width)
+        blanks = " " * (column.width - cell_len(text))
+        texts.append(blanks + text if column.kind == "number" else text + blanks)
+    return (" " * gap).join(texts).rstrip()
+
+
+def _kept(
+    columns: Sequence[TableColumn],
+    least: Sequence[int],
+    width: int,
+    gap: int = GAP,
+    edges: int = EDGES,
+) -> list[int]:
+    """Return the indices of the columns that a width has room for."""
+    kept = list(range(len(columns)))
+    while _sum([least[i] for i in kept], gap, edges) > width:
+        last = max(kept, key=lambda i: columns[i].rank)
+        if not columns[last].rank:
+            break
+        kept.remove(last)
+    return kept
+
+
+def _widths(
+    columns: Sequence[TableColumn], sizes: Sequence[tuple[int, int]], width: int
+) -> list[int]:
+    """Give each column its least width, then what is left to names, words and texts, evenly."""
+    widths = [least for least, _ in sizes]
+    for kind in (*FOLDED, "text"):
+        short = [i for i, column in enumerate(columns) if column.kind == kind]
+        while _sum(widths) < width and short:
+            i = min(short, key=widths.__getitem__)
+            if widths[i] < sizes[i][1]:
+                widths[i] += 1
+            else:
+                short.remove(i)
+    return widths
+
+
+def _sum(widths: Sequence[int], gap: int = GAP, edges: int = EDGES) -> int:
+    return sum(widths) + gap * (len(widths) - 1) + edges
+
+
+def cut(text: str, width: int) -> str:
+    """Cut a text to a width in cells; wide letters take two."""
+    shown = shorten(text, width)
+    while cell_len(shown) > width:
+        shown = shown.rstrip("…")[:-1] + "…"
+    return shown
