@@ -1,4 +1,4 @@
-"""Conversations whose answers depend on rows before: read, learned, scored and predicted."""
+"""Conversations whose predictions depend on rows before: read, learned, scored and predicted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.api import predict_steps as steps_module
-from seqtrain.api import predictors as classifier_module
+from seqtrain.api import predict_steps, predictors
 from seqtrain.api.predictors import Classifier, Ensemble
 from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
@@ -79,31 +78,27 @@ def test_predict_goes_on_within_groups_across_chunks(
     run: seqtrain.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = conversations(120, 2)
-    path = write(tmp_path / "more.csv", rows)
-    answers = list(seqtrain.predict(path, run))
-    assert np.mean([a.label == r["label"] for a, r in zip(answers, rows, strict=True)]) > 0.97
+    found = list(seqtrain.predict(write(tmp_path / "more.csv", rows), run))
+    assert np.mean([a.label == r["label"] for a, r in zip(found, rows, strict=True)]) > 0.97
     texts, talks = [row["text"] for row in rows], [row["talk"] for row in rows]
-    for size in (4096, 7):
-        monkeypatch.setattr(classifier_module, "CHUNK_ROWS", size)
-        again = seqtrain.load(run).predict(texts, groups=talks)
-        assert [a.label for a in again] == [a.label for a in answers]
-        assert [a.probability for a in again] == pytest.approx([a.probability for a in answers])
-    monkeypatch.undo()
+    monkeypatch.setattr(predictors, "CHUNK_ROWS", 7)
+    again = seqtrain.load(run).predict(texts, groups=talks)
+    assert [a.label for a in again] == [a.label for a in found]
+    assert [a.probability for a in again] == pytest.approx([a.probability for a in found])
     alone = seqtrain.load(run).predict(texts)
-    assert [a.label for a in alone] != [a.label for a in answers]
+    assert [a.label for a in alone] != [a.label for a in found]
     one_by_one = [seqtrain.load(run).predict([text])[0].probability for text in texts[:5]]
     assert [a.probability for a in alone[:5]] == pytest.approx(one_by_one)
 
 
-def test_every_steps_answer_goes_on_within_groups_too(
+def test_every_steps_prediction_goes_on_within_groups_too(
     run: seqtrain.Run, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "more.csv", conversations(40, 3))
-    plain = [answer.probability for answer in seqtrain.predict(path, run)]
-    for size in (128, 7):
-        monkeypatch.setattr(steps_module, "ROWS_AT_ONCE", size)
-        last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
-        assert last == pytest.approx(plain)
+    plain = [each.probability for each in seqtrain.predict(path, run)]
+    monkeypatch.setattr(predict_steps, "ROWS_AT_ONCE", 7)
+    last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
+    assert last == pytest.approx(plain)
     evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)
     assert evaluation.by_share is not None
     assert evaluation.by_share[-1]["accuracy"] == evaluation.scores.accuracy > 0.97
@@ -129,20 +124,16 @@ def test_states_of_several_models_pass_from_burst_to_burst() -> None:
             assert together.probabilities[label] == pytest.approx(mean)
 
 
-def test_a_blank_group_stands_alone(run: seqtrain.Run, tmp_path: Path) -> None:
+def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(
+    run: seqtrain.Run, tmp_path: Path
+) -> None:
     rows = [{"talk": "", "text": "ja", "label": "ja"}] * 3
-    answers = list(seqtrain.predict(write(tmp_path / "blank.csv", rows), run))
-    assert len({answer.probability for answer in answers}) == 1
-
-
-def test_a_file_without_the_column_is_refused(run: seqtrain.Run, tmp_path: Path) -> None:
+    found = list(seqtrain.predict(write(tmp_path / "blank.csv", rows), run))
+    assert len({each.probability for each in found}) == 1
     path = tmp_path / "none.csv"
     path.write_text("text,label\nja,ja\n")
     with pytest.raises(DataError, match=r"none.csv:1: no column 'talk'"):
         list(seqtrain.predict(str(path), run))
-
-
-def test_groups_must_be_as_many_as_sequences(run: seqtrain.Run) -> None:
     with pytest.raises(DataError, match="groups: found 1; expected one for each sequence"):
         seqtrain.load(run).predict(["ja", "nein"], groups=["a"])
 

@@ -85,36 +85,18 @@ def test_steps_and_check(run: seqtrain.Run, config: dict[str, object]) -> None:
         assert steps.tokens is not None
         assert len(steps.tokens) == len(steps.probabilities) == len(steps.predicted)
         assert steps.labels[steps.predicted[-1]] == plain.label
-        assert float(steps.probabilities[-1].max()) == pytest.approx(plain.probability, abs=1e-6)
         assert len(set(steps.predicted[steps.decided - 1 :])) == 1
-    assert seqtrain.evaluate(run, split="train").by_share is None
-    by_share = seqtrain.evaluate(run, split="train", steps=True).by_share
-    assert by_share is not None
-    assert by_share[-1]["accuracy"] == 1
     result = seqtrain.check(run)
-    assert result.passed
-    assert result.num_examples == 12
+    assert (result.passed, result.num_examples) == (True, 12)
     assert seqtrain.check(run, data=train).num_examples == 48
 
 
-def test_predictions_of_the_best_model_equal_the_loaded_one(run: seqtrain.Run) -> None:
-    texts = [f"the {word}" for words in WORDS.values() for word in words]
+def test_a_model_folder_predicts_as_its_run_in_any_order(run: seqtrain.Run) -> None:
     whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")
-    assert whole.predict(texts) == folder.predict(texts)
-
-
-def test_order_of_input_changes_nothing(run: seqtrain.Run) -> None:
-    classifier = seqtrain.load(run)
     texts = [f"the {word} {'of ' * i}" for words in WORDS.values() for i, word in enumerate(words)]
-    forward, backward = classifier.predict(texts), classifier.predict(texts[::-1])[::-1]
+    forward, backward = whole.predict(texts), folder.predict(texts[::-1])[::-1]
     assert [a.label for a in forward] == [a.label for a in backward]
     assert [a.probability for a in forward] == pytest.approx([a.probability for a in backward])
-
-
-@pytest.mark.parametrize("sequence", [3, ["a", "list"], None, np.zeros((2, 2))])
-def test_wrong_sequence_is_named_by_number(run: seqtrain.Run, sequence: object) -> None:
-    with pytest.raises(DataError, match=r"sequences?.*2"):
-        seqtrain.load(run).predict(["fine", sequence])
 
 
 def predict_and_fork(run: str) -> None:
@@ -218,6 +200,7 @@ class Frame(dict[str, list[str]]):
         ({"a": "rise"}, r"found a dict; give its values: list\(sequences.values\(\)\)"),
         (Frame(text=["rise"]), "found a Frame; give one column of it"),
         (["rise", None], "sequence 2: found NoneType; this model expects a string"),
+        (["rise", ["a", "list"]], "sequence 2: found list; this model expects a string"),
         (["rise", float("nan")], "sequence 2: found float; this model expects a string"),
     ],
 )

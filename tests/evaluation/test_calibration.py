@@ -1,20 +1,15 @@
-"""The temperature is the optimum that other programs find; scores of probabilities, by hand."""
+"""The temperature is the optimum that another program finds; scores of probabilities, by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import sklearn
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn import metrics
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils.fixes import parse_version
 from torch.nn.functional import cross_entropy
 
 from seqtrain.evaluation.calibration import (
@@ -22,6 +17,7 @@ from seqtrain.evaluation.calibration import (
     HOTTEST,
     Calibration,
     CoveragePoint,
+    calibrate,
     coverage_points,
     fit_temperature,
 )
@@ -36,38 +32,6 @@ def drawn(seed: int, rows: int, classes: int, factor: float) -> tuple[torch.Tens
     return factor * logits, labels
 
 
-class LogitsAsGiven(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
-    """What scikit-learn calibrates: its input is its decision."""
-
-    def __init__(self, classes: int = 2) -> None:
-        self.classes = classes
-        self.classes_ = np.arange(classes)
-
-    def decision_function(self, logits: np.ndarray) -> np.ndarray:
-        return logits
-
-    def predict(self, logits: np.ndarray) -> np.ndarray:
-        return logits.argmax(axis=1)
-
-    def fit(self, logits: np.ndarray, labels: np.ndarray) -> LogitsAsGiven:
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("classes", "factor"), [(3, 0.2), (3, 1.0), (12, 5.0), (150, 2.0)])
-@pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.8"), reason="of 1.8")
-def test_the_temperature_is_scikit_learns(classes: int, factor: float) -> None:
-    logits, labels = drawn(1, 3000, classes, factor)
-    labels[:classes] = torch.arange(classes)  # scikit-learn wants each once
-    theirs = CalibratedClassifierCV(FrozenEstimator(LogitsAsGiven(classes)), method="temperature")
-    theirs.fit(logits.double().numpy(), labels.numpy())
-    found = (logits.double() / fit_temperature(logits, labels)).softmax(1)
-    expected = theirs.predict_proba(logits.double().numpy())
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
-
-
 @given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.05, 20))
 def test_no_other_temperature_has_less_loss(seed: int, classes: int, factor: float) -> None:
     logits, labels = drawn(seed, 200, classes, factor)
@@ -77,15 +41,14 @@ def test_no_other_temperature_has_less_loss(seed: int, classes: int, factor: flo
         return float(-values[np.arange(len(labels)), labels].mean())
 
     found = 1 / fit_temperature(logits, labels)
-    best = minimize_scalar(
-        loss, bounds=(1 / HOTTEST, 1 / COOLEST), method="bounded", options={"xatol": 1e-10}
-    )
+    bounds = (1 / HOTTEST, 1 / COOLEST)
+    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-10})
     assert loss(found) <= best.fun + 1e-12
     if 2 / HOTTEST < best.x < 0.5 / COOLEST:
         assert found == pytest.approx(best.x, rel=1e-5)
 
 
-def test_where_every_answer_is_right_or_none_means_anything() -> None:
+def test_where_every_prediction_is_right_or_none_means_anything() -> None:
     logits, labels = drawn(3, 50, 4, 1.0)
     target = torch.full((50, 4), 1 / 52 / 3).scatter(1, logits.argmax(1, keepdim=True), 51 / 52)
     found = fit_temperature(logits, logits.argmax(1))
@@ -98,14 +61,13 @@ def test_where_every_answer_is_right_or_none_means_anything() -> None:
 def test_labels_that_train_lacks_play_no_part() -> None:
     logits, labels = drawn(4, 400, 4, 3.0)
     beside = torch.cat((labels, torch.full((50,), -1)))
-    found = fit_temperature(torch.cat((logits, logits[:50].flip(1))), beside)
-    assert found == fit_temperature(logits, labels)
+    found = calibrate(torch.cat((logits, logits[:50].flip(1))), beside)
+    assert (found.temperature, found.rows) == (fit_temperature(logits, labels), 450)
 
 
 def test_scores_of_probabilities_are_what_they_are_called() -> None:
     logits, labels = drawn(5, 500, 6, 2.0)
-    names = list("abcdef")
-    scores = score(logits, labels, torch.ones_like(labels), names)
+    scores = score(logits, labels, torch.ones_like(labels), list("abcdef"))
     probabilities = logits.double().softmax(1).numpy()
     assert scores.loss == pytest.approx(metrics.log_loss(labels, probabilities))
     squares = (probabilities - np.eye(6)[labels]) ** 2
@@ -118,18 +80,13 @@ def test_scores_of_probabilities_are_what_they_are_called() -> None:
         for i in np.unique(interval)
     )
     assert scores.ece == pytest.approx(error)
-    assert scores.risk_coverage[-1] == {
-        "coverage": 1.0,
-        "min_probability": pytest.approx(confidence.min()),
-        "accuracy": pytest.approx(right.mean()),
-    }
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.7, 0.9]), st.booleans()), min_size=1))
-def test_each_point_counts_all_answers_that_reach_its_threshold(
-    answers: list[tuple[float, bool]],
+def test_each_point_counts_all_predictions_that_reach_its_threshold(
+    rows: list[tuple[float, bool]],
 ) -> None:
-    confidence, correct = (np.array(column) for column in zip(*answers, strict=True))
+    confidence, correct = (np.array(column) for column in zip(*rows, strict=True))
     points = coverage_points(torch.from_numpy(confidence), torch.from_numpy(correct), 10)
     assert [p.coverage for p in points] == sorted({p.coverage for p in points})
     assert points[-1].coverage == 1
@@ -144,13 +101,6 @@ def test_a_precision_takes_the_most_that_has_it() -> None:
         CoveragePoint(coverage=share, min_probability=1 - share, accuracy=accuracy)
         for share, accuracy in ((0.1, 0.9), (0.3, 0.96), (0.5, 0.95), (1.0, 0.8))
     ]
-    calibration = Calibration(coverage=points)
-    assert calibration.threshold(0.95) == points[2]
-    assert calibration.threshold(0.97) is None
-    assert calibration.threshold(0.0) == points[3]
-
-
-@pytest.mark.parametrize(("right", "rows", "least"), [(15, 15, 0.7961), (90, 100, 0.8256)])
-def test_few_rows_tell_little(right: int, rows: int, least: float) -> None:
-    point = CoveragePoint(coverage=1.0, min_probability=0.5, accuracy=right / rows)
-    assert point.least(rows) == pytest.approx(least, abs=1e-4)
+    threshold = Calibration(coverage=points).threshold
+    assert [threshold(x) for x in (0.95, 0.97, 0.0)] == [points[2], None, points[3]]
+    assert points[3].least(100) == pytest.approx(0.7112, abs=1e-4)  # Wilson's interval

@@ -72,7 +72,7 @@ def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> 
 
 @given(ROWS)
 def test_confusions_are_the_mistakes_of_the_matrix(rows: list[tuple[int, int, int]]) -> None:
-    scores, _, _ = scores_of(rows)
+    scores, true, predicted = scores_of(rows)
     assert scores.confusion_matrix is not None
     mistakes = [
         {"true": NAMES[i], "predicted": NAMES[j], "count": count}
@@ -81,19 +81,8 @@ def test_confusions_are_the_mistakes_of_the_matrix(rows: list[tuple[int, int, in
         if i != j and count
     ]
     assert scores.confusions == sorted(mistakes, key=lambda mistake: -int(mistake["count"]))
-
-
-@given(ROWS)
-def test_the_only_prediction_is_that_of_every_example(rows: list[tuple[int, int, int]]) -> None:
-    scores, true, predicted = scores_of(rows)
     one = len(set(predicted)) == 1 and (true == predicted).any()
     assert scores.only_prediction() == (NAMES[predicted[0]] if one else None)
-
-
-def test_the_standard_error_is_that_of_a_share_of_the_examples() -> None:
-    scores, *_ = scores_of([(0, 0, 1)] * 90 + [(0, 1, 1)] * 10)
-    assert scores.standard_error("accuracy") == pytest.approx(0.03)
-    assert scores.standard_error("loss") == 0
 
 
 def test_one_class_for_all_of_several_is_doubted() -> None:
@@ -153,8 +142,6 @@ def test_groups_of_length_cover_every_example_once(rows: list[tuple[int, int, in
         assert group["num_examples"] == inside.sum()
         assert {group["min"], group["max"]} <= set(lengths)
         assert group["accuracy"] == pytest.approx((true == predicted)[inside].mean())
-
-
-def test_groups_of_length_hold_like_numbers_of_examples() -> None:
-    scores, _, _ = scores_of([(0, 0, length) for length in range(1, 101)])
-    assert [group["num_examples"] for group in scores.by_length] == [20] * 5
+    alike, _, _ = scores_of([(0, 0, length) for length in range(1, 101)])
+    assert [group["num_examples"] for group in alike.by_length] == [20] * 5
+    assert alike.standard_error("accuracy") == alike.standard_error("loss") == 0

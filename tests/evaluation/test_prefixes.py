@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seqtrain.data.examples import Example
 from seqtrain.data.store import SequenceStore
@@ -17,9 +15,7 @@ from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
 from seqtrain.model.classifier import SequenceClassifier
-from tests.helpers.examples import examples
 from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
-from tests.helpers.stores import StoreBuilder
 
 CPU = torch.device("cpu")
 CARRIED = {"initial_state": "carried"}
@@ -111,23 +107,3 @@ def test_prefixes_laid_out_in_parts_give_the_same(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(prefixes, "STEPS_AT_ONCE", 7)
     in_parts = torch.cat(predict_step_logits(model, store, CPU))
     torch.testing.assert_close(in_parts, at_once, atol=1e-6, rtol=0)
-
-
-@examples(50)
-@given(st.data())
-def test_prefixes_of_a_store(data: st.DataObject) -> None:
-    lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
-    builder = StoreBuilder()
-    for row, length in enumerate(lengths):
-        builder.add_ids(range(10 * row, 10 * row + length), row, row)
-    ends = st.integers(0, len(lengths) - 1).flatmap(
-        lambda row: st.tuples(st.just(row), st.integers(1, lengths[row]))
-    )
-    pairs = data.draw(st.lists(ends))
-    rows, stops = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    cut = builder.build().prefixes(rows, stops)
-    assert len(cut) == len(pairs)
-    for index, (row, stop) in enumerate(pairs):
-        ids, label = cut[index]
-        assert ids.tolist() == list(range(10 * row, 10 * row + stop))
-        assert label == row

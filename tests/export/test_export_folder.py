@@ -11,22 +11,23 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-import torch
 
 from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
+from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.export import script
 from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
-from seqtrain.runs.model_folder import Model, model_files
+from seqtrain.runs.model_folder import model_files
 from tests.helpers.small_models import LABELS, WORDS, make_model
 
 FILES = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
     *("manifest.json", "reading.zip"),
 }
+Cli = Callable[..., tuple[int, str, str]]
 
 
 def names(folder: Path) -> set[str]:
@@ -34,15 +35,12 @@ def names(folder: Path) -> set[str]:
 
 
 def golden(port: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line) for line in (port / "golden.jsonl").read_text("utf-8").split("\n")[:-1]
-    ]
+    lines = (port / "golden.jsonl").read_text("utf-8").split("\n")[:-1]
+    return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
-def cli(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, str]]:
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run the program beside a saved model in `run`; return its exit code, stdout and stderr."""
     write_folder(tmp_path / "run", model_files(make_model()))
     monkeypatch.chdir(tmp_path)
@@ -55,49 +53,27 @@ def cli(
     return run
 
 
-def test_command_writes_a_new_folder(cli: Callable[..., tuple[int, str, str]]) -> None:
+def test_only_an_earlier_export_is_replaced(cli: Cli) -> None:
     code, out, err = cli("export", "run", "new/port")
     assert (code, out) == (0, "")
-    assert names(Path("new/port")) == FILES
-    assert names(Path("new")) == {"port"}
+    assert (names(Path("new/port")), names(Path("new"))) == (FILES, {"port"})
     assert "golden rows: probabilities differ by" in err
+    port = Path("new/port")
+    (port / "golden.jsonl").write_text("")
+    code, _, err = cli("export", "run", str(port))
+    assert code == 2
+    assert err.endswith("holds an export; replace it with --force, or choose another\n")
+    assert golden(port) == []
+    assert cli("export", "run", str(port), "--force")[0] == 0
+    assert golden(port)
+    (port / "thesis.tex").write_text("mine")
+    code, _, err = cli("export", "run", str(port), "--force")
+    assert code == 2
+    assert "holds 'thesis.tex', which no export wrote; choose another" in err
+    assert names(port) == {*FILES, "thesis.tex"}
 
 
-def test_probabilities_are_calibrated(exported: Callable[[Model], Path]) -> None:
-    """The export compares itself with the run; here the run's own answers have changed too."""
-    plain = golden(exported(make_model()))
-    folder = exported(make_model().calibrated(Calibration(temperature=3.0)))
-    for row, before in zip(golden(folder), plain, strict=True):
-        cooler = np.array(before["probabilities"]) ** (1 / 3)
-        np.testing.assert_allclose(row["probabilities"], cooler / cooler.sum(), atol=1e-6)
-
-
-def test_only_an_earlier_export_is_replaced(cli: Callable[..., tuple[int, str, str]]) -> None:
-    Path("port").mkdir()
-    assert cli("export", "run", "port")[0] == 0
-    (Path("port") / "golden.jsonl").write_text("")
-    code, _, err = cli("export", "run", "port")
-    assert (code, err) == (
-        2,
-        "seqtrain: port: holds an export; replace it with --force, or choose another\n",
-    )
-    assert golden(Path("port")) == []
-    assert cli("export", "run", "port", "--force")[0] == 0
-    assert golden(Path("port"))
-    (Path("port") / "thesis.tex").write_text("mine")
-    code, _, err = cli("export", "run", "port", "--force")
-    assert (code, err) == (
-        2,
-        "seqtrain: port: holds 'thesis.tex', which no export wrote; choose another\n",
-    )
-    assert names(Path("port")) == {*FILES, "thesis.tex"}
-    (Path("file")).write_text("")
-    assert "expected a folder" in cli("export", "run", "file", "--force")[2]
-
-
-def test_a_missing_package_is_named(
-    cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     code, _, err = cli("export", "run", "port")
     assert code == 2
@@ -105,59 +81,50 @@ def test_a_missing_package_is_named(
     assert not Path("port").exists()
 
 
-def test_an_export_that_answers_differently_is_not_written(tmp_path: Path) -> None:
+def test_what_predicts_otherwise_is_not_written(tmp_path: Path) -> None:
     model = make_model()
     model.network.head.register_forward_hook(lambda *given: given[2] * 1.001)
     with pytest.raises(RunError, match=r"probabilities differ by .* nothing was written"):
         export_model(model, tmp_path / "port")
-    assert not names(tmp_path)
-
-
-def test_a_carried_state_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="carried can't be exported"):
         export_model(make_model(initial_state="carried"), tmp_path / "port")
     assert not names(tmp_path)
 
 
-def test_nothing_of_a_model_is_written_into_the_script(
-    exported: Callable[[Model], Path], tmp_path: Path
-) -> None:
+def test_probabilities_are_calibrated(tmp_path: Path) -> None:
+    """The export compares itself with the run; here the run's own predictions have changed too."""
+    cooler = make_model().calibrated(Calibration(temperature=3.0))
+    plain = golden(export_model(make_model(), tmp_path / "plain").folder)
+    for row, before in zip(
+        golden(export_model(cooler, tmp_path / "cooler").folder), plain, strict=True
+    ):
+        expected = np.array(before["probabilities"]) ** (1 / 3)
+        np.testing.assert_allclose(row["probabilities"], expected / expected.sum(), atol=1e-6)
+
+
+def test_nothing_of_a_model_is_written_into_the_script(tmp_path: Path) -> None:
     tokens = (*WORDS[:2], '"""', "\\", "'\n", "import os", "{0}", "\u2028")
-    vocabulary = make_model().preprocessing.vocabulary
-    assert vocabulary is not None
-    odd = make_model("tokens", rules={"vocabulary": type(vocabulary)(tokens)})
-    port = exported(odd)
+    odd = make_model("tokens", rules={"vocabulary": Vocabulary(tokens)})
+    port, again = (export_model(odd, tmp_path / name).folder for name in ("port", "again"))
     assert (port / "predict.py").read_bytes() == Path(script.__file__).read_bytes()
     assert json.loads((port / "vocabulary.json").read_text("utf-8")) == {"tokens": list(tokens)}
-    rules = json.loads((port / "preprocessing.json").read_text("utf-8"))
-    assert rules["labels"] == list(LABELS)
+    assert json.loads((port / "preprocessing.json").read_text("utf-8"))["labels"] == list(LABELS)
+    assert all((port / name).read_bytes() == (again / name).read_bytes() for name in FILES)
 
 
 @pytest.mark.parametrize("kind", ["text", "tokens", "features"])
-def test_golden_rows_test_a_port(kind: str, exported: Callable[[Model], Path]) -> None:
+def test_golden_rows_test_a_port(kind: str, tmp_path: Path) -> None:
     rules = {"lengths": LengthPolicy(50, "middle", "unk"), "missing": "mask"}
     model = make_model(kind, rules=rules, rnn="lstm", bidirectional=True, pooling="mean")
-    port = exported(model)
-    rows = golden(port)
-    name = "features" if kind == "features" else "input_ids"
-    lengths = [len(row[name]) for row in rows]
-    assert {1, 50} <= set(lengths)
+    port = export_model(model, tmp_path / "port").folder
+    rows, name = golden(port), "features" if kind == "features" else "input_ids"
+    assert {1, 50} <= {len(row[name]) for row in rows}
     assert any(len(row["sequence"]) == 0 for row in rows)
+    assert kind == "features" or any(1 in row["input_ids"] for row in rows)  # an unknown token
     session = onnxruntime.InferenceSession(str(port / "model.onnx"))
     for row in rows:
         steps = np.array([row[name]], dtype=np.float32 if kind == "features" else np.int64)
         given = {name: steps, "lengths": np.array([steps.shape[1]])}
-        (answers,) = session.run(None, given)[0]
-        assert np.abs(answers - row["probabilities"]).max() < 1e-5
+        (found,) = session.run(None, given)[0]
+        assert np.abs(found - row["probabilities"]).max() < 1e-5
         assert row["label"] == LABELS[int(np.argmax(row["probabilities"]))]
-    if kind != "features":
-        assert any(1 in row["input_ids"] for row in rows)  # an unknown token
-    with torch.inference_mode():
-        inputs = torch.tensor([rows[3][name]])
-        logits = model.network(inputs, torch.tensor([inputs.shape[1]])).double()
-    assert np.abs(logits.softmax(1).numpy() - rows[3]["probabilities"]).max() < 1e-6
-
-
-def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (export_model(make_model(), tmp_path / name).folder for name in ("a", "b"))
-    assert all((first / name).read_bytes() == (second / name).read_bytes() for name in FILES)

@@ -30,7 +30,7 @@ for shape in SHAPES:
     shape |= {"join": next(JOINS), "initial_state": next(STATES)}
 
 
-def answers(content: bytes, inputs: torch.Tensor, lengths: torch.Tensor) -> npt.NDArray[Any]:
+def predicted(content: bytes, inputs: torch.Tensor, lengths: torch.Tensor) -> npt.NDArray[Any]:
     """Return the probabilities (B, C) of padded inputs by ONNX Runtime."""
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     name = "input_ids" if inputs.dtype == torch.int64 else "features"
@@ -47,13 +47,13 @@ def expected(network: SequenceClassifier, inputs: torch.Tensor) -> npt.NDArray[A
 
 @pytest.mark.parametrize("settings", some(SHAPES, 7), ids=lambda s: "-".join(map(str, s.values())))
 @pytest.mark.parametrize("kind", ["tokens", "features"])
-def test_answers_are_the_networks(kind: str, settings: dict[str, Any]) -> None:
+def test_predictions_are_the_networks(kind: str, settings: dict[str, Any]) -> None:
     network = make_model(kind, engine="torch", **settings).network
     steps = torch.randint(2, 8, (6, 6)) if kind == "tokens" else torch.randn(6, 6, 2)
     content = to_onnx(network)
-    found = answers(content, steps, LENGTHS)
+    found = predicted(content, steps, LENGTHS)
     assert np.abs(found - expected(network, steps)).max() < 1e-5
-    alone = answers(content, steps[3:4, :4], LENGTHS[3:4])  # another batch size, another length
+    alone = predicted(content, steps[3:4, :4], LENGTHS[3:4])  # another batch size, another length
     assert np.abs(found[3] - alone[0]).max() < 1e-6
 
 
@@ -64,16 +64,10 @@ def test_what_stands_in_the_padding_counts_for_nothing(part: str) -> None:
     network = make_model(kind, rules, **settings).network
     steps = torch.randn(6, 6, network.input_size)
     content = to_onnx(network)
-    before = answers(content, steps, LENGTHS)
+    before = predicted(content, steps, LENGTHS)
     padding = torch.arange(6) >= LENGTHS.unsqueeze(1)
     steps[padding] = 1e6
-    assert np.abs(answers(content, steps, LENGTHS) - before).max() < 1e-6
-
-
-def test_carried_states_are_refused() -> None:
-    network = make_model(initial_state="carried").network
-    with pytest.raises(ConfigError, match=r"carried can't be exported: a prediction depends on"):
-        to_onnx(network)
+    assert np.abs(predicted(content, steps, LENGTHS) - before).max() < 1e-6
 
 
 def test_unknown_weights_are_refused() -> None:
