@@ -11,35 +11,25 @@ each seed), seconds of processor time and of the clock for one `seqtrain fit`, a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from common import fit, make_parser, seqtrain
+
 from seqtrain.config import load_config
-
-
-def seqtrain(*arguments: str) -> None:
-    """Run a command; its errors go to the screen."""
-    subprocess.run([sys.executable, "-m", "seqtrain", *arguments], check=True, stdout=2)
 
 
 def trained(config: str, settings: list[str], folder: Path) -> dict[str, Any]:
     """Train one config and return the last line of its metrics, with `seconds` and `processor`."""
-    options = [part for setting in settings for part in ("--set", setting)]
     began, before = time.perf_counter(), os.times()
-    seqtrain("fit", config, *options, "--run-dir", str(folder), "--quiet", "--no-cache")
+    line = fit(config, settings, folder, "--no-cache")[-1]
     after = os.times()
-    line: dict[str, Any] = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
-    line["seconds"] = time.perf_counter() - began
-    line["processor"] = sum(after[2:4]) - sum(before[2:4])
-    return line
+    processor = sum(after[2:4]) - sum(before[2:4])
+    return line | {"seconds": time.perf_counter() - began, "processor": processor}
 
 
 def shown(values: list[float]) -> str:
@@ -49,31 +39,27 @@ def shown(values: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, config=False)
     parser.add_argument("files", nargs="*")
-    parser.add_argument("--label")
-    parser.add_argument("--test")
-    parser.add_argument("--config")
+    for option in ("--label", "--test", "--config", "--name"):
+        parser.add_argument(option)
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--name")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         config = given.config or str(Path(folder) / "init.yaml")
         if given.config is None:
-            options = [*(["--label", given.label] if given.label else [])]
+            options = ["--label", given.label] if given.label else []
             options += ["--test", given.test] if given.test else []
             seqtrain("init", *given.files, *options, "--output", config)
-        seeds = given.seeds.split(",")
         ends = [
             trained(config, [*given.set, f"seed={seed}"], Path(folder) / f"run{seed}")
-            for seed in seeds
+            for seed in given.seeds.split(",")
         ]
         used = load_config(config, given.set)
-        name = given.name or Path(used.data.train).parent.name
     validated = used.data.validation is not None and used.training.monitor != "loss"
     cells = [
-        name,
+        given.name or Path(str(used.data.train)).parent.name,
         shown([end["best_value"] for end in ends]) if validated else "",
         shown([end["test"]["accuracy"] for end in ends]) if "test" in ends[0] else "",
         f"{mean(end['processor'] for end in ends):.0f} s",

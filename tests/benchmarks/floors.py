@@ -10,12 +10,12 @@ data.validation where it is a file, and on data.test.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from common import make_parser
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -77,10 +77,7 @@ def read(data: DataConfig, path: str) -> tuple[list[Any], list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    given = make_parser(__doc__).parse_args()
     data = load_config(given.config, given.set).data
     train, labels = read(data, data.train)
     named = {"validation": data.validation, "test": data.test}

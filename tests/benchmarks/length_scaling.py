@@ -8,50 +8,13 @@ that noise hits them alike. Prints tokens/s of each engine at each length, and t
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
-import torch
+from common import make_parser, random_trainer
 
-from seqtrain.config.schema import Config
 from seqtrain.data.batch import collate
-from seqtrain.data.store import SequenceStore
-from seqtrain.model.classifier import SequenceClassifier
-from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
-
-VOCAB_SIZE, LABELS = 20_000, ("a", "b")
-
-
-def random_store(length: int, rows: int) -> SequenceStore:
-    """Return sequences of equal length; ids as unequally frequent as words (Zipf's law)."""
-    generator = np.random.default_rng(length)
-    frequency = 1.0 / np.arange(1, VOCAB_SIZE - 1)
-    values = generator.choice(VOCAB_SIZE - 2, length * rows, p=frequency / frequency.sum()) + 2
-    return SequenceStore(
-        values=values.astype(np.int32),
-        offsets=np.arange(rows + 1) * length,
-        labels=generator.integers(len(LABELS), size=rows),
-        lines=np.arange(rows),
-    )
-
-
-def make_trainer(engine: str, hidden: int, store: SequenceStore) -> Trainer:
-    """Return a trainer with fresh weights."""
-    config = Config.model_validate(
-        {
-            "data": {"train": "random.npz"},
-            "model": {"embedding_dim": hidden, "hidden_size": hidden, "engine": engine},
-        }
-    )
-    model = SequenceClassifier(
-        config.model, input_size=VOCAB_SIZE, num_classes=len(LABELS), features=False
-    )
-    model.initialize(seed=0)
-    trainer = Trainer(Classification(model, store, None, LABELS, config, torch.device("cpu")))
-    model.train()
-    return trainer
 
 
 def update(trainer: Trainer, rows: np.ndarray) -> None:
@@ -60,20 +23,20 @@ def update(trainer: Trainer, rows: np.ndarray) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, config=False)
     parser.add_argument("--lengths", type=int, nargs=2, default=[100, 4000])
     parser.add_argument("--tokens", type=int, default=1_000_000, help="of each length, about")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--hidden", type=int, default=128)
     given = parser.parse_args()
+    sizes = {"embedding_dim": given.hidden, "hidden_size": given.hidden}
     for engine in ("native", "torch"):
         trainers = {}
         for length in given.lengths:
             count = max(2, round(given.tokens / (length * given.batch_size)))
-            store = random_store(length, count * given.batch_size)
-            batches = np.arange(len(store)).reshape(count, given.batch_size)
-            trainers[length] = make_trainer(engine, given.hidden, store), list(batches)
-        for trainer, batches in trainers.values():
+            batches = np.arange(count * given.batch_size).reshape(count, given.batch_size)
+            trainer = random_trainer(length, batches.size, engine=engine, **sizes)
+            trainers[length] = trainer, list(batches)
             update(trainer, batches[0])  # warms up
         seconds = dict.fromkeys(trainers, 0.0)
         rounds = min(len(batches) for _, batches in trainers.values())

@@ -12,7 +12,6 @@ half a second, in which the forward pass alone is timed.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from itertools import islice
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 import torch
+from common import make_parser
 
 from seqtrain.config import load_config
 from seqtrain.data.batch import Batch, collate
@@ -41,9 +41,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()

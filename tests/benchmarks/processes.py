@@ -7,20 +7,26 @@ Each turn trains an epoch with N processes of one thread, and one with one proce
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from common import fit, make_parser
+
+
+def tokens_per_second(config: str, overrides: list[str], processes: int, threads: int) -> float:
+    """Return what a run's metrics say of its first epoch."""
+    settings = [*overrides, "training.max_epochs=1", "data.test=null"]
+    more = ["--nproc-per-node", processes] if processes > 1 else []
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    with tempfile.TemporaryDirectory() as folder:
+        lines = fit(config, settings, Path(folder), *more, env=environment)
+    return float(next(line for line in lines if line["event"] == "epoch")["tokens_per_second"])
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser = make_parser(__doc__)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
     given = parser.parse_args()
@@ -35,22 +41,6 @@ def main() -> None:
     first, second = speeds.values()
     ratios = [a / b for a, b in zip(first, second, strict=True)]
     print(f"ratio: {statistics.median(ratios):.2f} of {[round(x, 2) for x in ratios]}")
-
-
-def tokens_per_second(config: str, overrides: list[str], processes: int, threads: int) -> float:
-    """Return what a run's metrics say of its first epoch."""
-    fixed = ["training.max_epochs=1", "data.test=null"]
-    options = [word for each in [*overrides, *fixed] for word in ("--set", each)]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "seqtrain", "fit", config, "--quiet", *options]
-        command += ["--run-dir", folder]
-        if processes > 1:
-            command += ["--nproc-per-node", str(processes)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-        lines = Path(folder, "metrics.jsonl").read_text().splitlines()
-    epochs = [line for line in map(json.loads, lines) if line["event"] == "epoch"]
-    return float(epochs[0]["tokens_per_second"])
 
 
 if __name__ == "__main__":

@@ -5,32 +5,36 @@
 CONFIG names the data; the model is 128/128, one layer, one direction, the last state, no dropout,
 in batches of 64. Each ROW is one comparison (`seqtrain compare` with fewer variants): gru, lstm,
 rnn; portable (gru without AVX); hidden (gru of 512). Prints each variant's tokens/s with the share
-of this machine's measured peak, and the ratios of native to the others.
+of this machine's peak in float32 matrix products, and the ratios of native to the others.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-from unittest import mock
+import subprocess
+import sys
+import time
 
-from seqtrain.comparison import compare as comparison
-from seqtrain.comparison.results import Comparison
-from seqtrain.config import load_config
+import torch
+from common import make_parser
+
+from seqtrain.comparison.measurement import VariantRun, take_turns
+from seqtrain.comparison.task import prepare_task
+from seqtrain.config import ModelConfig, load_config
+from seqtrain.model.cells import CELLS
 
 PLAIN = (
     "embedding_dim=128", "hidden_size=128", "num_layers=1", "bidirectional=false", "pooling=last",
     "dropout=0", "embedding_dropout=0", "ngrams=null", "subwords=null", "convolutions=null",
 )  # fmt: skip
-ENGINES, RECIPES = ("native", "torch"), ("padded-sorted", "packed")
+VARIANTS = ("native", "torch", "padded-sorted", "packed")
 ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gru": (("rnn=gru",), ENGINES + RECIPES),
-    "lstm": (("rnn=lstm",), ENGINES + RECIPES),
-    "rnn": (("rnn=rnn",), ENGINES + RECIPES),
-    "portable": (("rnn=gru",), ENGINES),
-    "hidden": (("rnn=gru", "hidden_size=512"), ("native",)),
+    "gru": (("rnn=gru",), VARIANTS),
+    "lstm": (("rnn=lstm",), VARIANTS),
+    "rnn": (("rnn=rnn",), VARIANTS),
+    "portable": (("rnn=gru",), VARIANTS[:2]),
+    "hidden": (("rnn=gru", "hidden_size=512"), VARIANTS[:1]),
 }
-
 WITHOUT_AVX = {
     "SEQTRAIN_NATIVE": "portable",
     "ATEN_CPU_CAPABILITY": "default",
@@ -38,45 +42,74 @@ WITHOUT_AVX = {
     "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
 }
 """What makes this machine compute, torch included, as one without AVX does."""
+SHARES = {"prediction": 0.3, "training": 0.7}
+SIDES = (512, 1024)
+"""Sizes of the square products tried for the peak: one of them suits the caches best."""
 
 
-def measure(path: str, row: str, given: list[str], seconds: float) -> Comparison:
-    """Compare the variants of a row."""
+def matrix_flops() -> float:
+    """Return the operations per second of the fastest of some float32 matrix products."""
+    fastest = 0.0
+    for side in SIDES:
+        left, right = torch.rand(2, side, side)
+        began = time.perf_counter()
+        torch.mm(left, right)
+        fastest = max(fastest, 2 * side**3 / (time.perf_counter() - began))
+    return fastest
+
+
+def flops_per_token(model: ModelConfig) -> int:
+    """Return the operations of prediction for a time step: two for each weight of the encoder.
+
+    Training needs three times as many: each product also gives the gradient of its input and of its
+    weight. Embedding, gates, pooling, head and optimizer count as nothing.
+    """
+    return 2 * CELLS[model.rnn].products(model.embedding_dim, model.hidden_size)
+
+
+def measure(path: str, row: str, given: list[str], seconds: float) -> None:
+    """Measure the variants of a row in turns; print speeds and ratios."""
     keys, names = ROWS[row]
     changes = [f"model.{key}" for key in PLAIN + keys]
     config = load_config(path, [*changes, "batching.batch_size=64", *given])
-    chosen = mock.patch.object(comparison, "variants_for", return_value=dict.fromkeys(names, ""))
-    with chosen, mock.patch.dict(os.environ, WITHOUT_AVX if row == "portable" else {}):
-        return comparison.compare(config, seconds=seconds)
+    task = prepare_task(config, torch.device("cpu"), None)
+    runs, peaks = {name: VariantRun(name, task) for name in names}, [matrix_flops()]
 
+    def before(run: VariantRun) -> None:
+        if run.speed("training") is None:
+            peaks.append(matrix_flops())
 
-def show(row: str, found: Comparison) -> None:
-    """Print the speeds and the ratios of a row."""
-    print(f"{row}: {found.seconds:.0f} s, peak {found.peak_flops / 1e9:.0f} GFLOP/s")
-    for mode in ("training", "prediction"):
-        speeds = {each.name: getattr(each, mode) for each in found.candidates}
-        native = speeds["native"]
-        for name, speed in speeds.items():
-            if speed is None or native is None:
-                print(f"  {mode:11}{name:15} not measured")
+    for mode, share in SHARES.items():
+        take_turns(list(runs.values()), mode, share * seconds, before)
+    print(f"{row}: peak {max(peaks) / 1e9:.0f} GFLOP/s")
+    for mode in SHARES:
+        native = runs["native"].rate(mode)
+        flops = flops_per_token(config.model) * (3 if mode == "training" else 1)
+        for name, run in runs.items():
+            rate = run.rate(mode)
+            if not rate:
+                print(f"  {mode:11}{name:15} not measured; {run.problem}")
                 continue
-            ratio = native.tokens_per_second / speed.tokens_per_second
             print(
-                f"  {mode:11}{name:15}{speed.tokens_per_second:12,.0f} tokens/s"
-                f"{speed.share_of_peak:7.0%} of peak   native / {name} {ratio:6.2f}",
+                f"  {mode:11}{name:15}{rate:12,.0f} tokens/s{rate * flops / max(peaks):7.0%} "
+                f"of peak   native / {name} {native / rate:6.2f}",
                 flush=True,
             )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config")
+    parser = make_parser(__doc__)
     parser.add_argument("rows", nargs="+", choices=ROWS)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--seconds", type=float, default=60.0, help="per row")
     given = parser.parse_args()
     for row in given.rows:
-        show(row, measure(given.config, row, given.set, given.seconds))
+        if row == "portable" and "SEQTRAIN_NATIVE" not in os.environ:  # read when torch is loaded
+            options = [part for each in given.set for part in ("--set", each)]
+            command = [sys.executable, __file__, given.config, row, *options]
+            command += ["--seconds", str(given.seconds)]
+            subprocess.run(command, check=True, env={**os.environ, **WITHOUT_AVX})
+        else:
+            measure(given.config, row, given.set, given.seconds)
 
 
 if __name__ == "__main__":

@@ -1,39 +1,28 @@
-"""Memory of many short rows, step by step: reading, what fit tells of them, planning, updates.
+"""Memory of many short rows, step by step: reading them, preparing the training, updates.
 
-    python tests/benchmarks/rows.py 1000000 [--files 4] [--validation 0.1] [--small]
+    python tests/benchmarks/rows.py 1000000 [--files 4] [--validation 0.1]
 
 Rows of 5 tokens are written to a temporary folder ($TMPDIR), which is removed. Memory is what isn't
-mapped from files, in this process; where time runs out, the steps done by then are told. With
---small arrays leave memory from 64 KiB on instead of 64 MiB, so that fewer rows behave as many do.
+mapped from files, in this process.
 """
 
 from __future__ import annotations
 
-import argparse
-import ctypes
 import random
-import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from types import FrameType
 
-import torch
+from common import make_parser
 
-from seqtrain.api import run_state
-from seqtrain.config import config_from_mapping
-from seqtrain.data import doubts, growing, row_numbers
-from seqtrain.data.plan import plan_epoch
-from seqtrain.data.preparation import prepare
-from seqtrain.data.summary import summarize, warnings
-from seqtrain.training.trainer import Trainer
+from seqtrain.api.events import DataEvent, Event, StartEvent
+from seqtrain.api.fit import fit
+from seqtrain.training.events import UpdateEvent
 
 UPDATES = 1000
-M_MMAP_THRESHOLD = -3
 HALVES = 20_000
 """Beginnings and ends that rows are joined from: most rows differ, and writing them is fast."""
 
@@ -45,30 +34,49 @@ def anonymous_bytes() -> int:
     return int(line.split()[1]) * 1024
 
 
-@contextmanager
-def measured(step: str, rows: int) -> Iterator[None]:
-    """Print the time of a block, and by how much memory grew at most, and at its end."""
-    before, peak, done, began = anonymous_bytes(), 0, threading.Event(), time.perf_counter()
+class Done(Exception):
+    """Enough updates were made."""
 
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.02):
-            peak = max(peak, anonymous_bytes())
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-        after, seconds = anonymous_bytes(), time.perf_counter() - began
-        grown = (max(peak, after) - before) / rows, (after - before) / rows
+class Watch:
+    """A listener of `fit` that prints, step by step, its time and by how much memory grew.
+
+    Args:
+        rows: of the data.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._begin()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _begin(self) -> None:
+        self.before = self.peak = anonymous_bytes()
+        self.began = time.perf_counter()
+
+    def _look(self) -> None:
+        while True:
+            self.peak = max(self.peak, anonymous_bytes())
+            time.sleep(0.02)
+
+    def _end(self, step: str) -> None:
+        after, seconds = anonymous_bytes(), time.perf_counter() - self.began
+        most, kept = max(self.peak, after), after - self.before
         print(
-            f"{step}: {seconds:.1f} s, at most {grown[0]:.1f} bytes per row more than before, "
-            f"{grown[1]:.1f} kept, {max(peak, after) / 2**20:,.0f} MiB in all",
+            f"{step}: {seconds:.1f} s, at most {(most - self.before) / self.rows:.1f} bytes per "
+            f"row more than before, {kept / self.rows:.1f} kept, {most / 2**20:,.0f} MiB in all",
             flush=True,
         )
+        self._begin()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, DataEvent):
+            self._end("reading, and what fit shows of the data")
+        elif isinstance(event, StartEvent):
+            self._end("a model, a trainer, the plan of an epoch")
+        elif isinstance(event, UpdateEvent) and event.update == min(UPDATES, event.num_batches):
+            self._end(f"{event.update} updates")
+            raise Done
 
 
 def write(folder: Path, rows: int, files: int) -> None:
@@ -88,50 +96,23 @@ def write(folder: Path, rows: int, files: int) -> None:
                 left -= some
 
 
-def run(rows: int, files: int, validation: float | None) -> None:
-    """Measure each step."""
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), rows, files)
-        data: dict[str, object] = {"train": f"{folder}/part-*.tsv", "validation": validation}
-        data |= {"sequence": "text", "label": "label"}
-        model = {"embedding_dim": 16, "hidden_size": 16}
-        training = {"max_epochs": 1, "device": "cpu"}
-        config = config_from_mapping({"data": data, "model": model, "training": training})
-        print(f"{rows:,} rows in {files} files", flush=True)
-        with measured("reading", rows):
-            found = prepare(config, cache_folder=None)
-        with measured("what fit tells of them", rows):
-            warnings(found, summarize(found), config.data)
-        with measured("planning an epoch", rows):
-            plan_epoch(found.splits["train"].lengths, config.batching, seed=0, epoch=0)
-        with measured(f"a trainer, and {UPDATES} updates", rows):
-            state = run_state.begin(config, found, torch.device("cpu"))
-            trainer: Trainer = state.trainer
-            for _, event in zip(range(UPDATES), trainer.events(), strict=False):
-                assert event
-
-
 def main() -> None:
-    """Run as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, config=False)
     parser.add_argument("rows", type=int)
     parser.add_argument("--files", type=int, default=4)
-    parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--validation", type=float)
-    parser.add_argument("--small", action="store_true")
-    options = parser.parse_args()
-    if options.small:
-        growing.IN_MEMORY, growing.BLOCK = 2**16, 2**16
-        with suppress(AttributeError):  # glibc's: what is freed leaves memory, as large arrays do
-            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**16)
-        row_numbers.COMPARED = doubts.COMPARED = 2**16
-
-    def late(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(f"not done within {options.seconds} seconds")
-
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(options.seconds)
-    run(options.rows, options.files, options.validation)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), given.rows, given.files)
+        data = {"train": f"{folder}/part-*.tsv", "validation": given.validation}
+        config = {
+            "data": {**data, "sequence": "text", "label": "label"},
+            "model": {"embedding_dim": 16, "hidden_size": 16},
+            "training": {"max_epochs": 1, "device": "cpu"},
+        }
+        print(f"{given.rows:,} rows in {given.files} files", flush=True)
+        with suppress(Done):
+            fit(config, run_dir=f"{folder}/run", cache=False, listener=Watch(given.rows))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,11 @@ unknown one).
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from common import fit, make_parser, seqtrain
 from sklearn.metrics import roc_auc_score
 
 from seqtrain.config import load_config
@@ -25,24 +23,17 @@ from seqtrain.data.examples import Example
 from seqtrain.data.readers import read_examples
 
 
-def seqtrain(*arguments: str) -> None:
-    """Run a command; its errors go to the screen."""
-    subprocess.run([sys.executable, "-m", "seqtrain", *arguments], check=True, stdout=2)
-
-
-def write(path: Path, examples: list[Example]) -> str:
+def write(path: Path, examples: list[Example]) -> Path:
     """Write rows as jsonl; return the path."""
     lines = [json.dumps({"sequence": row.sequence, "label": row.label}) for row in examples]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return str(path)
+    return path
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config")
+    parser = make_parser(__doc__)
     parser.add_argument("--leave-out", nargs="+", required=True, metavar="LABEL")
     parser.add_argument("--precision", default="0.95")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     config = load_config(given.config, given.set)
     splits: dict[str, list[Example]] = {}
@@ -50,35 +41,26 @@ def main() -> None:
         rows = read_examples(path, read_options(config.data, path))
         splits.setdefault(key.removeprefix("data."), []).extend(rows)
     with tempfile.TemporaryDirectory() as folder:
-        paths = {
-            name: write(
-                Path(folder, f"{name}.jsonl"),
-                [row for row in rows if name == "test" or row.label not in given.leave_out],
-            )
-            for name, rows in splits.items()
-        }
-        test = paths.pop("test")
-        changed = [*given.set, *(f"data.{name}={path}" for name, path in paths.items())]
-        changed += ["data.test=null", "data.sequence=sequence", "data.label=label"]
-        run, answers = f"{folder}/run", f"{folder}/answers.jsonl"
-        options = [part for setting in changed for part in ("--set", setting)]
-        seqtrain("fit", given.config, *options, "--run-dir", run, "--quiet", "--no-cache")
-        seqtrain(
-            *("predict", test, "--run", run, "--precision", given.precision),
-            *("--top-k", "1", "--output", answers),
-        )
-        found = [json.loads(line) for line in Path(answers).read_text().splitlines()]
-    unknown = [row.label in given.leave_out for row in splits["test"]]
-    decided = [bool(answer["label"]) for answer in found]
-    right = sum(
-        a["label"] == row.label for a, row in zip(found, splits["test"], strict=True) if a["label"]
-    )
+        settings = [*given.set, "data.test=null", "data.sequence=sequence", "data.label=label"]
+        for name, examples in splits.items():
+            kept = [row for row in examples if name == "test" or row.label not in given.leave_out]
+            path = write(Path(folder, f"{name}.jsonl"), kept)
+            settings += [] if name == "test" else [f"data.{name}={path}"]
+        run, output = Path(folder, "run"), Path(folder, "output.jsonl")
+        fit(given.config, settings, run, "--no-cache")
+        options = ["--run", run, "--precision", given.precision, "--top-k", 1, "--output", output]
+        seqtrain("predict", Path(folder, "test.jsonl"), *options)
+        found = [json.loads(line) for line in output.read_text().splitlines()]
+    labels = [row.label for row in splits["test"]]
+    unknown = [label in given.leave_out for label in labels]
+    decided = [bool(each["label"]) for each in found]
+    right = sum(bool(e["label"]) and e["label"] == x for e, x in zip(found, labels, strict=True))
     for name, of in (("known", False), ("unknown", True)):
         left = [not d for d, u in zip(decided, unknown, strict=True) if u is of]
         share = sum(left) / len(left)
         print(f"{name} classes: {sum(left)} of {len(left)} rows undecided ({share:.1%})")
     print(f"right among the decided: {right} of {sum(decided)} ({right / sum(decided):.1%})")
-    sure = [-next(iter(answer["probabilities"].values())) for answer in found]
+    sure = [-next(iter(each["probabilities"].values())) for each in found]
     print(f"AUROC of the probability: {roc_auc_score(unknown, sure):.3f}")
 
 

@@ -10,7 +10,6 @@ rest is extrapolated from them (`--batches 1000000` runs them all).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -19,30 +18,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from common import make_parser, seqtrain
+
 from seqtrain.config import load_config, render_config
 
-FIT = "from seqtrain.cli.main import run; run()"
 SCRIPT = Path(__file__).with_name("packed_script.py")
 ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE")}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--batches", type=int, default=20)
-    given = parser.parse_args()
-    fixed = ["data.validation=null", "training.max_epochs=1", "batching.batch_size=64"]
-    config = load_config(given.config, [*given.set, *fixed])
-    if config.data.test is None or config.data.kind == "features":
-        parser.error("CONFIG needs texts, and data.test")
-    ours = time_fit(render_config(config))
-    theirs = time_script(
-        [config.data.train, config.data.test],
-        ["--sequence", str(config.data.sequence), "--label", str(config.data.label)],
-        ["--hidden", str(config.model.hidden_size), "--batches", str(given.batches)],
-    )
-    print(f"seqtrain fit: {ours:.1f} s; plain script: {theirs:.1f} s; ratio {theirs / ours:.1f}")
 
 
 def time_fit(config: str) -> float:
@@ -50,29 +31,38 @@ def time_fit(config: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "config.yaml")
         path.write_text(config)
-        fit = ["fit", path, "--run-dir", Path(folder, "run"), "--no-cache", "--quiet"]
+        options = ["--run-dir", Path(folder, "run"), "--no-cache", "--quiet"]
         began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-c", FIT, *fit],
-            env=ENVIRONMENT,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        seqtrain("fit", path, *options, env=ENVIRONMENT)
         return time.perf_counter() - began
 
 
-def time_script(*arguments: list[str]) -> float:
+def time_script(*arguments: object) -> float:
     """Return the seconds that the script takes, or would take with the epoch's other batches."""
-    words = [word for part in arguments for word in part]
+    command = [sys.executable, SCRIPT, *map(str, arguments)]
     began = time.perf_counter()
-    ended = subprocess.run(
-        [sys.executable, SCRIPT, *words], env=ENVIRONMENT, check=True, stdout=subprocess.PIPE
-    )
+    ended = subprocess.run(command, env=ENVIRONMENT, check=True, stdout=subprocess.PIPE)
     seconds = time.perf_counter() - began
     figures = json.loads(ended.stdout)
     left = figures["train_batches"] - figures["batches"]
     print(f"plain script: {figures}; {left} batches of training extrapolated")
     return seconds + left * figures["train_seconds"] / figures["batches"]
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--batches", type=int, default=20)
+    given = parser.parse_args()
+    fixed = ["data.validation=null", "training.max_epochs=1", "batching.batch_size=64"]
+    config = load_config(given.config, [*given.set, *fixed])
+    data = config.data
+    if data.test is None or data.kind == "features":
+        parser.error("CONFIG needs texts, and data.test")
+    ours = time_fit(render_config(config))
+    columns = ["--sequence", data.sequence, "--label", data.label]
+    limits = ["--hidden", config.model.hidden_size, "--batches", given.batches]
+    theirs = time_script(data.train, data.test, *columns, *limits)
+    print(f"seqtrain fit: {ours:.1f} s; plain script: {theirs:.1f} s; ratio {theirs / ours:.1f}")
 
 
 if __name__ == "__main__":
