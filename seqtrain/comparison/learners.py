@@ -38,7 +38,7 @@ from seqtrain.evaluation.logits import EVALUATION_BATCHING, logits_of_batches, p
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.torch_engine import TorchEngine
-from seqtrain.model.pooling import last_by_gather, last_by_mask, last_valid_state
+from seqtrain.model.pooling import last_of_padded, last_valid_state
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.trainer import Trainer
@@ -195,11 +195,10 @@ def plain_logits(
     else:
         states = _both_directions(model, vectors, lengths) if both else model.encoder(vectors)[0]
     if model.pooling is None:  # the last states
-        find = last_by_mask if by_mask else last_by_gather
         if packed:
             last = last_valid_state(as_one_tensor(state)[0], bidirectional=both)
         else:
-            last = find(states, lengths, bidirectional=both)
+            last = last_of_padded(states, lengths, bidirectional=both, by_mask=by_mask)
         pooled = model.join(last)
     else:
         if not packed:

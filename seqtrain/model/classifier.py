@@ -134,7 +134,7 @@ class SequenceClassifier(nn.Module):
         """Project every token once, for many batches without gradients.
 
         Returns:
-            What `forward` takes while the weights stay as they are; None for feature vectors, with
+            What `branches` takes while the weights stay as they are; None for feature vectors, with
             subwords or convolutions, and where the engine has no use for it.
         """
         table = self.inputs.table()
@@ -150,27 +150,7 @@ class SequenceClassifier(nn.Module):
         random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
     ) -> Tensor:
-        """Classify sequences.
-
-        Args:
-            inputs: ids or feature vectors: packed, longest sequence first, as `collate` packs them;
-                or padded, in any order: they are sorted and packed here, and logits put back.
-            lengths: steps of each padded row, on the CPU.
-            vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
-            bptt: time steps of truncated BPTT; None: all.
-            random: random numbers of the update, its examples row by row of the inputs, for dropout
-                and random initial states; None: neither (evaluation).
-            spellings: of the words that the vocabulary lacks, for model.subwords; None: they are
-                <unk> and nothing more.
-
-        Shape:
-            inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
-            lengths: (B,) int64. Returns: logits (B, C), row by row of the inputs.
-
-        Raises:
-            ValueError: lengths don't fit padded inputs, or are missing; or random numbers are
-                missing in training.
-        """
+        """Classify sequences: all branches together, (B, C); arguments are those of `branches`."""
         branches, _ = self.branches(
             inputs, lengths, vocabulary=vocabulary, bptt=bptt, random=random, spellings=spellings
         )
@@ -187,19 +167,31 @@ class SequenceClassifier(nn.Module):
         random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Classify sequences from given states; return each branch's logits, and the last states.
+        """Classify sequences; return each branch's logits, and the last states.
 
-        The recurrent branch comes first, then that on n-grams, if there is one. Arguments are those
-        of `forward`, and `start`: the state before the first step of each row; None: as
-        model.initial_state has it.
+        The recurrent branch comes first, then that on n-grams, if there is one.
+
+        Args:
+            inputs: ids or feature vectors: packed, longest sequence first, as `collate` packs them;
+                or padded, in any order: they are sorted and packed here, and results put back.
+            lengths: steps of each padded row, on the CPU.
+            start: state before the first step of each row; None: as model.initial_state has it.
+            vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
+            bptt: time steps of truncated BPTT; None: all.
+            random: random numbers of the update, its examples row by row of the inputs, for dropout
+                and random initial states; None: neither (evaluation).
+            spellings: of the words that the vocabulary lacks, for model.subwords; None: they are
+                <unk> and nothing more.
 
         Shape:
-            start: (S, L * D, B, hidden), of S tensors of a state (h, or h and c), L layers, D
-            directions. Returns: logits (B, C) of each branch, and states shaped as start, row by
-            row of the inputs.
+            inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
+            lengths: (B,) int64. start: (S, L * D, B, hidden), of S tensors of a state (h, or h and
+            c), L layers, D directions. Returns: logits (B, C) of each branch, and states shaped as
+            start, row by row of the inputs.
 
         Raises:
-            ValueError: as for `forward`.
+            ValueError: lengths don't fit padded inputs, or are missing; or random numbers are
+                missing in training.
         """
         self.check_random(random)
         if isinstance(inputs, PackedSequence):
@@ -244,23 +236,12 @@ class SequenceClassifier(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Classify after every step: row n is the prediction had its sequence ended with step n.
 
-        Args:
-            packed: as for `forward`; the model doesn't look ahead.
-            start: as for `branches`, row by packed row.
-            spellings: as for `forward`.
+        Only where the model doesn't look ahead. Arguments are those of `branches`.
 
         Shape:
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed, and the
             states that the sequences end in, shaped as start.
-
-        Raises:
-            ValueError: the model looks ahead.
         """
-        if self.why_it_looks_ahead is not None:
-            raise ValueError(
-                f"these states know steps still to come ({self.why_it_looks_ahead}); "
-                "run each prefix on its own"
-            )
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
         run = self._run_packed(need_outputs=True, grams=_grams(spellings))
         states, last = run(self.inputs.numbered(packed, spellings), start, None)
@@ -349,19 +330,16 @@ class SequenceClassifier(nn.Module):
             states, rate, first + layer, batch_sizes, begin
         )
 
-    def check_random(self, random: RandomNumbers | None) -> None:
-        """Refuse to train without the random numbers that the config asks for.
+    def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
+        """Refuse to train without the random numbers that the config, or a dropout, asks for.
 
         Raises:
             ValueError: they are missing.
         """
         config = self.config
-        wanted = config.dropout or config.embedding_dropout or config.initial_state == "random"
-        if self.training and wanted and random is None:
-            raise ValueError(
-                "random: missing; dropout and random initial states need it in training; "
-                "to classify, switch the model to evaluation"
-            )
+        wanted = dropout or config.dropout or config.embedding_dropout
+        if self.training and random is None and (wanted or config.initial_state == "random"):
+            raise ValueError("random: missing; dropout and random initial states need it to train")
 
     def start(self, rows: int, random: RandomNumbers | None = None) -> Tensor | None:
         """Return the states before the first step; None: zeros, as carried ones begin too."""

@@ -40,18 +40,11 @@ class Convolutions(nn.Sequential):
         )
         self.width = widths[-1]
 
-    def initialize(self, generator: torch.Generator | None = None) -> None:
+    def initialize(self, generator: torch.Generator) -> None:
         """Draw the initial weights of all layers."""
         for layer in self.children():
             assert isinstance(layer, ConvolutionLayer)
             layer.initialize(generator)
-
-    def lengths(self, lengths: Tensor) -> Tensor:
-        """Return the steps that sequences of these lengths have above all layers, (B,)."""
-        for layer in self.children():
-            assert isinstance(layer, ConvolutionLayer)
-            lengths = layer.lengths(lengths)
-        return lengths
 
 
 class ConvolutionLayer(nn.Module):
@@ -73,17 +66,12 @@ class ConvolutionLayer(nn.Module):
         self.stride = stride
         self.weight = nn.Parameter(torch.empty(width, channels, kernel))
         self.norm = nn.BatchNorm1d(width)
-        self.initialize()
 
-    def initialize(self, generator: torch.Generator | None = None) -> None:
+    def initialize(self, generator: torch.Generator) -> None:
         """Draw the weight as for ReLU (He et al. 2015, arXiv:1502.01852); reset the statistics."""
         std = math.sqrt(2.0) / math.sqrt(self.weight[0].numel())
         nn.init.normal_(self.weight, std=std, generator=generator)
         self.norm.reset_parameters()
-
-    def lengths(self, lengths: Tensor) -> Tensor:
-        """Return ceil(L / stride) of each length, (B,)."""
-        return (lengths + self.stride - 1) // self.stride
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
         """Return the layer's packed output.
@@ -114,7 +102,8 @@ class ConvolutionLayer(nn.Module):
         stand on a multiple of the stride; the next one's zeros keep it apart.
         """
         lengths = lengths_of(sizes)
-        batch_sizes = len(lengths) - self.lengths(lengths).bincount()[:-1].cumsum(0)
+        shorter = (lengths + self.stride - 1) // self.stride
+        batch_sizes = len(lengths) - shorter.bincount()[:-1].cumsum(0)
         windows = (lengths + half + self.stride - 1) // self.stride
         first = windows.cumsum(0) - windows
         row, step = rows_and_steps(sizes)
@@ -161,19 +150,9 @@ class _Convolution(torch.autograd.Function):
         windows: int,
         stride: int,
     ) -> Tensor:
-        """Convolve.
+        """Convolve steps (N, F) by a kernel (K * F, W): return (M, W).
 
-        Args:
-            ctx: what `backward` takes.
-            steps: packed, (N, F).
-            kernel: (K * F, W).
-            place: where each step stands, (N,).
-            seen: which window is which packed output, (M,).
-            windows: V.
-            stride: S.
-
-        Returns:
-            (M, W).
+        Of `_lay_out`: where each step stands, (N,); the window of each packed output, (M,); V; S.
         """
         channels = steps.shape[1]
         ctx.channels, ctx.windows, ctx.width = channels, windows, stride * channels

@@ -46,15 +46,10 @@ WIDE = 64
 class PretrainingModel(nn.Module):
     """A classifier's embedding and encoder, and what predicts tokens from states.
 
-    A new one has weights of any content beside the classifier's: `initialize` it, or load them.
-
     Args:
         classifier: of ids, whose embedding and encoder learn.
         width: W.
         dropout: fraction of embedded units, and of the states that predict, dropped in training.
-
-    Attributes:
-        embedding: the classifier's.
     """
 
     def __init__(self, classifier: SequenceClassifier, width: int, dropout: float) -> None:
@@ -73,19 +68,14 @@ class PretrainingModel(nn.Module):
 
     @property
     def embedding(self) -> TokenEmbedding:
+        """The classifier's."""
         embedding = self.classifier.embedding
         assert isinstance(embedding, TokenEmbedding), "tokens are predicted"
         return embedding
 
     def _own(self, random: RandomNumbers | None) -> RandomNumbers | None:
-        """Return pretraining's own random numbers of an update.
-
-        Raises:
-            ValueError: they are missing in training.
-        """
-        if self.training and self.dropout and random is None:
-            raise ValueError("random: missing; dropout needs it in training")
-        self.classifier.check_random(random)
+        """Return pretraining's own random numbers of an update."""
+        self.classifier.check_random(random, self.dropout)
         return None if random is None else random.at(Purpose.PRETRAINING)
 
     def _embed(self, packed: PackedSequence, random: RandomNumbers | None = None) -> DistinctInputs:

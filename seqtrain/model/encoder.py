@@ -50,10 +50,10 @@ def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
 
 
 class Segment(NamedTuple):
-    """Some consecutive time steps of each of some sequences.
+    """Consecutive time steps of some sequences, longest first; row i is row i of the whole.
 
     Attributes:
-        packed: the time steps, longest first; row i belongs to row i of the whole.
+        packed: the time steps.
         begin: number of each row's first time step in its sequence, (B,) int64.
         later: how many segments come later.
     """
@@ -148,13 +148,13 @@ def predict_both_directions(
         ends = run(segment.packed, both, segment.begin)[1]
         after = ends[:, 1:].clone()  # a view would keep the states of all steps
         last[:, 1:, :rows] = after
-    pool, before = None, start[:, :1, :0]
+    before = start[:, :1, :0]
+    pool = None if pooling is None else pooling.begin(start.shape[2], like=start)
     for segment, backward in zip(segments, reversed(starts), strict=True):
         begin = torch.cat((_start_of(segment, start[:, :1], before), backward), dim=1)
         outputs, ends = run(segment.packed, begin, segment.begin)
         before = ends[:, :1]
-        if pooling is not None and outputs is not None:
-            pool = pooling.begin(start.shape[2], like=outputs) if pool is None else pool
+        if pooling is not None and pool is not None and outputs is not None:
             pool = pooling.add(pool, outputs, segment.packed.batch_sizes)
     last[:, :1] = before
     return None if pooling is None or pool is None else pooling.finish(pool), last

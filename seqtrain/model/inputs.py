@@ -122,7 +122,7 @@ class Inputs:
         if self.convolutions is None:
             return packed
         if isinstance(self.embedding, TokenEmbedding):
-            vectors = self._embed(self.embedding, packed, grams, random)
+            vectors = embed(self.embedding, packed, self.rate, random, self.subwords, grams)
             assert isinstance(vectors.table, Tensor), "no vocabulary is projected here"
             steps = vectors.table.index_select(0, vectors.index)
             packed = PackedSequence(steps, packed.batch_sizes)
@@ -151,7 +151,7 @@ class Inputs:
         if isinstance(self.embedding, TokenEmbedding):
             if self.convolutions is not None:
                 return packed
-            return self._embed(self.embedding, packed, grams, random)
+            return embed(self.embedding, packed, self.rate, random, self.subwords, grams)
         vectors = packed.data if self.convolutions is not None else self.embedding(packed.data)
         if random is not None:
             sizes = packed.batch_sizes
@@ -163,15 +163,6 @@ class Inputs:
         if self.subwords is not None or self.convolutions is not None:
             return None
         return self.embedding.weight if isinstance(self.embedding, TokenEmbedding) else None
-
-    def _embed(
-        self,
-        embedding: TokenEmbedding,
-        packed: PackedSequence,
-        grams: Grams | None,
-        random: RandomNumbers | None,
-    ) -> DistinctInputs:
-        return embed(embedding, packed, self.rate, random, self.subwords, grams)
 
 
 def embed(

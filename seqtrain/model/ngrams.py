@@ -4,8 +4,8 @@ Both branches learn from their own predictions (the loss is the sum of both cros
 predict together by the mean of their log-probabilities. What an n-gram weighs is 1 + ln(how often
 it occurs) times its idf; a sequence's values have length 1 together.
 
-B batch, T longest length, N steps of all sequences, K n-grams of the vocabulary, C classes,
-P distinct n-grams of each sequence, over all sequences.
+B batch, N steps of all sequences, K n-grams of the vocabulary, C classes, P distinct n-grams of
+each sequence, over all sequences.
 """
 
 from __future__ import annotations
@@ -32,12 +32,9 @@ class Ngrams:
     """The known n-grams of each sequence of a batch.
 
     Attributes:
-        index: number of each n-gram, ascending within a row.
-        values: its value there.
-        offsets: where each row begins.
-
-    Shape:
-        index: (P,) int64. values: (P,) float32. offsets: (B,) int64.
+        index: number of each n-gram, ascending within a row, (P,) int64.
+        values: its value there, (P,).
+        offsets: where each row begins, (B,) int64.
     """
 
     index: Tensor

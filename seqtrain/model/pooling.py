@@ -1,8 +1,8 @@
 """From the encoder's states to one vector a sequence, over valid time steps only.
 
 The last valid state is had in three equal ways: from h_n, where packed kernels leave it; gathered
-at length - 1 of the padded states; or by a mask of last steps. The first needs no states but the
-last, so the classifier takes it; the others are for states that are padded already.
+at length - 1 of padded states; or from these by a mask of last steps. The first needs no states but
+the last, so the classifier takes it.
 
 B batch, T longest length, N steps of all sequences, H width of a state (both directions), K
 poolings.
@@ -46,13 +46,16 @@ def only(states: Tensor, index: int) -> Tensor:
     return states.squeeze(0) if len(states) == 1 else states[index]
 
 
-def last_by_gather(states: Tensor, lengths: Tensor, *, bidirectional: bool = False) -> Tensor:
-    """Return the same from padded states of the top layer: those at length - 1.
+def last_of_padded(
+    states: Tensor, lengths: Tensor, *, bidirectional: bool = False, by_mask: bool = False
+) -> Tensor:
+    """Return the same from padded states of the top layer.
 
     Args:
         states: of all steps; what stands in the padding counts for nothing.
         lengths: steps of each sequence, on the CPU.
         bidirectional: whether the second half of a state is the backward direction's.
+        by_mask: select by a mask that is true at each last valid step alone, not by an index.
 
     Shape:
         states: (B, T, H). lengths: (B,) int64. Returns: (B, H).
@@ -61,25 +64,13 @@ def last_by_gather(states: Tensor, lengths: Tensor, *, bidirectional: bool = Fal
         ValueError: lengths don't fit.
     """
     check_lengths(lengths, *states.shape[:2])
-    row = torch.arange(len(states), device=states.device)
-    last = states[row, lengths.to(states.device) - 1]
-    return _with_first_of_backward(last, states) if bidirectional else last
-
-
-def last_by_mask(states: Tensor, lengths: Tensor, *, bidirectional: bool = False) -> Tensor:
-    """Return the same from padded states by a mask that is true at each last valid step alone.
-
-    Arguments, shapes and errors are those of `last_by_gather`.
-    """
-    check_lengths(lengths, *states.shape[:2])
-    step = torch.arange(states.shape[1], device=states.device)
-    last = states[step == lengths.to(states.device).unsqueeze(1) - 1]
-    return _with_first_of_backward(last, states) if bidirectional else last
-
-
-def _with_first_of_backward(last: Tensor, states: Tensor) -> Tensor:
+    end = lengths.to(states.device) - 1
+    if by_mask:
+        last = states[torch.arange(states.shape[1], device=states.device) == end.unsqueeze(1)]
+    else:
+        last = states[torch.arange(len(states), device=states.device), end]
     half = states.shape[2] // 2
-    return torch.cat((last[:, :half], states[:, 0, half:]), dim=1)
+    return torch.cat((last[:, :half], states[:, 0, half:]), dim=1) if bidirectional else last
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:
@@ -102,8 +93,8 @@ def join_directions(states: Tensor, how: str) -> Tensor:
 class StepPooling(nn.Module):
     """Mean, max or attention over the valid steps of each sequence; nothing is padded.
 
-    Time steps are added up segment by segment (`begin`, `add`, `finish`), or all at once
-    (`forward`). Attention scores each step with one learned vector and averages by their softmax.
+    Time steps are added up segment by segment (`begin`, `add`, `finish`). Attention scores each
+    step with one learned vector and averages by their softmax.
 
     Args:
         how: mean, max or attention.
@@ -123,20 +114,16 @@ class StepPooling(nn.Module):
             self.score = nn.Linear(width, 1, bias=False)
 
     def forward(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of all steps.
-
-        Shape:
-            states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, H), row by row, at
-            least float32: sums over steps are too long for a lower precision.
-        """
+        """Pool the states of all steps; as `pool_at_once`."""
         return pool_at_once(self, states, batch_sizes)
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pool of no steps.
 
         Shape:
-            Returns: (B, S), with the device of `like` and at least float32. For the mean a sum and
-            a count; for attention a weighted sum, the sum of weights, and the largest score.
+            Returns: (B, S), with the device of `like` and at least float32: sums over steps are too
+            long for a lower precision. For the mean a sum and a count; for attention a weighted
+            sum, the sum of weights, and the largest score.
         """
         dtype = torch.promote_types(like.dtype, torch.float32)
         pool = like.new_zeros(rows, self.width + COLUMNS[self.how], dtype=dtype)
@@ -195,7 +182,7 @@ class PoolingList(nn.ModuleDict):
         super().__init__({how: StepPooling(how, width) for how in hows})
 
     def forward(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of all steps, (N, H) -> (B, K * H)."""
+        """Pool the states of all steps; as `pool_at_once`."""
         return pool_at_once(self, states, batch_sizes)
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:

@@ -84,26 +84,6 @@ def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
     return values
 
 
-def normals(seeds: Tensor, width: int) -> Tensor:
-    """Return normally distributed numbers (mean 0, standard deviation 1).
-
-    Args:
-        seeds: of the rows, int64.
-        width: numbers of a row.
-
-    Shape:
-        seeds: (N,). Returns: (N, W) float32, on the CPU.
-
-    Reference:
-        Box & Muller 1958, "A note on the generation of random normal deviates".
-    """
-    columns = torch.arange(2 * width, dtype=torch.int64, device="cpu")
-    bits = numbers(seeds.cpu().unsqueeze(1), columns)
-    uniform = ((bits >> 11) & (2**53 - 1)).double().add_(0.5) * 2.0**-53
-    first, second = uniform.chunk(2, dim=1)
-    return ((-2 * first.log()).sqrt() * (2 * math.pi * second).cos()).float()
-
-
 @dataclass(frozen=True, eq=False)
 class RandomNumbers:
     """The random numbers of one update, for dropout and random initial states.
@@ -190,8 +170,17 @@ class RandomNumbers:
         return self.drop(values, rate, purpose, self.examples[row], step)
 
     def normals(self, purpose: Purpose, width: int) -> Tensor:
-        """Return normally distributed numbers for each example: (B, W) float32, on the CPU."""
-        return normals(numbers(number(self.key, purpose), self.examples), width)
+        """Return numbers of mean 0 and deviation 1 of each example: (B, W) float32, on the CPU.
+
+        Reference:
+            Box & Muller 1958, "A note on the generation of random normal deviates".
+        """
+        seeds = numbers(number(self.key, purpose), self.examples)
+        columns = torch.arange(2 * width, dtype=torch.int64, device="cpu")
+        bits = numbers(seeds.unsqueeze(1), columns)
+        uniform = ((bits >> 11) & (2**53 - 1)).double().add_(0.5) * 2.0**-53
+        first, second = uniform.chunk(2, dim=1)
+        return ((-2 * first.log()).sqrt() * (2 * math.pi * second).cos()).float()
 
 
 def _signed(value: int) -> int:

@@ -29,6 +29,7 @@ def sequences(channels: int = 2, lengths: list[int] = LENGTHS) -> list[Tensor]:
 def make(layers: Layers, *, training: bool = False) -> Convolutions:
     torch.manual_seed(0)
     model = Convolutions(2, layers).double()
+    model.initialize(torch.Generator().manual_seed(0))
     for layer in model:
         for tensor in (layer.norm.weight, layer.norm.bias, layer.norm.running_mean):
             torch.nn.init.normal_(tensor)
@@ -72,7 +73,7 @@ def test_values_lengths_and_gradients_are_those_of_single_sequences(
 
 def test_running_statistics_are_those_of_the_valid_steps() -> None:
     layer = ConvolutionLayer(2, 3, kernel=1, stride=1).double()
-    layer.initialize()
+    layer.initialize(torch.Generator().manual_seed(0))
     layer(pack_sequence(sequences()))
     steps = torch.cat(sequences()) @ layer.weight[:, :, 0].T
     torch.testing.assert_close(layer.norm.running_mean, 0.1 * steps.mean(0))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from hypothesis import given
@@ -14,8 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from seqtrain.model.pooling import (
     StepPooling,
     join_directions,
-    last_by_gather,
-    last_by_mask,
+    last_of_padded,
     last_valid_state,
     pooling_names,
 )
@@ -87,14 +84,14 @@ def test_the_last_valid_state_is_the_same_in_three_ways(
     outputs, h_n = gru(packed)
     states, _ = pad_packed_sequence(outputs, batch_first=True, padding_value=torch.nan)
     expected = last_valid_state(h_n, bidirectional=bidirectional)
-    assert torch.equal(last_by_gather(states, sizes, bidirectional=bidirectional), expected)
-    assert torch.equal(last_by_mask(states, sizes, bidirectional=bidirectional), expected)
+    for by_mask in (False, True):
+        found = last_of_padded(states, sizes, bidirectional=bidirectional, by_mask=by_mask)
+        assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("way", [last_by_gather, last_by_mask])
-def test_lengths_that_do_not_fit_are_refused(way: Callable[..., Tensor]) -> None:
+def test_lengths_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="row 1: found length 5; expected 1 to 4"):
-        way(torch.zeros(2, 4, 6), torch.tensor([4, 5]))
+        last_of_padded(torch.zeros(2, 4, 6), torch.tensor([4, 5]))
 
 
 def test_directions_are_joined() -> None:
