@@ -26,7 +26,7 @@ from seqtrain.model.encoder import (
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
 from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
-from seqtrain.model.inputs import Fitted, Inputs
+from seqtrain.model.inputs import FittedLayers, Inputs
 from seqtrain.model.ngrams import NgramClassifier, combined
 from seqtrain.model.pooling import (
     join_directions,
@@ -70,7 +70,7 @@ class SequenceClassifier(nn.Module):
         input_size: int,
         num_classes: int,
         features: bool,
-        fitted: Fitted | None = None,
+        fitted: FittedLayers | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -78,7 +78,7 @@ class SequenceClassifier(nn.Module):
         self.temperature = 1.0
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
-        fitted = fitted or Fitted()
+        fitted = fitted or FittedLayers()
         both = config.bidirectional and config.join == "concat"
         width = config.hidden_size * (2 if both else 1)
         with undrawn():

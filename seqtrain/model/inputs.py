@@ -41,7 +41,7 @@ class TokenEmbedding(nn.Embedding):
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedLayers:
     """What a model takes from the preprocessing; None: it has no such branch or layer.
 
     Attributes:
@@ -55,7 +55,7 @@ class Fitted:
     series: SeriesStandardization | None = None
 
     @classmethod
-    def of(cls, preprocessing: Preprocessing) -> Fitted:
+    def of(cls, preprocessing: Preprocessing) -> FittedLayers:
         """Return what a model takes from a preprocessing."""
         words = series = None
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
@@ -86,7 +86,7 @@ class Inputs:
     """
 
     def __init__(
-        self, config: ModelConfig, input_size: int, *, features: bool, fitted: Fitted
+        self, config: ModelConfig, input_size: int, *, features: bool, fitted: FittedLayers
     ) -> None:
         self.rate = config.embedding_dropout
         self.series = fitted.series

@@ -28,7 +28,7 @@ from seqtrain.files.strict_json import to_json
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone
-from seqtrain.model.inputs import Fitted
+from seqtrain.model.inputs import FittedLayers
 
 FORMAT_VERSION = 1
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -67,7 +67,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceCl
         input_size=preprocessing.input_size,
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
-        fitted=Fitted.of(preprocessing),
+        fitted=FittedLayers.of(preprocessing),
     )
 
 

@@ -18,7 +18,7 @@ from seqtrain.data.spelling import word_grams
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
-from seqtrain.model.inputs import Fitted
+from seqtrain.model.inputs import FittedLayers
 from seqtrain.model.pooling import StepPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
@@ -73,7 +73,7 @@ def make_network(
         input_size=features or VOCAB_SIZE,
         num_classes=NUM_CLASSES,
         features=bool(features),
-        fitted=Fitted(words, ngrams, fixed),
+        fitted=FittedLayers(words, ngrams, fixed),
     )
     model.initialize(seed=0)
     generator = torch.Generator().manual_seed(0)
