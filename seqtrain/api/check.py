@@ -11,7 +11,7 @@ from seqtrain.api.labelled import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
-from seqtrain.data.readers import read_examples
+from seqtrain.data.readers import read_rows
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
@@ -111,5 +111,5 @@ def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, Se
         found = read_split(path, classifier, split)
         return found.source, found.store
     preprocessing = classifier.preprocessing.for_prediction()
-    examples = read_examples(data, preprocessing.reading.for_input(data), labelled=False)
-    return data, preprocessing.encode(examples, data)[0]
+    rows = read_rows(data, preprocessing.reading.for_input(data), labelled=False)
+    return data, preprocessing.encode(rows, data)[0]

@@ -17,8 +17,7 @@ import torch
 
 import seqtrain
 from seqtrain.config.schema import Config
-from seqtrain.data.preparation import held_out_fractions
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.errors import CheckpointError
 from seqtrain.model.engines.native import vector_path
 from seqtrain.processes.place import Place

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from seqtrain.config.schema import Config
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.dataset import PreparedData
 from seqtrain.data.summary import SplitSummary
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.text import Summarized

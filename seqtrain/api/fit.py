@@ -20,8 +20,8 @@ from seqtrain.api.run_data import read_data
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import Request, Start, find_start
 from seqtrain.config import Config, config_from_mapping, load_config
-from seqtrain.data.configured import check_files
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.dataset import PreparedData
+from seqtrain.data.sources import check_files
 from seqtrain.data.word_vectors import with_width
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import check_finite

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from pathlib import Path
 
+from seqtrain.data.sources import matching_files
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.files.reading import path_problem
 from seqtrain.processes.place import Place
@@ -17,8 +17,7 @@ SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 def matching(pattern: str) -> list[str]:
     """Return the files that a pattern such as in/*.jsonl.gz names, in the order of their names."""
-    found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
-    files = sorted(path for path in found if not os.path.isdir(path))
+    files = [path for path in matching_files(pattern) if os.path.isfile(path)]
     if not files:
         raise DataError(
             f"{display_name(pattern)}: no such file (looked in {os.path.abspath(os.curdir)}); "

@@ -13,11 +13,9 @@ from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.configured import data_files
-from seqtrain.data.digests import Digested
-from seqtrain.data.pieces import Files, read_encoded
-from seqtrain.data.preparation import held_out_fractions, prepare
-from seqtrain.data.sources import files_of, named_text
+from seqtrain.data.dataset import held_out_fractions, prepare
+from seqtrain.data.readers import Files
+from seqtrain.data.sources import data_files, files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.finding import find
@@ -130,12 +128,9 @@ def _read_files(
     """Read labelled files as the model reads its rows."""
     reading = classifier.preprocessing.reading
     files = [(path, reading.for_file(path)) for path in files_of(key, named)]
-    digested = [Digested.read(file) for file, _ in files]
-    store, report = read_encoded(classifier.preprocessing, files)
-    for each in digested:
-        each.check_unchanged()
+    digests: dict[str, str] = {}
+    store, report = classifier.preprocessing.encode_files(files, digests)
     source = named_text(named)
-    digests = {each.path: each.digest for each in digested}
     warnings = report.notices(display_name(source))
     return Labelled(classifier, source, files, digests, store, warnings, split, learned)
 

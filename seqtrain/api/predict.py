@@ -15,10 +15,10 @@ from typing import Any
 from seqtrain.api.events import RunLike
 from seqtrain.api.load import load
 from seqtrain.api.predictors import Prediction, Predictor, RowPolicy
-from seqtrain.data.chunks import CHUNK_ROWS
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import Example
-from seqtrain.data.readers import Column, ReadOptions, read_examples
+from seqtrain.data.preprocessing import CHUNK_ROWS
+from seqtrain.data.readers import Column, ReadOptions, read_rows
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.text import display_name, one_of, quote
 
@@ -143,7 +143,7 @@ def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
     """Yield the examples of a file at once, those of standard input as they come in."""
-    examples = read_examples(source, options, labelled=False, stop_at_first=True)
+    examples = read_rows(source, options, labelled=False)
     if source == STDIN:
         # A burst is what has arrived meanwhile: a prediction waits for no later row.
         yield from _arriving(examples)

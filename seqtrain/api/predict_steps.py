@@ -15,7 +15,6 @@ from seqtrain.api.events import RunLike
 from seqtrain.api.load import load
 from seqtrain.api.predict import arrivals, path_of_file
 from seqtrain.api.predictors import Classifier, Predictor, one_model
-from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.readers import ReadOptions
 from seqtrain.evaluation.carried import CarriedStates
@@ -90,8 +89,7 @@ def _predictions(
     one: Classifier, path: str, report: EncodingReport | None, options: ReadOptions
 ) -> Iterator[StepPredictions]:
     fitted, carried = one.preprocessing, CarriedStates()
-    chunks = encoded_chunks(
-        fitted.for_prediction(),
+    chunks = fitted.for_prediction().encode_chunks(
         arrivals(path, options),
         display_name(path),
         report,

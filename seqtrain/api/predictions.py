@@ -9,9 +9,9 @@ import torch
 
 from seqtrain.api.events import RunLike
 from seqtrain.api.labelled import Labelled, load_labelled
-from seqtrain.data.digests import check_unchanged
 from seqtrain.data.examples import Example
-from seqtrain.data.sources import numbered_examples
+from seqtrain.data.readers.opening import changed
+from seqtrain.data.sources import numbered_rows
 from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.evaluation.occlusion import step_weights
@@ -90,12 +90,14 @@ def _read_again(found: Labelled) -> list[Example]:
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
     assert found.store.files is not None
+    digests: dict[str, str] = {}
     for (path, options), start in zip(found.files, found.store.files.starts, strict=True):
         name = display_name(path) if len(found.files) > 1 else None
-        for number, example in numbered_examples(path, options, start):
-            if number in wanted:
+        for number, example in numbered_rows(path, options, start, digests):
+            if number in wanted and example.problem is None:
                 examples[number] = example._replace(file=example.file or name)
-    check_unchanged(found.digests)
+        if digests[path] != found.digests[path]:
+            raise changed(path)
     return [examples[number] for number in wanted]
 
 

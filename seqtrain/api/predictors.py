@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.chunks import CHUNK_ROWS, encoded_chunks
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import BadRow, Example
 from seqtrain.data.given import given_sequence
-from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint
 from seqtrain.evaluation.carried import CarriedStates
@@ -238,7 +237,7 @@ class Classifier(Predictor):
         rules, carried = self._default_rules, CarriedStates()
         if policy != DEFAULT_POLICY:
             rules = policy.apply(self.preprocessing)
-        for examples, store in encoded_chunks(rules, bursts, source, report, rows=CHUNK_ROWS):
+        for examples, store in rules.encode_chunks(bursts, source, report):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             found = check_finite(logits, store).double().softmax(dim=1)
             yield examples, found, unknown_shares(store)

@@ -9,9 +9,8 @@ from os import PathLike
 from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.predict import path_of_file
 from seqtrain.data.batch import map_batches
-from seqtrain.data.chunks import encoded_chunks
 from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.readers import read_examples
+from seqtrain.data.readers import read_rows
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.runs.finding import find
@@ -62,8 +61,8 @@ def reconstruct(
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
     options = fitted.reading.for_input(path)
-    examples = read_examples(path, options, labelled=False, stop_at_first=True)
-    for _, store in encoded_chunks(fitted.for_prediction(), [examples], display_name(path)):
+    examples = read_rows(path, options, labelled=False)
+    for _, store in fitted.for_prediction().encode_chunks([examples], display_name(path)):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
         for batch, decoded in map_batches(

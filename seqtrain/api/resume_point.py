@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config
-from seqtrain.data.configured import data_files
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.sources import data_files
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import read_folder
 from seqtrain.files.strict_json import to_json

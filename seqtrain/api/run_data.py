@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from seqtrain.api.events import DataEvent, Listener
 from seqtrain.api.memory import check_longest, check_model
 from seqtrain.api.start import Start
 from seqtrain.data.cache import default_folder
-from seqtrain.data.handover import offered, take
-from seqtrain.data.preparation import prepare
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.dataset import PreparedData, load_prepared, prepare
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.errors import DataError
 from seqtrain.processes.group import Group
@@ -50,19 +48,19 @@ def read_data(start: Start, listener: Listener, group: Group, *, cache: bool) ->
 
 def _read_once(start: Start, cache_folder: Path | None, group: Group) -> PreparedData:
     """Let the first process of each host read the data; all of the host share its memory."""
-    place, read = group.place, partial(prepare, cache_folder=cache_folder, known=start.known)
-    own: PreparedData | None = None
-    offer = None
+    place, own = group.place, None
     with ExitStack() as held:
         with group.together(patiently=True):
             if place.local_rank == 0:
-                own = read(start.config)
-                if place.local_size > 1:
-                    offer = held.enter_context(offered(own))
-        told = group.tell(offer)
+                if place.local_size > 1 and cache_folder is None:
+                    cache_folder = Path(held.enter_context(TemporaryDirectory()))
+                own = prepare(start.config, cache_folder=cache_folder, known=start.known)
+        told = group.tell(None if own is None or own.entry is None else str(own.entry))
         with group.together(patiently=True):
-            data = take(told[place.rank - place.local_rank], start.config)
-            return data or own or read(start.config)
+            entry = told[place.rank - place.local_rank]
+            if own is None and entry is not None:
+                own = load_prepared(start.config, Path(entry))
+            return own or prepare(start.config, cache_folder=None, known=start.known)
 
 
 def _check_same_data(data: PreparedData, group: Group) -> None:

@@ -16,8 +16,8 @@ from seqtrain.api.resume_point import (
     inexact,
 )
 from seqtrain.config.schema import Config
-from seqtrain.data.joining import joined_stores
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.dataset import PreparedData
+from seqtrain.data.store import joined_stores
 from seqtrain.errors import CheckpointError
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import OBJECTIVES

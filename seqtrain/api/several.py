@@ -19,8 +19,8 @@ from seqtrain.api.side_by_side import Reporter, train_side_by_side
 from seqtrain.api.training_process import TrainingTask
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.configured import check_files
-from seqtrain.data.preparation import prepare
+from seqtrain.data.dataset import prepare
+from seqtrain.data.sources import check_files
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import path_problem
 from seqtrain.runs.destination import CONFIG, ENSEMBLE, RUNS, check_destination, remove_earlier

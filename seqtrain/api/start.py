@@ -16,8 +16,8 @@ from seqtrain.api.resume_point import (
     read_resume_point,
 )
 from seqtrain.config import Config
-from seqtrain.data.configured import check_files, data_files
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.sources import check_files, data_files
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.processes.group import Group
 from seqtrain.processes.place import Place

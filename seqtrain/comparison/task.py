@@ -11,10 +11,10 @@ import torch
 from seqtrain.api.memory import check_longest, check_model
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.configured import check_files
+from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.preparation import prepare
-from seqtrain.data.splits import stratified_split
+from seqtrain.data.sources import check_files
+from seqtrain.data.splits import hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.model.classifier import SequenceClassifier
@@ -132,9 +132,10 @@ def _hold_out(
     Rows of one group can't be parted: without validation nothing is held out of these.
     """
     if validation is None:
-        kept, rest = stratified_split(train.labels, HELD_OUT_SHARE, seed)
         if train.groups is not None:
-            return train, train.selection(rest[:0])
+            return train, train.selection(np.arange(0))
+        rest = hold_out(train.labels, {"validation": HELD_OUT_SHARE}, seed)["validation"]
+        kept = np.delete(np.arange(len(train)), rest)
         train, validation = train.selection(kept), train.selection(rest)
     chosen = np.random.default_rng(seed).permutation(len(validation))[:HELD_OUT_ROWS]
     return train, validation.selection(np.sort(chosen))

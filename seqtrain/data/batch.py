@@ -3,7 +3,8 @@
 By default `collate` sorts and packs, straight from the flat store. With `batching.sort: module` it
 pads sequences in the order they came in, and the classifier calls `sort_and_pack`.
 
-B batch, T longest length, N packed time steps, C channels.
+B batch, T longest length, N packed time steps, C channels, U distinct unknown words, G n-grams of
+all of them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,79 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from seqtrain.data.spelling import Spellings, spellings
+from seqtrain.data.spelling import WordGrams
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError, ran_out_of_memory
 
 Result = TypeVar("Result")
 SHORTER = "data.max_length, or cut the sequences"
 """What needs less memory where nothing is learned."""
+
+
+@dataclass(frozen=True)
+class Grams:
+    """`WordGrams` as tensors.
+
+    Attributes:
+        buckets: of all words, (G,) int64.
+        offsets: where each word's begin; the last entry is their number, (U + 1,) int64.
+    """
+
+    buckets: Tensor
+    offsets: Tensor
+
+    @classmethod
+    def of(cls, words: WordGrams) -> Grams:
+        """Return the n-grams of words, on the CPU."""
+        buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
+        return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
+
+    def to(self, device: torch.device) -> Grams:
+        """Return the same on a device."""
+        return Grams(self.buckets.to(device), self.offsets.to(device))
+
+    def gather(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the buckets of some words one after another, and how many each has."""
+        starts = self.offsets[words]
+        counts = self.offsets[words + 1] - starts
+        total = counts.cumsum(0)
+        index = torch.arange(int(total[-1]) if len(total) else 0, device=words.device)
+        return self.buckets[index + (starts - total + counts).repeat_interleave(counts)], counts
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """Which steps of a batch are unknown words, and these words' n-grams.
+
+    Attributes:
+        numbers: of the unknown word at each step, -1 where the step is none; laid out as the ids.
+        grams: of the words by number.
+    """
+
+    numbers: Tensor
+    grams: Grams
+
+    def to(self, device: torch.device) -> Spellings:
+        """Return the same on a device."""
+        return Spellings(self.numbers.to(device), self.grams.to(device))
+
+
+def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
+    """Return what a batch needs of a store's words: those that it holds, with numbers of its own.
+
+    Args:
+        numbers: of words, as the store has them, laid out as the batch's ids.
+        words: of the store.
+    """
+    distinct, own = np.unique(numbers, return_inverse=True)
+    none = int(len(distinct) > 0 and distinct[0] < 0)
+    held = distinct[none:]
+    counts = words.offsets[held + 1] - words.offsets[held]
+    offsets = np.concatenate(([0], counts.cumsum()))
+    index = np.arange(offsets[-1]) + (words.offsets[held] - offsets[:-1]).repeat(counts)
+    buckets = words.buckets[index].astype(np.int64)
+    grams = Grams(torch.from_numpy(buckets), torch.from_numpy(offsets))
+    return Spellings(torch.from_numpy(own.reshape(numbers.shape) - none), grams)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""Data read before, kept under the user's cache folder by content.
+"""Data encoded before, kept under the user's cache folder.
 
-An entry is a verified folder named by its key: a file for each array, and `entry.json`, which lists
-them. It never changes once it is there. What is loaded is copied while it is verified, so that
-nobody can change, cut or remove it afterwards; anything missing or wrong means no entry.
+An entry is a verified folder named by its recipe: a file for each array, and `entry.json`, which
+lists them. Anything missing or wrong means no entry.
 """
 
 from __future__ import annotations
@@ -12,34 +11,47 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
+from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from seqtrain.data.growing import blocks, joined
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.growing import IN_MEMORY, Array, blocks
+from seqtrain.data.store import FileLines, SequenceStore
 from seqtrain.errors import SeqtrainError
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.strict_json import to_json
-from seqtrain.files.writing import Content, is_stray, remove
+from seqtrain.files.writing import is_stray, remove
 
-FORMAT = 10
+FORMAT = 11
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
 """Age at which an entry that was never finished is taken for abandoned."""
 ENTRY = "entry.json"
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 TYPES = ("int32", "int64", "float32")
 
 
+class Entry(NamedTuple):
+    """What an entry holds.
+
+    Attributes:
+        stores: by name.
+        values: JSON values.
+        arrays: by name.
+    """
+
+    stores: dict[str, SequenceStore]
+    values: dict[str, Any]
+    arrays: dict[str, Array]
+
+
 def default_folder() -> Path | None:
-    """Return the cache folder: $SEQTRAIN_CACHE, else the system's place; None without a home."""
+    """Return the cache folder: $SEQTRAIN_CACHE, else the system's own; None without a home."""
     chosen = os.environ.get("SEQTRAIN_CACHE")
     if chosen:
         return Path(chosen)
@@ -56,98 +68,65 @@ def default_folder() -> Path | None:
     return base / "seqtrain"
 
 
-def content_key(description: Any) -> str:
-    """Return the name of the entry for a JSON description of files and preprocessing."""
-    text = json.dumps([FORMAT, description], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def entry_name(recipe: Any) -> str:
+    """Return the name of the entry for a recipe, a JSON value."""
+    return hashlib.sha256(json.dumps([FORMAT, recipe], sort_keys=True).encode()).hexdigest()
 
 
-def load(folder: Path, key: str) -> tuple[dict[str, SequenceStore], Any, Arrays] | None:
-    """Return copies of what an entry holds, as `save` takes it; None if absent or damaged.
-
-    Args:
-        folder: of the cache.
-        key: of the entry.
-    """
+def load(path: Path) -> Entry | None:
+    """Return what an entry holds, large arrays mapped from its files; None: absent or damaged."""
     try:
-        return read_folder(folder / key, partial(_read_entry, key))
+        return read_folder(path, partial(_read_entry, path.name))
     except (OSError, LookupError, TypeError, ValueError, SeqtrainError):
         return None
 
 
-def _read_entry(key: str, saved: VerifiedFolder) -> tuple[dict[str, SequenceStore], Any, Arrays]:
-    entry = saved.read_json(ENTRY)
-    if entry["key"] != key:
+def save(path: Path, entry: Entry) -> bool:
+    """Write an entry, whole or not at all, in place of another; return whether it could be."""
+    arrays = dict(entry.arrays)
+    for name, store in entry.stores.items():
+        arrays |= {f"{name}.{own}": array for own, array in store.arrays().items()}
+    files = {name: asdict(store.files) for name, store in entry.stores.items() if store.files}
+    forms = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+    listed = {"name": path.name, "arrays": forms, "stores": files, "values": entry.values}
+    content = {name: (block.tobytes() for block in blocks(x)) for name, x in arrays.items()}
+    with suppress(OSError, SeqtrainError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_folder(path, {**content, ENTRY: to_json(listed)}, durable=False)
+        _forget_oldest(path.parent)
+        return True
+    return False
+
+
+def _read_entry(name: str, saved: VerifiedFolder) -> Entry:
+    listed = saved.read_json(ENTRY)
+    if listed["name"] != name:
         raise ValueError("an entry under another's name")
+    arrays = {name: _read_array(saved, name, *form) for name, form in listed["arrays"].items()}
     stores = {
-        split: SequenceStore.from_arrays(_read_arrays(saved, f"{split}.", forms))
-        for split, forms in entry["stores"].items()
+        name: SequenceStore.from_arrays(
+            {x.removeprefix(f"{name}."): arrays.pop(x) for x in [*arrays] if f"{name}." in x},
+            FileLines(tuple(files["names"]), tuple(files["starts"])),
+        )
+        for name, files in listed["stores"].items()
     }
-    arrays = _read_arrays(saved, "", entry["arrays"])
     with suppress(OSError):
         os.utime(saved.path)
-    return stores, entry["values"], arrays
+    return Entry(stores, listed["values"], arrays)
 
 
-def _read_arrays(saved: VerifiedFolder, prefix: str, forms: dict[str, Any]) -> Arrays:
-    """Copy the arrays whose types and shapes are listed by name."""
-    return {name: _read_array(saved, prefix + name, *form) for name, form in forms.items()}
-
-
-def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> npt.NDArray[Any]:
-    """Copy an array into memory, or, where it is large, into a temporary file without a name."""
+def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> Array:
+    """Copy an array, or, where it is large, check it and map it from its file."""
     if kind not in TYPES or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("no array of a store")
-
-    def parts() -> Iterator[npt.NDArray[Any]]:
-        yield np.empty(0, dtype=kind)
-        for block in saved.read_blocks(file):
-            yield np.frombuffer(block, dtype=kind)
-
-    return joined(parts()).reshape(shape)
-
-
-def save(
-    folder: Path,
-    key: str,
-    stores: dict[str, SequenceStore],
-    values: Any,
-    arrays: Arrays | None = None,
-) -> None:
-    """Write an entry, whole or not at all, in place of a damaged one; where it can't, go without.
-
-    Args:
-        folder: of the cache; made where it doesn't exist.
-        key: of the entry.
-        stores: by name of the split.
-        values: JSON values to keep beside them.
-        arrays: to keep beside them, by name.
-    """
-    arrays = arrays or {}
-    of_stores = {split: store.arrays() for split, store in stores.items()}
-    files: dict[str, Content] = {name: _content(array) for name, array in arrays.items()}
-    for split, parts in of_stores.items():
-        files |= {f"{split}.{name}": _content(array) for name, array in parts.items()}
-    entry = {
-        "key": key,
-        "stores": {split: _forms(parts) for split, parts in of_stores.items()},
-        "arrays": _forms(arrays),
-        "values": values,
-    }
-    files[ENTRY] = to_json(entry)
-    with suppress(OSError, SeqtrainError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_folder(folder / key, files, durable=False)
-        _forget_oldest(folder)
-
-
-def _content(array: npt.NDArray[Any]) -> Content:
-    return (block.tobytes() for block in blocks(array))
-
-
-def _forms(arrays: Arrays) -> dict[str, Any]:
-    """Return type and shape of each array."""
-    return {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+    size = prod(shape) * np.dtype(kind).itemsize
+    content = bytearray()
+    for block in saved.read_blocks(file):
+        if size < IN_MEMORY:
+            content += block
+    if size < IN_MEMORY:
+        return np.frombuffer(content, dtype=kind).reshape(shape)
+    return np.memmap(saved.path / file, kind, "r", shape=tuple(shape))
 
 
 def _forget_oldest(path: Path) -> None:

@@ -1,27 +1,32 @@
-"""From examples to a store: split, cut, look up. Fit and predict share it, so they can't differ."""
+"""From examples to a store: split, look up, cut. Fit and predict share it, so they can't differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from seqtrain.data.examples import SHOWN_ROWS, BadRow, Example, RowProblems
-from seqtrain.data.joining import StoreJoiner
-from seqtrain.data.store import UNKNOWN_LABEL, Ints, SequenceStore
+from seqtrain.data.growing import Ints
+from seqtrain.data.readers import Digests, Files, read_rows
+from seqtrain.data.store import UNKNOWN_LABEL, FileLines, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
-from seqtrain.data.vocabulary import UNK, PieceIds
+from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError
-from seqtrain.text import counted, located, quote
+from seqtrain.text import counted, display_name, located, quote
 
 SHOWN_LABELS = 5
 CHUNK_SIZE = 2**14
 """Characters, symbols or numbers from which on rows are encoded at once."""
 EMPTY = "the sequence is empty"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
+
+Input: TypeAlias = tuple[Iterator[Example], RowProblems, bool]
+"""Rows, where complaints about them go, and whether rows that can't be read are left out."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class LengthPolicy:
     Attributes:
         max_length: steps at most, or None.
         overlong: head, tail, middle (the part kept) or error.
-        empty: error, drop or unk; in prediction also blank: they keep their places unanswered.
+        empty: error, drop or unk; in prediction also blank: a row without a prediction.
     """
 
     max_length: int | None
@@ -59,9 +64,8 @@ class EncodingReport:
         held_out: rows among these, and among those counted below, that now are validation's
             or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
-        unanswered: rows that keep their places without an answer (prediction).
+        unanswered: rows without a prediction.
         unanswered_rows: why, of the first of them, as `FILE:LINE: …` lines.
-        problems: the same of all rows just encoded, by place among them.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
         unreadable_rows: the first of them, as `FILE:LINE: …` lines.
         unknown_labels: rows whose label train doesn't have.
@@ -75,23 +79,10 @@ class EncodingReport:
     filled: int = 0
     unanswered: int = 0
     unanswered_rows: list[str] = field(default_factory=list)
-    problems: dict[int, str] = field(default_factory=dict)
     unreadable: int = 0
     unreadable_rows: list[str] = field(default_factory=list)
     unknown_labels: int = 0
     unknown_label_rows: list[str] = field(default_factory=list)
-
-    @classmethod
-    def joined(cls, reports: Sequence[EncodingReport]) -> EncodingReport:
-        """Return what was done to the rows of several files, of which none keeps a bad row."""
-        whole = cls()
-        for report in reports:
-            for name in ("rows", "truncated", "dropped", "filled", "unreadable", "unknown_labels"):
-                setattr(whole, name, getattr(whole, name) + getattr(report, name))
-            whole.unreadable_rows += report.unreadable_rows
-            whole.unknown_label_rows += report.unknown_label_rows
-        del whole.unreadable_rows[SHOWN_ROWS:], whole.unknown_label_rows[SHOWN_LABELS:]
-        return whole
 
     def notices(self, name: str) -> list[str]:
         """Say what was done to the rows of the split of this name, a line each."""
@@ -118,16 +109,16 @@ class EncodingReport:
 
 
 class Encoder:
-    """Turns examples into flat ids or feature vectors, one by one.
+    """Turns examples into rows of a store.
 
     Args:
         policy: what happens to overlong and empty sequences.
         tokenizer: splits what was read; None: feature vectors were read.
-        index: id of each token; its `__missing__` decides about new ones.
-        label_index: class index of each label; the same.
+        tokens: id of each token; its `__missing__` decides about new ones. Spellings of those that
+            a `SpellingIndex` numbers are kept.
+        labels: class index of each label; the same.
         channels: width of a feature vector (features); 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
-        keeps_places: a row that can't be used keeps its place, without an answer (prediction).
     """
 
     def __init__(
@@ -135,146 +126,166 @@ class Encoder:
         *,
         policy: LengthPolicy,
         tokenizer: Tokenizer | None,
-        index: Mapping[str, int],
-        label_index: Mapping[str, int],
+        tokens: Mapping[str, int],
+        labels: Mapping[str, int],
         channels: int = 0,
         missing: str = "error",
-        keeps_places: bool = False,
     ) -> None:
         self.policy = policy
-        self.keeps_places = keeps_places
-        self.ids = PieceIds(tokenizer, index) if tokenizer else None
-        self.label_index = label_index
-        self.channels = channels
-        self.missing = missing
+        self.tokens, self.labels = tokens, labels
+        self.channels, self.missing = channels, missing
+        self._ids = PieceIds(tokenizer, tokens) if tokenizer else None
 
     def encode(
         self,
-        examples: Iterable[Example],
+        examples: list[Example],
+        lines: Sequence[int],
         source: str,
+        report: EncodingReport,
+        groups: dict[str, int],
         *,
-        stop_at_first: bool = False,
-        groups: dict[str, int] | None = None,
-    ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode all examples of one file.
+        keep_bad: bool = False,
+        keyed: bool = False,
+    ) -> tuple[SequenceStore, dict[int, str]]:
+        """Encode some examples: all at once, unless one of them needs a decision.
 
         Args:
-            examples: in file order.
-            source: the file's name, for messages.
-            stop_at_first: raise at the first bad row instead of gathering five.
+            examples: in order.
+            lines: of each, as the store has them.
+            source: name of the input, for messages.
+            report: counts up what was done.
             groups: numbers of the groups known so far, which grow.
+            keep_bad: an example that can't be used has a row too, which means nothing.
+            keyed: the store has keys.
 
         Returns:
-            The store, and what was done to the rows.
+            A store, and why examples can't be used, by their index.
+        """
+        problems: dict[int, str] = {}
+        plain = self._plain(examples)
+        if plain is None:
+            rows = dict(self._steps(examples, report, problems, keep_bad))
+            values = np.concatenate([*rows.values(), self._blank()[:0]])
+            lengths, lines = [len(steps) for steps in rows.values()], [lines[i] for i in rows]
+            names = [None if i in problems else examples[i].group for i in rows]
+            examples = [examples[i] for i in rows]
+        else:
+            values, lengths = plain
+            names = [example.group for example in examples]
+        report.rows += len(examples)
+        spellings = None
+        if isinstance(self.tokens, SpellingIndex):
+            spellings = np.maximum(values - self.tokens.first, -1).astype(np.int32)
+            values = np.where(spellings < 0, values, UNK).astype(np.int32)
+        store = SequenceStore(
+            values,
+            np.cumsum([0, *lengths]),
+            np.array(self._labels(examples, source, report), dtype=np.int64),
+            np.array(lines, dtype=np.int64),
+            keys=row_keys(examples) if keyed else None,
+            groups=None if names.count(None) == len(names) else number_groups(names, groups),
+            spellings=spellings,
+        )
+        return store, problems
+
+    def encode_files(
+        self, files: Files, *, labelled: bool = True, digests: Digests | None = None
+    ) -> tuple[SequenceStore, EncodingReport]:
+        """Read files, at least one, and encode their rows, one file after another.
+
+        Args:
+            files: paths, each with how it is read.
+            labelled: every row must have its label; else labels and groups are left out.
+            digests: gets the SHA-256 of each file under its path.
 
         Raises:
             DataError: rows that can't be used, by line.
         """
-        report = EncodingReport()
-        problems = RowProblems(source, stop_at_first=stop_at_first)
-        if self.ids is None and not self.channels:
-            examples = self._find_channels(examples, source)
-        numbers = {} if groups is None else groups
-        whole = StoreJoiner(grouped=True)
-        for chunk in _chunks(examples):
-            whole.add(self._chunk(chunk, problems, report, numbers))
-        problems.raise_if_any()
-        return whole.build(), report
 
-    def _chunk(
-        self,
-        examples: list[Example],
-        problems: RowProblems,
-        report: EncodingReport,
-        groups: dict[str, int],
-    ) -> SequenceStore:
-        """Encode some examples: all at once, unless one of them needs a decision."""
-        row = report.rows + report.dropped + 1
-        # Of a folder's many files, a row is known by its number through all of them.
-        lines = [e.line if e.file is None else row + i for i, e in enumerate(examples)]
-        plain = self._plain(examples)
-        if plain is None:
-            rows = list(self._steps(examples, problems, report))
-            places = [place for place, _ in rows]
-            lines, examples = [lines[i] for i in places], [examples[i] for i in places]
-            values = np.concatenate([steps for _, steps in rows] or [self._blank()[:0]])
-            lengths = [len(steps) for _, steps in rows]
-        else:
-            values, lengths = plain
-            report.rows += len(examples)
-        labels = self._labels(examples, problems.name, report)
-        names = [example.group for example in examples]
-        alone = names.count(None) == len(names)
-        return SequenceStore(
-            values,
-            np.cumsum([0, *lengths]),
-            np.array(labels, dtype=np.int64),
-            np.array(lines, dtype=np.int64),
-            None if alone else number_groups(names, groups),
-        )
+        def opened() -> Iterator[Input]:
+            for path, options in files:
+                problems = RowProblems(display_name(path))
+                rows = read_rows(path, options, problems, labelled=labelled, digests=digests)
+                if not labelled:
+                    rows = (example._replace(label=None, group=None) for example in rows)
+                yield rows, problems, options.bad_rows == "drop"
+
+        return self.encode_all(opened(), keyed=True)
+
+    def encode_all(
+        self, inputs: Iterable[Input], *, keyed: bool = False
+    ) -> tuple[SequenceStore, EncodingReport]:
+        """Encode the rows of inputs, at least one, one after another.
+
+        Raises:
+            DataError: rows that can't be used, by line.
+        """
+        whole, report, groups = StoreBuilder(), EncodingReport(), dict[str, int]()
+        names, starts, end = list[str](), list[int](), 0
+        for rows, problems, drops in inputs:
+            names.append(problems.name)
+            starts.append(end)
+            left_out, number = RowProblems(problems.name), end
+            for chunk in chunks(self._with_width(rows, problems.name)):
+                lines = [starts[-1] + example.line for example in chunk]
+                if chunk and chunk[0].file is not None:
+                    lines = [number := number + (x.problem is None) for x in chunk]
+                store, bad = self.encode(chunk, lines, names[-1], report, groups, keyed=keyed)
+                for i, problem in bad.items():
+                    noted = left_out if drops and chunk[i].problem is not None else problems
+                    noted.add(chunk[i].line, problem, chunk[i].file)
+                whole.add(store)
+                end = max(end, int(store.lines.max(initial=0)))
+            problems.raise_if_any()
+            if end == starts[-1]:
+                left_out.raise_if_any()
+            report.unreadable += left_out.count
+            report.unreadable_rows = [*report.unreadable_rows, *left_out.shown][:SHOWN_ROWS]
+        return whole.build(FileLines(tuple(names), tuple(starts))), report
 
     def _plain(self, examples: list[Example]) -> tuple[Any, list[int]] | None:
         """Return steps and lengths of examples that all can be used as they are, else None."""
-        if self.ids is None or any(example.problem for example in examples):
+        if self._ids is None or any(example.problem for example in examples):
             return None
-        values, lengths = self.ids.encode_all([example.sequence for example in examples])
+        values, lengths = self._ids.encode_all([example.sequence for example in examples])
         shortest, longest = min(lengths, default=1), max(lengths, default=1)
         return (values, lengths) if shortest > 0 and longest <= self.policy.most else None
 
-    def _find_channels(self, examples: Iterable[Example], source: str) -> Iterator[Example]:
-        """Take the width from the first series that has steps; return all examples."""
-        remaining = iter(examples)
-        leading: list[Example] = []
-        for example in remaining:
-            leading.append(example)
-            vectors: Any = example.sequence
-            if len(vectors):
-                self.channels = vectors.shape[1]
-                return chain(leading, remaining)
-        raise DataError(f"{source}: every sequence is empty; expected feature vectors")
-
     def _steps(
-        self, examples: Iterable[Example], problems: RowProblems, report: EncodingReport
+        self,
+        examples: list[Example],
+        report: EncodingReport,
+        problems: dict[int, str],
+        keep_bad: bool,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the place of each usable example with its ids or vectors, policies applied."""
-        empty = self.policy.empty
-        for place, example in enumerate(examples):
-            problems.file = example.file or problems.name
-            problem, stays = None, empty == "blank"
+        """Yield the index and the ids or vectors of each example that has a row."""
+        for i, example in enumerate(examples):
             try:
                 steps = self._cut(example, report)
-                if not len(steps) and empty in ("error", "blank"):
-                    problem = EMPTY if stays else EMPTY + NOT_EMPTY
+                if not len(steps) and self.policy.empty in ("error", "blank"):
+                    raise BadRow(EMPTY if self.policy.empty == "blank" else EMPTY + NOT_EMPTY)
             except BadRow as bad:
-                problem, stays = str(bad), self.keeps_places
-            if problem is not None and not stays:
-                problems.add(example.line, problem)
+                problems[i] = str(bad)
+                if keep_bad:
+                    yield i, self._blank()
                 continue
-            if problem is not None:
-                report.problems[report.rows] = problem
-                steps = self._blank()
-            elif not len(steps) and empty == "drop":
+            if len(steps):
+                yield i, steps
+            elif self.policy.empty == "drop":
                 report.dropped += 1
-                continue
-            elif not len(steps):
+            else:
                 report.filled += 1
-                steps = self._blank()
-            report.rows += 1
-            yield place, steps
+                yield i, self._blank()
 
     def _cut(self, example: Example, report: EncodingReport) -> Any:
-        """Return the ids or vectors of an example, cut where the policy says so.
-
-        Raises:
-            BadRow: it can't be used.
-        """
+        """Return the ids or vectors of an example, cut where the policy says so."""
         if example.problem is not None:
             raise BadRow(example.problem)
         steps: Any = example.sequence
-        if self.ids is None:
+        if self._ids is None:
             self._check_features(steps)
         else:
-            steps = self.ids.encode(steps)
+            steps = self._ids.encode(steps)
         limit = self.policy.most
         if len(steps) > limit:
             if self.policy.overlong == "error":
@@ -301,15 +312,28 @@ class Encoder:
             step = int(absent.argmax()) + 1
             raise BadRow(f"step {step}: missing value; data.missing: mask accepts them")
 
+    def _with_width(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
+        """Return all examples; take the width of features from the first series with steps."""
+        leading: list[Example] = []
+        while self._ids is None and not self.channels:
+            example = next(examples, None)
+            if example is None:
+                raise DataError(f"{source}: every sequence is empty; expected feature vectors")
+            leading.append(example)
+            vectors: Any = example.sequence
+            if len(vectors):
+                self.channels = vectors.shape[1]
+        return chain(leading, examples)
+
     def _blank(self) -> Any:
         """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
-        if self.ids is not None:
+        if self._ids is not None:
             return np.array([UNK], dtype=np.int32)
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 
     def _labels(self, examples: list[Example], source: str, report: EncodingReport) -> list[int]:
         """Return the class index of each example, and note labels that train doesn't have."""
-        index = self.label_index
+        index = self.labels
         labels = [UNKNOWN_LABEL if e.label is None else index[e.label] for e in examples]
         if UNKNOWN_LABEL not in labels:
             return labels
@@ -317,14 +341,15 @@ class Encoder:
             if label == UNKNOWN_LABEL and example.label is not None:
                 report.unknown_labels += 1
                 if report.unknown_labels <= SHOWN_LABELS:
-                    place = f"{example.file or source}:{example.line}"
                     problem = f"label {quote(example.label)} doesn't occur in train"
-                    said = located(place, f"{problem}; it counts as wrong")
-                    report.unknown_label_rows.append(said)
+                    said = f"{example.file or source}:{example.line}"
+                    report.unknown_label_rows.append(
+                        located(said, f"{problem}; it counts as wrong")
+                    )
         return labels
 
 
-def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
     """Part examples into lists, at least one, that are encoded at once."""
     chunk: list[Example] = []
     size = 0
@@ -346,6 +371,24 @@ def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
     """
     rows = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
     return np.array(rows, dtype=np.int64)
+
+
+def row_keys(examples: Iterable[Example]) -> Ints:
+    """Return a key of each sequence as it is read, (B,) int64; 0 for blank ones.
+
+    Keys are equal where sequences are, but for case and outer blanks of texts.
+    """
+    keys = []
+    for example in examples:
+        sequence = example.sequence
+        if isinstance(sequence, str):
+            content = sequence.strip().lower().encode("utf-8", "surrogatepass")
+        elif isinstance(sequence, list):
+            content = "\x1f".join(sequence).encode("utf-8", "surrogatepass")
+        else:
+            content = sequence.tobytes()
+        keys.append(blake2b(content, digest_size=8).digest() if content else bytes(8))
+    return np.frombuffer(b"".join(keys), dtype="<i8").astype(np.int64)
 
 
 def unknown_shares(store: SequenceStore) -> list[float]:

@@ -1,35 +1,44 @@
-"""What a reader yields, and how it complains. Room `data`: imports errors and config only."""
+"""What a reader yields, the options by which it reads, and how it complains about rows."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+import os
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence as Listed
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.config.formats import ENDINGS, FIXED_COLUMNS, holds, resolve_format
 from seqtrain.errors import DataError
-from seqtrain.text import located
+from seqtrain.text import display_name, located, nearest, one_of, quote
 
 Features: TypeAlias = npt.NDArray[np.float32]
 Sequence: TypeAlias = str | list[str] | Features
 """A sequence as read: text, symbols already split, or feature vectors of shape (T, C)."""
+Column: TypeAlias = int | str
+Row = TypeVar("Row")
+Numbered: TypeAlias = Iterator[tuple[int, Any]]
+"""Line number and content of each row of a file; a BadRow in place of what can't be read."""
 
 SHOWN_ROWS = 5
-"""Bad rows of an input that are told with their lines; the rest is counted."""
+"""Bad rows of an input that are named; the rest is counted."""
 
 
 class Example(NamedTuple):
-    """One labelled (or, for prediction, unlabelled) sequence and where it was read.
+    """One sequence and where it was read.
 
     Attributes:
         sequence: text, list of symbols, or feature vectors of shape (T, C), NaN where missing
             (an empty sequence of features read from JSON has shape (0, 0)).
         label: the label as written, or None where the input has none.
-        line: line of the file on which the row begins, from 1 (npz: row, from 1).
+        line: line of the file on which the row begins, from 1 (npz, parquet: row, from 1).
         file: the file inside the folder that was read, or None where the input is one file.
         group: name of the group that the row belongs to, or None where it stands alone.
-        kept: the columns to copy to its answer, by name, as `ReadOptions.keep` asks for them.
-        problem: why it can't be used, where it keeps its place all the same (prediction).
+        kept: the columns to copy to its prediction, by name, as `ReadOptions.keep` asks for them.
+        problem: why it can't be used; None: it can.
     """
 
     sequence: Sequence
@@ -42,48 +51,29 @@ class Example(NamedTuple):
 
 
 class BadRow(ValueError):
-    """One row can't be used; caught where rows are read and given to `RowProblems`."""
+    """One row can't be used."""
 
 
 class RowProblems:
-    """Gathers the complaints about one input's rows; raises them together, or the first at once.
+    """Gathers the complaints about one input's rows, to raise them together.
 
     Args:
-        name: name of the input, as the user gave it.
-        stop_at_first: raise at the first complaint (prediction: rows before it were used).
-        keeps_places: bad rows are handed on by `taken`, so that each of them can be answered.
+        name: of the input, as the user gave it.
 
     Attributes:
-        file: the file that lines are counted in: the input, or the one of its folder now read.
-        waiting: bad rows that `taken` hands on.
+        file: that is being read: the input, or one of its folder.
     """
 
-    def __init__(
-        self, name: str, *, stop_at_first: bool = False, keeps_places: bool = False
-    ) -> None:
-        self.name = name
-        self.file = name
-        self.stop_at_first = stop_at_first
-        self.keeps_places = keeps_places
-        self.waiting: list[Example] = []
+    def __init__(self, name: str) -> None:
+        self.name = self.file = name
         self.count = 0
         self.shown: list[str] = []
 
-    def add(self, line: int, problem: str) -> None:
-        """Note that the row that begins on `line` can't be used."""
-        if self.stop_at_first:
-            self.fail(line, problem)
+    def add(self, line: int, problem: str, file: str | None = None) -> None:
+        """Note that the row that begins on `line` can't be used, of a file within the input."""
         self.count += 1
-        if self.keeps_places:
-            file = None if self.file == self.name else self.file
-            self.waiting.append(Example("", None, line, file, problem=problem))
         if len(self.shown) < SHOWN_ROWS:
-            self.shown.append(located(f"{self.file}:{line}", problem))
-
-    def taken(self) -> list[Example]:
-        """Return the bad rows noted since, where they keep their places."""
-        taken, self.waiting = self.waiting, []
-        return taken
+            self.shown.append(located(f"{file or self.name}:{line}", problem))
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""
@@ -97,6 +87,173 @@ class RowProblems:
             raise DataError(*self.shown, *self._total())
 
     def _total(self, shown_now: int = 0) -> list[str]:
-        """Return the line that counts the rows not shown, if any."""
         more = self.count - len(self.shown) - shown_now
         return [f"{self.name}: {self.count} rows can't be used ({more} not shown)"] if more else []
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How rows are read; saved with the model, so that predict reads as fit did.
+
+    Attributes:
+        format: csv, tsv, jsonl, fasttext, txt, ts, npz, parquet; in prediction also lines, a
+            sequence each, and files, each of which is a sequence.
+        kind: text, tokens or features.
+        header: csv, tsv: whether the first row names the columns; auto: where one is named.
+        quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
+        delimiter: csv, tsv: comma, semicolon, tab, pipe, or auto (found from the first lines).
+        sequence: column of the sequence, a name or an index from 0; several are joined.
+        label: column of the label.
+        group: column of the group that a row belongs to.
+        bad_rows: what happens to rows that can't be used: error or drop; in prediction error or
+            blank: a row without a prediction.
+        by_name: another file's format goes by its own name; else the format was set for all.
+        whole_files: each of train's files was a sequence: a folder of folders of them.
+        keep: columns that prediction copies to its rows.
+    """
+
+    format: str
+    kind: str = "text"
+    header: Literal["auto"] | bool = "auto"
+    quoting: str = "auto"
+    delimiter: str = "auto"
+    sequence: Column | list[Column] | None = None
+    label: Column | None = None
+    group: Column | None = None
+    bad_rows: str = "error"
+    by_name: bool = True
+    whole_files: bool = False
+    keep: Listed[Column] = ()
+
+    def for_file(self, path: str) -> ReadOptions:
+        """Return how another file is read: by its own name, unless a format was set for all."""
+        if not self.by_name:
+            return self
+        return replace(self, format=resolve_format(path, "auto") or self.format)
+
+    def for_input(self, source: str, format: str | None = None) -> ReadOptions:
+        """Return how prediction reads a source: standard input and .txt as lines, else as training.
+
+        A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab; one
+        trained on files reads it, and each file of a folder, as one sequence.
+
+        Args:
+            source: path of a file, or "-".
+            format: in place of what the name says.
+
+        Raises:
+            DataError: it is a folder, and the model's rows weren't in one; or a config.
+        """
+        if format is not None:
+            return replace(self, format=format)
+        name = display_name(source)
+        if source.lower().endswith((".yaml", ".yml")):
+            raise DataError(
+                f"{name}: is a config by its name; expected sequences; to train it: "
+                f"seqtrain fit {name}"
+            )
+        options = self.for_file(source)
+        if source == "-":
+            return replace(options, format="lines")
+        if options.format == "txt" and self.whole_files:
+            return replace(options, format="files")
+        if options.format != "txt" or self.format == "txt":
+            return options
+        if os.path.isdir(source):
+            raise DataError(
+                f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
+            )
+        return replace(options, format="lines")
+
+    def check_format(self, name: str) -> None:
+        """Refuse a file, by its name, whose format holds another kind or wants columns named.
+
+        Raises:
+            DataError: as said.
+        """
+        formats = [x for x in ENDINGS.values() if self.sequence is not None or x in FIXED_COLUMNS]
+        is_held = self.kind == "features" or holds(self.format, self.kind)  # as JSON in any format
+        if self.format in ENDINGS.values() and not (is_held and self.format in formats):
+            columns = " without named columns" if self.sequence is None else ""
+            expected = one_of([x for x in dict.fromkeys(formats) if holds(x, self.kind)])
+            raise DataError(
+                f"{name}: found format {self.format}; the model reads {self.kind}{columns}; "
+                f"expected {expected}"
+            )
+
+    def sequence_columns(self) -> list[Column]:
+        """Return the columns of the sequence; none where a format fixes where it stands.
+
+        Raises:
+            DataError: several are given for features, which can't be joined.
+        """
+        if self.sequence is None:
+            return []
+        if not isinstance(self.sequence, list):
+            return [self.sequence]
+        if self.kind == "features" and len(self.sequence) > 1:
+            raise DataError("data.sequence: several columns of features can't be joined; give one")
+        return self.sequence
+
+    def label_column(self, labelled: bool) -> Column | None:
+        """Return the column of the label, which only prediction (not `labelled`) may lack.
+
+        Raises:
+            DataError: where none is given and one is needed.
+        """
+        if labelled and self.label is None:
+            raise DataError(f"data.label: missing; format {self.format} needs a column")
+        return self.label
+
+
+def parse_rows(
+    rows: Iterable[tuple[int, Any]],
+    parse: Callable[[Any], tuple[Any, ...]],
+    file: str | None = None,
+) -> Iterator[Example]:
+    """Yield the example of each row, in order; of a bad one with its problem.
+
+    Args:
+        rows: line number and content of each row, or a BadRow.
+        parse: returns sequence and label of a row, and then its group and the columns to keep
+            where there are some; or raises BadRow.
+        file: the file within a folder, for the examples.
+    """
+    for line, row in rows:
+        try:
+            if isinstance(row, BadRow):
+                raise row
+            sequence, label, *more = parse(row)
+        except BadRow as bad:
+            yield Example("", None, line, file, problem=str(bad))
+        else:
+            yield Example(sequence, label, line, file, *more)
+
+
+def without_blank_rows(rows: Iterable[tuple[int, Any]]) -> Numbered:
+    """Pass rows on, drop blank ones at the end of the file, make bad rows of all others."""
+    blanks: list[range] = []
+    for line, row in rows:
+        if is_blank(row):
+            if blanks and blanks[-1].stop == line:
+                blanks[-1] = range(blanks[-1].start, line + 1)
+            else:
+                blanks.append(range(line, line + 1))
+            continue
+        for some in blanks:
+            yield from ((blank, BadRow("the line is blank")) for blank in some)
+        blanks = []
+        yield line, row
+
+
+def is_blank(row: object) -> bool:
+    """Tell whether a line, or a row of fields, holds nothing but blanks."""
+    return row == [""] if isinstance(row, list) else isinstance(row, str) and not row.strip()
+
+
+def missing_name(what: str, name: str, present: Iterable[str]) -> str:
+    """Word the complaint that a column or field is absent: those present, and the nearest."""
+    names = list(present)
+    near = nearest(name, names)
+    hint = f"; did you mean {quote(near)}?" if near else ""
+    return f"no {what} {quote(name)}; found {quote(', '.join(names))}{hint}"

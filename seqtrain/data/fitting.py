@@ -1,21 +1,19 @@
-"""Fitting the preprocessing: train is read once with provisional ids, then these are settled."""
+"""Fitting the preprocessing: train is encoded with provisional ids, which then become final."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.config.schema import DataConfig
-from seqtrain.data.encoding import EncodingReport, LengthPolicy
+from seqtrain.config.schema import Config
+from seqtrain.data.encoding import Encoder
 from seqtrain.data.examples import Features
-from seqtrain.data.growing import blocks, joined
-from seqtrain.data.pieces import Files, Piece, PieceReader, joined_pieces, numbers_in, read_pieces
+from seqtrain.data.growing import Array, Ints, blocks, concatenate
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import ReadOptions
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
 from seqtrain.data.vocabulary import (
@@ -35,8 +33,8 @@ SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What was settled on the training part.
+class FittedData:
+    """What was fitted on train.
 
     Attributes:
         preprocessing: fitted.
@@ -52,199 +50,74 @@ class Fitted:
     vectors: WordVectors | None = None
 
 
-class Fitting:
-    """Reads the train files and unlabelled ones, then fits vocabulary, labels and scales.
+def provisional_encoder(rules: Preprocessing) -> Encoder:
+    """Return an encoder for train, which numbers tokens and labels as they come."""
+    return rules.encoder(provisional_index(), GrowingIndex())
+
+
+def fit(
+    config: Config,
+    rules: Preprocessing,
+    encoder: Encoder,
+    parts: dict[str, SequenceStore],
+    known: Preprocessing | None,
+) -> FittedData:
+    """Fit labels and scales on train, the vocabulary on unlabelled parts too.
 
     Args:
-        data: the config's section.
-        reading: how train's rows are read.
-        bpe_model: the trained merges, for tokenizer bpe.
-        subwords: characters of n-grams of words, at least and at most, where spelling counts.
+        config: of the run.
+        rules: how rows are encoded.
+        encoder: that the parts were encoded with.
+        parts: train, what was held out of it, and unlabelled ones; their ids become final in place.
         known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
-        vectors: path of a file of word vectors, or None, and how many words that train lacks are
-            kept of it.
     """
-
-    def __init__(
-        self,
-        data: DataConfig,
-        reading: ReadOptions,
-        bpe_model: str | None,
-        subwords: tuple[int, int] | None = None,
-        known: Preprocessing | None = None,
-        vectors: tuple[str | None, int] = (None, 0),
-    ) -> None:
-        self._data = data
-        self._vectors = vectors
-        self._known = known
-        self._tokens = provisional_index()
-        self._labels = GrowingIndex()
-        self._groups = GrowingIndex()
-        self._rules = Preprocessing(
-            reading=reading,
-            tokenizer=data.tokenizer,
-            lowercase=data.lowercase,
-            bpe_model=bpe_model,
-            lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
-            missing=data.missing,
-            standardize=data.standardize,
-            subwords=subwords,
-        )
-
-    def read(self, files: Files, *, labelled: bool = True) -> tuple[SequenceStore, EncodingReport]:
-        """Encode the rows of files, one after another, with provisional ids of tokens and labels.
-
-        Args:
-            files: at least one.
-            labelled: every row must have its label; else labels and groups are left out.
-
-        Raises:
-            DataError: rows that can't be used, by line.
-        """
-        reader = PieceReader(self._rules, labelled=labelled)
-        pieces = read_pieces(reader, files)
-        return joined_pieces((self._numbered(piece), piece.report) for piece in pieces)
-
-    def _numbered(self, piece: Piece) -> SequenceStore:
-        """Give a file's tokens, labels and groups the ids that they have in all files together."""
-        store = piece.store
-        if self._data.kind != "features":
-            ids = numbers_in(piece.tokens, self._tokens).astype(np.int32)
-            if not _counts_up(ids):
-                store = replace(store, values=joined(map(ids.__getitem__, blocks(store.values))))
-        labels = np.append(numbers_in(piece.labels, self._labels), UNKNOWN_LABEL)
-        if not _counts_up(labels[:-1]):
-            store = replace(store, labels=joined(map(labels.__getitem__, blocks(store.labels))))
-        if store.groups is not None:
-            groups = np.append(numbers_in(piece.groups, self._groups), -1)
-            store = replace(store, groups=groups[store.groups])
-        return store
-
-    def fit(self, parts: dict[str, SequenceStore]) -> Fitted:
-        """Settle labels and scales on the training part, the vocabulary on unlabelled ones too.
-
-        Args:
-            parts: train, what was held out of it, and unlabelled ones, of what `read` returned.
-        """
-        train = parts["train"]
-        names = list(self._labels)
-        old = () if self._known is None else self._known.labels
-        new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
-        labels = (*old, *sorted(new))
-        class_of = {label: i for i, label in enumerate(labels)}
-        known = [class_of.get(name, UNKNOWN_LABEL) for name in names]
-        classes = np.array([*known, UNKNOWN_LABEL])  # the last one, at -1, is of unlabelled rows
-        fitted = replace(self._rules, labels=labels)
-        eligible, vectors = 0, None
-        settle: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
-        if fitted.kind == "features":
-            mean, std = self._scales(train)
-            fitted = replace(fitted, mean=mean, std=std)
-            settle = fitted.scale
-        else:
-            learned_from = [part for name, part in parts.items() if name not in ONLY_SCORED]
-            counts = [_counts(part.values, len(self._tokens)) for part in learned_from]
-            vocabulary, final_ids, eligible = fit_vocabulary(
-                list(self._tokens),
-                np.sum(counts, axis=0),
-                min_count=self._data.min_count,
-                max_size=self._data.max_vocab_size,
-                known=None if self._known is None else self._known.vocabulary,
-            )
-            path, keep = self._vectors
-            if path is not None:
-                vocabulary, vectors = self._with_vectors(
-                    path, keep, vocabulary, final_ids, counts[0]
-                )
-            fitted = replace(fitted, vocabulary=vocabulary)
-            settle = final_ids.__getitem__
-            parts = self._spelled(parts, final_ids)
-        settled = {
-            name: replace(
-                part,
-                values=joined(map(settle, blocks(part.values))),
-                labels=joined(map(classes.__getitem__, blocks(part.labels))),
-            )
+    names, train = [*encoder.labels], parts["train"]
+    old = () if known is None else known.labels
+    new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
+    labels = (*old, *sorted(new))
+    class_of = {label: i for i, label in enumerate(labels)}
+    classes = np.array([*(class_of.get(x, UNKNOWN_LABEL) for x in names), UNKNOWN_LABEL])
+    for part in parts.values():
+        _renumber(part.labels, classes)  # the last one, at -1, is of unlabelled rows
+    fitted = replace(rules, labels=labels)
+    if fitted.kind == "features":
+        mean, std = _channel_statistics(train.values) if known is None else _scales(train, known)
+        fitted = replace(fitted, mean=mean, std=std)
+        scaled = {
+            name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
             for name, part in parts.items()
         }
-        return Fitted(fitted, settled, eligible, vectors)
-
-    def _with_vectors(
-        self,
-        path: str,
-        keep: int,
-        vocabulary: Vocabulary,
-        final_ids: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int64],
-    ) -> tuple[Vocabulary, WordVectors]:
-        """Read the file of vectors, whose other words join the vocabulary.
-
-        Args:
-            path: the file.
-            keep: how many other words.
-            vocabulary: of train.
-            final_ids: by provisional id; changed where a token of train joins again.
-            counts: occurrences in train by provisional id.
-        """
-        symbols = self._rules.kind == "tokens"
-        vectors, more = read_vectors(
-            path,
-            vocabulary,
-            keep=keep,
-            is_token=lambda word: symbols or self._rules.tokens(word) == [word],
+        return FittedData(fitted, scaled, 0)
+    tokens = encoder.tokens
+    counts = {name: _counts(part.values, len(tokens)) for name, part in parts.items()}
+    vocabulary, ids, eligible = fit_vocabulary(
+        [*tokens],
+        np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
+        min_count=config.data.min_count,
+        max_size=config.data.max_vocab_size,
+        known=None if known is None else known.vocabulary,
+    )
+    vectors = None
+    if config.model.vectors is not None:
+        vocabulary, vectors = _with_vectors(
+            config, rules, tokens, (vocabulary, ids), counts["train"]
         )
-        for new, word in enumerate(more, start=len(vocabulary)):
-            if word in self._tokens:
-                final_ids[self._tokens[word]] = new
-        has_vector = np.isin(final_ids, vectors.rows)
-        own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
-        coverage = replace(
-            vectors.coverage,
-            tokens=len(vocabulary) - len(SPECIAL),
-            found=len(own),
-            share=float(counts[has_vector].sum() / max(1, counts.sum())),
-        )
-        grown = Vocabulary((*vocabulary.tokens, *more))
-        return grown, replace(vectors, coverage=coverage)
-
-    def _scales(self, train: SequenceStore) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return mean and deviation of each channel: known ones, or train's."""
-        if self._known is None:
-            return _channel_statistics(train.values)
-        found, expected = train.values.shape[1], len(self._known.mean)
-        if found != expected:
-            raise DataError(
-                f"data.train: found {found} channels; the model to go on from has {expected}"
-            )
-        return self._known.mean, self._known.std
-
-    def _spelled(
-        self, parts: dict[str, SequenceStore], final_ids: npt.NDArray[np.int32]
-    ) -> dict[str, SequenceStore]:
-        """Note beside the steps which of the words that the vocabulary leaves out they are."""
-        sizes = self._rules.subwords
-        if sizes is None:
-            return parts
-        left_out = np.flatnonzero(final_ids == UNK)
-        left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
-        names = list(self._tokens)
-        words = word_grams((names[i] for i in left_out), *sizes)
-        number = np.full(len(final_ids), -1, dtype=np.int32)
-        number[left_out] = np.arange(len(left_out))
-        return {
-            name: replace(
-                part, spellings=joined(map(number.__getitem__, blocks(part.values))), words=words
-            )
-            for name, part in parts.items()
-        }
+    if rules.subwords is not None:
+        parts = _spelled(parts, rules.subwords, tokens, ids)
+    for part in parts.values():
+        _renumber(part.values, ids)
+    fitted = replace(fitted, vocabulary=vocabulary)
+    ngrams = _fit_ngrams(config, parts["train"]) if known is None else known.ngrams
+    return FittedData(replace(fitted, ngrams=ngrams), parts, eligible, vectors)
 
 
-def _counts_up(numbers: npt.NDArray[Any]) -> bool:
-    """Whether each number is its place, so that it can stay."""
-    return bool((numbers == np.arange(len(numbers))).all())
+def _renumber(numbers: Array, final: Array) -> None:
+    """Replace provisional numbers by final ones, in place."""
+    for block in blocks(numbers):
+        block[...] = final[block]
 
 
-def _counts(ids: npt.NDArray[Any], size: int) -> npt.NDArray[np.int64]:
+def _counts(ids: Array, size: int) -> Ints:
     """Return how often each id from 0 to size - 1 occurs."""
     counts = np.zeros(size, dtype=np.int64)
     for block in blocks(ids):
@@ -252,7 +125,95 @@ def _counts(ids: npt.NDArray[Any], size: int) -> npt.NDArray[np.int64]:
     return counts
 
 
-def _channel_statistics(values: Features) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _with_vectors(
+    config: Config,
+    rules: Preprocessing,
+    tokens: Mapping[str, int],
+    fitted: tuple[Vocabulary, npt.NDArray[np.int32]],
+    counts: Ints,
+) -> tuple[Vocabulary, WordVectors]:
+    """Read the file of vectors, whose other words join the vocabulary.
+
+    Args:
+        config: names the file, and how many other words are kept.
+        rules: how rows are encoded.
+        tokens: provisional ids.
+        fitted: vocabulary and final ids, which are changed where a token of train joins again.
+        counts: occurrences in train by provisional id.
+    """
+    vocabulary, ids = fitted
+    vectors, more = read_vectors(
+        str(config.model.vectors),
+        vocabulary,
+        keep=config.model.vectors_keep,
+        is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
+    )
+    for new, word in enumerate(more, start=len(vocabulary)):
+        if word in tokens:
+            ids[tokens[word]] = new
+    own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
+    coverage = replace(
+        vectors.coverage,
+        tokens=len(vocabulary) - len(SPECIAL),
+        found=len(own),
+        share=float(counts[np.isin(ids, vectors.rows)].sum() / max(1, counts.sum())),
+    )
+    grown = Vocabulary((*vocabulary.tokens, *more))
+    return grown, replace(vectors, coverage=coverage)
+
+
+def _spelled(
+    parts: dict[str, SequenceStore],
+    sizes: tuple[int, int],
+    tokens: Mapping[str, int],
+    ids: npt.NDArray[np.int32],
+) -> dict[str, SequenceStore]:
+    """Note beside the steps which of the words that the vocabulary leaves out they are."""
+    left_out = np.flatnonzero(ids == UNK)
+    left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
+    names = [*tokens]
+    words = word_grams((names[i] for i in left_out), *sizes)
+    number = np.full(len(ids), -1, dtype=np.int32)
+    number[left_out] = np.arange(len(left_out))
+    return {
+        name: replace(
+            part, spellings=concatenate(map(number.__getitem__, blocks(part.values))), words=words
+        )
+        for name, part in parts.items()
+    }
+
+
+def _fit_ngrams(config: Config, train: SequenceStore) -> NgramVocabulary | None:
+    """Choose the n-grams of model.ngrams."""
+    sizes = config.model.ngrams
+    if sizes is None or not len(train):
+        return None
+    try:
+        return fit_ngrams(
+            train.values,
+            train.offsets,
+            shortest=sizes[0],
+            longest=sizes[1],
+            most=config.model.max_ngrams,
+        )
+    except ValueError:
+        raise DataError(
+            f"model.ngrams: no sequence of train has {sizes[0] - 2} tokens, as an n-gram of "
+            f"{sizes[0]} needs (both ends count); lower it"
+        ) from None
+
+
+def _scales(train: SequenceStore, known: Preprocessing) -> tuple[tuple[float, ...], ...]:
+    """Return the known mean and deviation of each channel, if train has as many."""
+    found, expected = train.values.shape[1], len(known.mean)
+    if found != expected:
+        raise DataError(
+            f"data.train: found {found} channels; the model to go on from has {expected}"
+        )
+    return known.mean, known.std
+
+
+def _channel_statistics(values: Features) -> tuple[tuple[float, ...], ...]:
     """Mean and standard deviation of each channel's present values; constant channels keep 1."""
     count, total, squares = np.zeros((3, values.shape[1]))
     lowest, highest = np.full_like(total, np.inf), np.full_like(total, -np.inf)

@@ -1,4 +1,4 @@
-"""Arrays of steps that grow: in memory while they are small, beyond that in a temporary file."""
+"""Arrays that grow: in memory while they are small, beyond that in a temporary file."""
 
 from __future__ import annotations
 
@@ -19,52 +19,53 @@ BLOCK = 2**24
 """Bytes that are worked on at a time."""
 DISK = Path("/var/tmp")
 """Where temporary files go unless $TMPDIR says: /tmp is memory on many systems."""
+COMPARED = 2**20
+"""Keys that are compared at once, or more where there are many, in about 50 bytes each."""
+PASSES = 16
+"""Times, at most, that keys are read to be compared."""
 
-Steps = npt.NDArray[Any]
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
 
 
 class GrowingArray:
-    """Steps of any number, appended bit by bit, in bounded memory.
+    """An array of any length, appended bit by bit, in bounded memory.
 
     Args:
         dtype: of a number.
-        shape: of a step.
+        shape: of a row.
     """
 
     def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
-        self._dtype = np.dtype(dtype)
-        self._shape = shape
+        self._dtype, self._shape = np.dtype(dtype), shape
         self._content = bytearray()
         self._file: IO[bytes] | None = None
 
-    def append(self, steps: Steps) -> None:
-        """Append steps (T, …) of this type.
+    def append(self, rows: Array) -> None:
+        """Append rows of this shape and type.
 
         Raises:
             RunError: there is no room for the temporary file.
         """
-        self._content += steps.data
+        self._content += np.ascontiguousarray(rows, dtype=self._dtype).data
         if len(self._content) >= IN_MEMORY:
             self._move_to_file()
 
-    def build(self) -> Steps:
-        """Return what was appended, memory-mapped if large; append no more afterwards.
-
-        Raises:
-            RunError: there is no room for the temporary file.
-        """
+    def build(self) -> Array:
+        """Return what was appended, memory-mapped if large; append no more afterwards."""
         if self._file is None:
             flat = np.frombuffer(self._content, dtype=self._dtype)
         else:
             self._move_to_file()
             with self._file as file:
-                flat = np.memmap(file, dtype=self._dtype, mode="r")
+                flat = np.memmap(file, dtype=self._dtype, mode="r+")
         return flat.reshape(-1, *self._shape)
 
     def _move_to_file(self) -> None:
         try:
             if self._file is None:
-                self._file = temporary_file()
+                folder = DISK if "TMPDIR" not in os.environ and DISK.is_dir() else None
+                self._file = TemporaryFile(dir=folder)  # noqa: SIM115 # closed once it is mapped
             self._file.write(self._content)
             self._file.flush()
         except OSError as error:
@@ -75,28 +76,47 @@ class GrowingArray:
         self._content.clear()
 
 
-def temporary_file() -> IO[bytes]:
-    """Return a new file without a name, where there is room for large ones.
-
-    Raises:
-        OSError: there is none.
-    """
-    folder = DISK if "TMPDIR" not in os.environ and DISK.is_dir() else None
-    return TemporaryFile(dir=folder)
-
-
-def blocks(steps: Steps) -> Iterator[Steps]:
+def blocks(array: Array) -> Iterator[Array]:
     """Yield an array in parts, of BLOCK bytes or so; at least one."""
-    size = max(1, BLOCK * len(steps) // max(1, steps.nbytes))
-    for start in range(0, max(1, len(steps)), size):
-        yield np.asarray(steps[start : start + size])
+    size = max(1, BLOCK * len(array) // max(1, array.nbytes))
+    for start in range(0, max(1, len(array)), size):
+        yield np.asarray(array[start : start + size])
 
 
-def joined(parts: Iterable[Steps]) -> Steps:
+def concatenate(parts: Iterable[Array]) -> Array:
     """Return arrays, at least one and all of one type, as one: memory-mapped where it is large."""
     whole: GrowingArray | None = None
     for part in parts:
         whole = whole or GrowingArray(part.dtype, part.shape[1:])
-        whole.append(np.ascontiguousarray(part))
+        whole.append(part)
     assert whole is not None
     return whole.build()
+
+
+def row_numbers(count: int) -> Ints:
+    """Return 0, 1, 2, … of so many rows, in 32 bits each where they suffice."""
+    numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
+    return numbers
+
+
+def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
+    """Return the rows for which this is true, ascending."""
+    found, start = [row_numbers(0)], 0
+    for block in blocks(chosen):
+        found.append((np.flatnonzero(block) + start).astype(row_numbers(0).dtype))
+        start += len(block)
+    return np.concatenate(found)
+
+
+def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield rows sorted by their keys, and where each distinct key begins; part by part.
+
+    Equal keys are in one part, in which rows of one key stand in their order.
+    """
+    parts = min(PASSES, 1 + len(keys) // COMPARED)
+    for part in range(parts):
+        rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
+        order = np.argsort(keys[rows], kind="stable")
+        ordered = keys[rows][order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+        yield rows[order], starts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.data.configured import read_options
-from seqtrain.data.digests import check_unchanged
+from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
+from seqtrain.data.encoding import EMPTY
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
-from seqtrain.data.preparation import held_out_fractions, prepare
-from seqtrain.data.prepared import PreparedData
-from seqtrain.data.sources import files_of, numbered_examples
+from seqtrain.data.readers.opening import changed
+from seqtrain.data.sources import files_of, numbered_rows, read_options
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
 from seqtrain.text import display_name
@@ -99,7 +97,6 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
     rows = _Rows(config.data, data)
     for name in data.splits:
         rows.read(name)
-    check_unchanged(data.digests)
     summaries = summarize(data)
     train = rows.labels["train"]
     return Inspection(
@@ -121,8 +118,12 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         },
         refused=rows.refused,
         num_refused=dict(rows.num_refused),
-        duplicates=_repeated(rows.exact),
-        near_duplicates=_near(rows),
+        duplicates=[found for found in rows.exact.values() if len(found) > 1],
+        near_duplicates=[
+            sorted(rows.exact[key][0] for key in keys)
+            for keys in rows.plain.values()
+            if len(keys) > 1
+        ],
         conflicts=[
             (rows.exact[key], sorted(labels))
             for key, labels in rows.labels_of.items()
@@ -149,27 +150,27 @@ class _Rows:
         self.mixed: Counter[str] = Counter()
 
     def read(self, split: str) -> None:
-        """Look at all rows of a split."""
-        held_out = held_out_fractions(self.config)
-        from_train = split in held_out or (split == "train" and bool(held_out))
-        key = "train" if from_train else split
-        files = files_of(f"data.{key}", getattr(self.config, key))
-        lines = self.data.splits[split].files
-        starts = [0] * len(files) if lines is None else lines.starts
-        own = set(self.data.splits[split].lines.tolist()) if from_train else None
-        other = {line for name in held_out for line in self.data.splits[name].lines.tolist()}
+        """Look at all rows of a split, and at those of its files that are in none."""
+        held_out, stores = held_out_fractions(self.config), self.data.splits
+        key = "train" if split in held_out else split
+        own = set(stores[split].lines.tolist())
+        others = {line for name in held_out for line in stores[name].lines.tolist()}
         self.labels[split], self.lengths[split] = Counter(), []
-        counts_refused = split == "train" or not from_train
-        lenient, shown = self.config.model_copy(update=LENIENT), list[str]()
-        for path, start in zip(files, starts, strict=True):
-            problems = RowProblems(display_name(path))
-            options = read_options(lenient, path)
-            for line, example in numbered_examples(path, options, start, problems=problems):
-                if own is None or line in own:
-                    self._add(split, line, example, problems)
-                elif split == "train" and line not in other:
-                    self._add_refused(example, problems)
-            if counts_refused:
+        files, shown = stores[split].files, list[str]()
+        paths = files_of(f"data.{key}", getattr(self.config, key))
+        for path, start in zip(paths, files.starts if files else (), strict=True):
+            problems, digests = RowProblems(display_name(path)), dict[str, str]()
+            rows = numbered_rows(path, read_options(self.config, path), start, digests=digests)
+            for line, example in rows:
+                length = 0 if example.problem else self._length(example.sequence)
+                problem = example.problem or self._problem(length)
+                if problem and (example.problem or line not in others):
+                    problems.add(example.line, problem, example.file)
+                if line in own and not example.problem:
+                    self._add(split, line, example, length)
+            if digests[path] != self.data.digests[path]:
+                raise changed(path)
+            if split not in held_out:
                 self.num_refused[split] += problems.count
                 shown += problems.shown
         self.refused += shown[:SHOWN_ROWS]
@@ -183,50 +184,36 @@ class _Rows:
         }
         return {name: (n, n / max(1, len(self.lengths[name]))) for name, n in found.items()}
 
-    def _add(self, split: str, line: int, example: Example, problems: RowProblems) -> None:
-        length = self._length(example.sequence)
-        if self._is_refused(length):
-            self._note_refused(length, example, problems)
+    def _add(self, split: str, line: int, example: Example, length: int) -> None:
         if not length and self.config.empty != "unk":
             return
         self.lengths[split].append(length)
         self.labels[split][str(example.label)] += 1
-        exact, plain = _keys(example.sequence)
+        sequence = example.sequence
+        if isinstance(sequence, list):
+            exact = hash(tuple(sequence))
+        else:
+            exact = hash(sequence if isinstance(sequence, str) else sequence.tobytes())
         self.exact[exact].append((split, line))
         self.labels_of[exact].add(str(example.label))
-        if plain is not None:
-            self.plain[plain].add(exact)
-            self.characters.update(str(example.sequence))
-            self.mixed.update(mixed_words(str(example.sequence)))
+        if isinstance(sequence, str):
+            self.plain[hash(plain_form(sequence))].add(exact)
+            self.characters.update(sequence)
+            self.mixed.update(mixed_words(sequence))
 
-    def _add_refused(self, example: Example, problems: RowProblems) -> None:
-        """Look at a row of train's file that is in no split: it is empty."""
-        length = self._length(example.sequence)
-        if self._is_refused(length):
-            self._note_refused(length, example, problems)
-
-    def _is_refused(self, length: int) -> bool:
-        over = self.config.max_length is not None and length > self.config.max_length
-        return (not length and self.config.empty == "error") or (
-            over and self.config.overlong == "error"
-        )
-
-    def _note_refused(self, length: int, example: Example, problems: RowProblems) -> None:
-        words = f"{length:,} steps; data.max_length allows {self.config.max_length}"
-        problems.add(example.line, words if length else "the sequence is empty")
+    def _problem(self, length: int) -> str | None:
+        """Say why fit refuses a row of so many steps, if it does."""
+        limit = self.config.max_length
+        if not length and self.config.empty == "error":
+            return EMPTY
+        if limit is not None and length > limit and self.config.overlong == "error":
+            return f"{length:,} steps; data.max_length allows {limit}"
+        return None
 
     def _length(self, sequence: Any) -> int:
         """Return the steps of a sequence before any cut."""
-        return self.data.preprocessing.length(sequence)
-
-
-def _keys(sequence: Any) -> tuple[int, int | None]:
-    """Return hashes of a sequence as written, and of its plain form; None for vectors."""
-    if isinstance(sequence, list):
-        return hash(tuple(sequence)), None
-    if not isinstance(sequence, str):
-        return hash((sequence.shape, sequence.tobytes())), None
-    return hash(sequence), hash(plain_form(sequence))
+        split = self.data.preprocessing.split
+        return len(sequence if split is None else split(sequence))
 
 
 def plain_form(text: str) -> str:
@@ -235,17 +222,6 @@ def plain_form(text: str) -> str:
     words = "".join(c if c.isalnum() else " " for c in folded).split()
     plain = " ".join("0" if word.isdigit() else word for word in words)
     return plain or folded.strip()
-
-
-def _repeated(places: Mapping[int, list[RowPlace]]) -> list[list[RowPlace]]:
-    return [found for found in places.values() if len(found) > 1]
-
-
-def _near(rows: _Rows) -> list[list[RowPlace]]:
-    """Return one place of each of the sequences that are the same once they are plain."""
-    return [
-        sorted(rows.exact[key][0] for key in keys) for keys in rows.plain.values() if len(keys) > 1
-    ]
 
 
 LOOKALIKES = frozenset("аеорсухіјѕԁһАВЕКМНОРСТХІЈЅοναρΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")

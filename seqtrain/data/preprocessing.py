@@ -5,22 +5,27 @@ The vocabulary also counts pretraining.data; nothing looks at validation or test
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
-from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy
-from seqtrain.data.examples import Example, Features
-from seqtrain.data.growing import blocks, joined
+from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
+from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions, RowProblems
+from seqtrain.data.growing import blocks, concatenate
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
-from seqtrain.data.readers import ReadOptions
+from seqtrain.data.readers import Digests, Files
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, SpellingIndex, Vocabulary
+from seqtrain.errors import DataError
+from seqtrain.text import located
+
+CHUNK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -72,76 +77,144 @@ class Preprocessing:
         return 0 if self.ngrams is None else len(self.ngrams)
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer | None:
+    def split(self) -> Tokenizer | None:
         """What splits a sequence into tokens; None for feature vectors."""
         if self.kind != "text":
             return SYMBOLS if self.kind == "tokens" else None
         return make_tokenizer(self.tokenizer, lowercase=self.lowercase, bpe_model=self.bpe_model)
 
     def tokens(self, sequence: Any) -> list[str] | None:
-        """Return the tokens that `encode` reads of a sequence, cut; None for feature vectors."""
-        if self._tokenizer is None:
+        """Return the tokens that are encoded of a sequence, cut; None for feature vectors."""
+        if self.split is None:
             return None
-        tokens = self._tokenizer(sequence)
+        tokens = self.split(sequence)
         if self.lengths.max_length and len(tokens) > self.lengths.max_length:
             tokens = self.lengths.cut(tokens)
         return tokens or [SPECIAL[UNK]]
 
-    def length(self, sequence: Any) -> int:
-        """Return the steps of a sequence before any cut."""
-        return len(sequence if self._tokenizer is None else self._tokenizer(sequence))
-
     def encode(
-        self,
-        examples: Iterable[Example],
-        source: str,
-        *,
-        stop_at_first: bool = False,
-        groups: dict[str, int] | None = None,
+        self, examples: Iterable[Example], source: str
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode examples as the model expects them.
+        """Encode examples that are there already; labels may be None.
 
         Args:
-            examples: sequences as read; labels may be None.
+            examples: sequences as read.
             source: name for messages, such as the file's.
-            stop_at_first: raise at the first bad row.
-            groups: numbers of the groups known so far, which grow.
 
         Raises:
             DataError: rows that can't be used, by line.
         """
-        if self.subwords is not None and self.vocabulary is not None:
-            index = SpellingIndex(self.vocabulary.index, len(self.vocabulary))
-            encode = self.encoder(index, self._known_labels).encode
-            store, report = encode(examples, source, stop_at_first=stop_at_first, groups=groups)
-            return spelled(store, index, self.subwords), report
-        encode = self._fitted.encode
-        store, report = encode(examples, source, stop_at_first=stop_at_first, groups=groups)
-        if self.kind == "features":
-            store = replace(store, values=joined(map(self.scale, blocks(store.values))))
-        return store, report
+        encoder = self._encoder()
+        store, report = encoder.encode_all([(iter(examples), RowProblems(source), False)])
+        return self._finished(store, encoder), report
+
+    def encode_files(
+        self, files: Files, digests: Digests | None = None
+    ) -> tuple[SequenceStore, EncodingReport]:
+        """Read labelled files, and encode their rows, one file after another.
+
+        Args:
+            files: at least one, each with how it is read.
+            digests: gets the SHA-256 of each file under its path.
+
+        Raises:
+            DataError: rows that can't be used, by line.
+        """
+        encoder = self._encoder()
+        store, report = encoder.encode_files(files, digests=digests)
+        return self._finished(store, encoder), report
+
+    def encode_chunks(
+        self,
+        bursts: Iterable[Iterable[Example]],
+        source: str,
+        report: EncodingReport | None = None,
+        *,
+        rows: int = CHUNK_ROWS,
+    ) -> Iterator[tuple[list[Example], SequenceStore]]:
+        """Encode examples for prediction, chunk by chunk, as they come.
+
+        Args:
+            bursts: examples, unlabelled or with labels that are ignored; those that come together
+                are encoded together, without waiting for others.
+            source: name for messages, such as the file's.
+            report: counts up the rows, and those cut, empty, or without a prediction.
+            rows: how many at most a chunk.
+
+        Yields:
+            The examples of a chunk and their store, row for row; groups keep their numbers from
+            chunk to chunk. Where an example has a problem, its row of the store means nothing.
+
+        Raises:
+            DataError: a row can't be used; the rows before it come first.
+        """
+        total, groups = report or EncodingReport(), dict[str, int]()
+        for chunk, fault in chain.from_iterable(_chunks(burst, rows) for burst in bursts):
+            encoder, counts = self._encoder(), EncodingReport()
+            lines = [example.line for example in chunk]
+            store, bad = encoder.encode(chunk, lines, source, counts, groups, keep_bad=True)
+            stop = next((i for i in sorted(bad) if not self._keeps(bad[i])), None)
+            if stop is not None:
+                where = f"{chunk[stop].file or source}:{chunk[stop].line}"
+                fault = DataError(located(where, bad[stop]))
+                bad, store = (
+                    {i: bad[i] for i in bad if i < stop},
+                    store.__getitems__(np.arange(stop)),
+                )
+            good = [
+                e._replace(problem=bad[i], group=None) if i in bad else e
+                for i, e in enumerate(chunk[: len(store)])
+            ]
+            total.rows += len(good)
+            total.truncated += counts.truncated
+            total.filled += counts.filled
+            total.unanswered += len(bad)
+            total.unanswered_rows += [
+                located(f"{good[i].file or source}:{good[i].line}", bad[i])
+                for i in [*bad][: SHOWN_ROWS - len(total.unanswered_rows)]
+            ]
+            if good:
+                yield good, self._finished(store, encoder)
+            if fault is not None:
+                raise fault
+
+    def _keeps(self, problem: str) -> bool:
+        """Tell whether a row with this problem is predicted as a blank one."""
+        return problem == EMPTY or self.reading.bad_rows == "blank"
+
+    def _encoder(self) -> Encoder:
+        """Return an encoder for other rows than train's."""
+        if self.subwords is None or self.vocabulary is None:
+            return self._known
+        tokens = SpellingIndex(self.vocabulary.index, len(self.vocabulary))
+        return self.encoder(tokens, self._known.labels)
 
     @cached_property
-    def _fitted(self) -> Encoder:
-        """The encoder for other rows than train's, which remembers what it looked up."""
-        tokens = self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK)
-        return self.encoder(tokens, self._known_labels)
+    def _known(self) -> Encoder:
+        """The encoder by the vocabulary alone, which remembers what it looked up."""
+        labels = FixedIndex({label: i for i, label in enumerate(self.labels)}, UNKNOWN_LABEL)
+        return self.encoder(
+            self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK), labels
+        )
 
-    @cached_property
-    def _known_labels(self) -> FixedIndex:
-        return FixedIndex({label: i for i, label in enumerate(self.labels)}, UNKNOWN_LABEL)
-
-    def encoder(self, index: dict[str, int], label_index: dict[str, int]) -> Encoder:
+    def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
         return Encoder(
             policy=self.lengths,
-            tokenizer=self._tokenizer,
-            index=index,
-            label_index=label_index,
+            tokenizer=self.split,
+            tokens=tokens,
+            labels=labels,
             channels=len(self.mean),
             missing=self.missing,
-            keeps_places=self.reading.bad_rows == "blank",
         )
+
+    def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
+        """Return a store with its features scaled, or with the spellings of its unknown words."""
+        if self.kind == "features":
+            return replace(store, values=concatenate(map(self.scale, blocks(store.values))))
+        if self.subwords is None or not isinstance(encoder.tokens, SpellingIndex):
+            return store
+        return replace(store, words=word_grams(encoder.tokens.unknown, *self.subwords))
 
     def scale(self, values: Features) -> Features:
         """Standardise each channel; missing values become 0, under mask with an indicator beside.
@@ -159,7 +232,7 @@ class Preprocessing:
         return np.concatenate((scaled, absent), axis=1, dtype=np.float32)
 
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
-        """Return the same, with no row left out: each gets an answer, or an empty one, or fails.
+        """Return the same, with no row left out: each has a prediction, or none, or fails.
 
         Args:
             empty: what happens to empty sequences: error, unk or blank; None: as in training, and
@@ -174,10 +247,7 @@ class Preprocessing:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return all but the vocabularies as JSON values; `from_json` reads them back.
-
-        Of the n-grams they tell the sizes and the number.
-        """
+        """Return all but the vocabularies as JSON values; of n-grams the sizes and the number."""
         values = asdict(replace(self, vocabulary=None, ngrams=None))
         del values["vocabulary"], values["reading"]["keep"]
         if self.ngrams is not None:
@@ -211,22 +281,21 @@ class Preprocessing:
         return cls(**fields)
 
 
-def spelled(store: SequenceStore, index: SpellingIndex, sizes: tuple[int, int]) -> SequenceStore:
-    """Return a store in which unknown words are <unk>, and their spelling stands beside.
-
-    Args:
-        store: of ids by `index`.
-        index: numbers unknown words beyond the vocabulary.
-        sizes: characters of their n-grams, at least and at most.
-    """
-    known = (np.where(ids < index.first, ids, UNK) for ids in blocks(store.values))
-    beyond = (np.maximum(ids - index.first, -1) for ids in blocks(store.values))
-    return replace(
-        store,
-        values=joined(ids.astype(np.int32) for ids in known),
-        spellings=joined(ids.astype(np.int32) for ids in beyond),
-        words=word_grams(index.unknown, *sizes),
-    )
+def _chunks(
+    examples: Iterable[Example], rows: int
+) -> Iterator[tuple[list[Example], DataError | None]]:
+    """Part examples into lists; where reading fails, the last list comes with the complaint."""
+    iterator = iter(examples)
+    while True:
+        chunk: list[Example] = []
+        try:
+            chunk.extend(islice(iterator, rows))
+        except DataError as fault:
+            yield chunk, fault
+            return
+        if not chunk:
+            return
+        yield chunk, None
 
 
 def _listed(name: str, values: Any) -> tuple[Any, ...]:

@@ -1,60 +1,53 @@
-"""Which files a key of the config names, and on which line of which file a row stands."""
+"""The files that a config names: which there are, whether they exist, how each is read."""
 
 from __future__ import annotations
 
 import glob
 import os
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from pathlib import Path
 
-from seqtrain.config.formats import names_of
-from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.config.formats import names_of, resolve_format
+from seqtrain.config.schema import Config, DataConfig
+from seqtrain.data.examples import Example, ReadOptions
+from seqtrain.data.readers import Digests, Files, read_rows
+from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.errors import DataError
+from seqtrain.files.reading import nearest_file
 from seqtrain.text import listed, quote
 
+SPLITS = ("train", "validation", "test")
 
-@dataclass(frozen=True)
-class FileLines:
-    """Lines of several files, counted through all of them.
 
-    Attributes:
-        names: of the files, for messages.
-        starts: how many lines stand before each file's first.
+def data_files(config: Config) -> list[tuple[str, str]]:
+    """Return the key and the path of each data file of a config, in the order they are read in.
+
+    Raises:
+        DataError: nothing matches a pattern, or a key names a file twice.
     """
+    return [(key, file) for key, named in _named(config) for file in files_of(key, named)]
 
-    names: tuple[str, ...]
-    starts: tuple[int, ...]
 
-    def place(self, line: int) -> str:
-        """Return FILE:LINE, the line counted in its own file.
+def check_files(config: Config, beside: Path | None) -> None:
+    """Report all data files that don't exist, and where one stands beside the YAML instead.
 
-        Args:
-            line: counted through all files, from 1.
-        """
-        name, own = self.locate(line)
-        return f"{name}:{own}"
+    Args:
+        config: its paths are relative to the current directory.
+        beside: folder of the YAML file, if there is one.
 
-    def locate(self, line: int) -> tuple[str, int]:
-        """Return the name of the file that a line stands in, and the line counted in it."""
-        number = bisect_left(self.starts, line) - 1
-        return self.names[number], line - self.starts[number]
-
-    @classmethod
-    def joined(cls, each: Sequence[FileLines], counts: Sequence[int]) -> FileLines:
-        """Return the files of all, at least one, one after another.
-
-        Args:
-            each: at least one.
-            counts: lines of each.
-        """
-        begins = accumulate(counts, initial=0)
-        starts = tuple(
-            s + before for x, before in zip(each, begins, strict=False) for s in x.starts
-        )
-        return cls(tuple(name for x in each for name in x.names), starts)
+    Raises:
+        DataError: with a line for each missing file, or what `data_files` raises.
+    """
+    problems: list[str] = []
+    for key, named in _named(config):
+        try:
+            files = files_of(key, named)
+        except DataError as error:
+            problems += error.problems
+            continue
+        problems += [_missing(key, path, beside) for path in files if _is_missing(path)]
+    if problems:
+        raise DataError(*problems)
 
 
 def files_of(key: str, named: object) -> list[str]:
@@ -67,7 +60,13 @@ def files_of(key: str, named: object) -> list[str]:
     Raises:
         DataError: nothing matches a pattern, or a file is named twice.
     """
-    files = [file for name in names_of(named) for file in _matching(key, name)]
+    files: list[str] = []
+    for name in names_of(named):
+        found = matching_files(name)
+        if not found:
+            looked = os.path.abspath(name)
+            raise DataError(f"{key}: no file matches {quote(name)} (looked for {looked})")
+        files += found
     known: dict[str, str] = {}
     for file in files:
         if len(files) > 1 and known.setdefault(os.path.realpath(file), file) is not file:
@@ -75,16 +74,25 @@ def files_of(key: str, named: object) -> list[str]:
     return files
 
 
-def _matching(key: str, name: str) -> list[str]:
-    """Return the files of a pattern, sorted; a path that exists is none, whatever it looks like."""
+def matching_files(name: str) -> list[str]:
+    """Return the files of a pattern, sorted; a path that exists is none, whatever it looks like.
+
+    `**` stands for any number of folders; links to folders aren't followed there, for they may lead
+    in a circle.
+    """
     if not glob.has_magic(name) or os.path.lexists(name):
         return [name]
-    found = sorted(glob.glob(name, recursive=True))
-    if not found:
-        raise DataError(
-            f"{key}: no file matches {quote(name)} (looked for {os.path.abspath(name)})"
-        )
-    return found
+    if "**" not in name:
+        return sorted(glob.glob(name))
+    root = Path(Path(name).anchor)
+    own = Path(name).parts
+    found = root.glob(os.path.relpath(name, root) if root.anchor else name)
+    shown = (path for path in found if not any(_is_hidden(x) for x in {*path.parts} - {*own}))
+    return sorted(map(str, shown))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def named_text(named: str | Sequence[str]) -> str:
@@ -92,17 +100,71 @@ def named_text(named: str | Sequence[str]) -> str:
     return named if isinstance(named, str) else listed(list(named))
 
 
-def numbered_examples(
-    path: str, options: ReadOptions, start: int = 0, *, problems: RowProblems | None = None
+def read_options(data: DataConfig, path: str) -> ReadOptions:
+    """Return how a file of this config is read; each file's format goes by its own name."""
+    return ReadOptions(
+        format=resolve_format(path, data.format) or data.format,
+        kind=data.kind,
+        header=data.header,
+        quoting=data.quoting,
+        delimiter=data.delimiter,
+        sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
+        label=data.label,
+        group=data.group,
+        bad_rows=data.bad_rows,
+        by_name=data.format == "auto",
+        whole_files=holds_whole_files(path),
+    )
+
+
+def read_with(data: DataConfig, files: Sequence[str]) -> Files:
+    """Return files of this config, each with how it is read."""
+    return [(path, read_options(data, path)) for path in files]
+
+
+def numbered_rows(
+    path: str, options: ReadOptions, start: int = 0, digests: Digests | None = None
 ) -> Iterator[tuple[int, Example]]:
-    """Yield a file's examples, each with its line as the store of all files has it.
+    """Yield a file's rows, each with its line as the store of all files has it.
+
+    Of a folder's many files, a row is known by its number through all that can be read.
 
     Args:
         path: of the file.
         options: how it is read.
         start: lines of the files before it.
-        problems: where bad rows are noted, and left out; None: they are errors.
+        digests: as for `read_rows`.
     """
-    for row, example in enumerate(read_examples(path, options, problems=problems), start=1):
-        # Of a folder's many files, a row is known by its number through all of them.
-        yield start + (example.line if example.file is None else row), example
+    number = start
+    for example in read_rows(path, options, digests=digests):
+        number += example.problem is None
+        yield (start + example.line if example.file is None else number), example
+
+
+def _named(config: Config) -> list[tuple[str, object]]:
+    """Return each key that names data files, and what it says."""
+    named: list[tuple[str, object]] = [
+        (f"data.{name}", getattr(config.data, name)) for name in SPLITS
+    ]
+    more = config.pretraining.data or []
+    named += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
+    return [*named, ("model.vectors", config.model.vectors)]
+
+
+def _missing(key: str, path: str, beside: Path | None) -> str:
+    problem = f"{key}: no file {quote(path)} (looked for {os.path.abspath(path)})"
+    if beside is not None and os.path.exists(beside / path):
+        return problem + f"; paths are relative to the current directory: write {beside / path}"
+    near = nearest_file(path)
+    return problem + (f"; did you mean {near}?" if near else "")
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing stands there; what may not be looked at is found when it is read."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,196 +1,141 @@
-"""Parting train and validation, and finding rows that stand in both."""
+"""Which rows are held out of train: by their labels and by which rows are alike, as they are read.
+
+B rows. A set is a number of rows that are alike, or of one group; a set stays on one side.
+"""
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.growing import blocks, joined
-from seqtrain.data.row_numbers import first_alike, places, row_numbers
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.growing import Ints, blocks, equal_keys, row_numbers, true_rows
 
 Part: TypeAlias = float | Mapping[Any, int]
 """A fraction; or {fold: I, of: N}."""
-HASHED = 2**20
-"""Numbers of sequences that are hashed at once, also of a single long one."""
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIXING = [
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-]
-
-
-def stratified_split(
-    labels: Ints, fraction: float, seed: int, alike: Ints | None = None
-) -> tuple[Ints, Ints]:
-    """Hold out a fraction of every class; each class keeps at least one row in train.
-
-    Rows that are alike stay on one side, and count as of the class that the first of them has. What
-    rounding leaves over goes to the next class, so that small classes add up to the fraction too;
-    each class's count is within one row (or the rows that are alike) of its exact share, or short
-    of it to keep a row.
-
-    Args:
-        labels: class of each row, (B,).
-        fraction: share to hold out, between 0 and 1.
-        seed: decides which rows.
-        alike: key of the set that each row belongs to, (B,); None: no two rows are alike.
-
-    Returns:
-        Rows of train and rows held out, each ascending.
-    """
-    generator = np.random.default_rng(seed)
-    first, is_first = _sets(len(labels), alike)
-    sizes = np.zeros(len(first), dtype=first.dtype)
-    for block in blocks(first):
-        np.add.at(sizes, block, 1)
-    held_out = np.zeros(len(labels), dtype=bool)
-    carry = 0.0
-    for label in sorted({*chain.from_iterable(np.unique(x).tolist() for x in blocks(labels))}):
-        sets = places(is_first & (labels == label))
-        generator.shuffle(sets)
-        exact = _total(sizes, sets) * fraction + carry
-        chosen = _up_to(round(exact), sizes, sets[:-1])
-        carry = min(exact - _total(sizes, chosen), 0.5)
-        held_out[chosen] = True
-    held_out = held_out[first]
-    del sizes, first
-    return places(~held_out), places(held_out)
-
-
-def stratified_fold(
-    labels: Ints, fold: int, folds: int, seed: int, alike: Ints | None = None
-) -> tuple[Ints, Ints]:
-    """Hold out one of several parts, which share out the rows of every class evenly.
-
-    Rows that are alike stay on one side, and count as of the class that the first of them has.
-    Every class keeps a row in train: all of its rows where they are alike; else, where the part
-    would hold out all of them, the first and those alike. Fewer rows than parts: none is held out.
-
-    Args:
-        labels: class of each row, from 0, (B,).
-        fold: which part, from 1.
-        folds: how many there are.
-        seed: decides which rows are in which part.
-        alike: as for `stratified_split`.
-
-    Returns:
-        Rows of train and rows held out, each ascending.
-    """
-    first, is_first = _sets(len(labels), alike)
-    classes = int(labels.max(initial=-1)) + 1
-    lowest, highest = np.full(classes, len(labels)), np.zeros(classes, dtype=np.int64)
-    np.minimum.at(lowest, labels, first)
-    np.maximum.at(highest, labels, first)
-    is_first[lowest[lowest == highest]] = False
-    order = places(is_first)
-    np.random.default_rng(seed).shuffle(order)
-    by_label = order[np.argsort(labels[order], kind="stable")]
-    held_out = np.zeros(len(labels), dtype=bool)
-    if len(order) >= folds:
-        held_out[by_label[fold - 1 :: folds]] = True
-    learned = np.bincount(labels[~held_out[first]], minlength=classes) > 0
-    held_out[lowest[~learned & (lowest < highest)]] = False  # never all: the highest set stays
-    held_out = held_out[first]
-    return places(~held_out), places(held_out)
+Mask: TypeAlias = npt.NDArray[np.bool_]
+BLANK = 0
+"""Key of blank rows, which are never held out: whether they are rows at all is the encoding's."""
 
 
 def hold_out(
-    labels: Ints, fractions: Mapping[str, Part], seed: int, alike: Ints | None = None
+    labels: Ints, parts: Mapping[str, Part], seed: int, keys: Ints | None = None
 ) -> dict[str, Ints]:
     """Hold out several parts, stratified; a later one changes no earlier one.
 
     Args:
-        labels: class of each row, (B,).
-        fractions: of all rows, by the name of the part, less than 1 together; or which of how
-            many equal parts of what the others leave.
-        seed: decides which rows.
-        alike: as for `stratified_split`.
+        labels: class of each row, from 0, (B,).
+        parts: a fraction of all rows, by the name of the part, less than 1 together; or which of
+            how many equal parts of what the others leave.
+        seed: decides which rows; of a class the same, whatever other classes there are.
+        keys: equal for rows of one set, (B,); BLANK: the row is learned. None: no two are alike.
 
     Returns:
         The rows of each part, ascending.
     """
-    parts: dict[str, Ints] = {}
-    rest: Ints | None = None
-    for name, fraction in fractions.items():
-        left = labels if rest is None else labels[rest]
-        sets = alike if alike is None or rest is None else alike[rest]
-        if isinstance(fraction, float):
-            share = fraction * len(labels) / max(1, len(left))
-            kept, chosen = stratified_split(left, min(share, 1.0), seed, sets)
+    first = row_numbers(len(labels)) if keys is None else first_alike(keys)
+    left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)
+    rows, found = int(left.sum()), dict[str, Ints]()
+    for name, part in parts.items():
+        if isinstance(part, float):
+            share = min(part * rows / max(1, int(left.sum())), 1.0)
+            held = _fraction(labels, first, left, share, seed)
         else:
-            kept, chosen = stratified_fold(left, fraction["fold"], fraction["of"], seed, sets)
-        parts[name] = chosen if rest is None else rest[chosen]
-        rest = kept if rest is None else rest[kept]
-    return parts
+            held = _fold(labels, first, left, part["fold"], part["of"], seed)
+        left &= ~held
+        found[name] = true_rows(held)
+    return found
 
 
-def _sets(rows: int, alike: Ints | None) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return for each row the first one that is alike, and whether it is that one itself."""
-    if alike is None:
-        return row_numbers(rows), np.ones(rows, dtype=bool)
-    first = first_alike(alike)
-    return first, first == row_numbers(rows)
+def first_alike(keys: Ints) -> Ints:
+    """Return for each row the first one that has the same key."""
+    first = row_numbers(len(keys))
+    for rows, starts in equal_keys(keys):
+        sizes = np.diff(np.append(starts, len(rows)))
+        first[rows] = rows[starts].repeat(sizes)
+    return first
 
 
-def _total(sizes: Ints, sets: Ints) -> int:
-    return sum(int(sizes[block].sum()) for block in blocks(sets))
+def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) -> Mask:
+    """Hold out a share of the rows of every class, of those that are left.
+
+    The rarest class chooses first, also for others that share its sets. What rounding leaves over
+    goes to the next class, so that small classes add up to the share too; each class's count is
+    within one set of its share, or less to keep a row in train.
+    """
+    held = np.zeros(len(labels), dtype=bool)
+    free = _movable(labels, first, left)
+    carry = 0.0
+    counts = np.bincount(labels[left])
+    for label in sorted(np.flatnonzero(counts).tolist(), key=lambda label: int(counts[label])):
+        rows = true_rows(left & (labels == label))
+        sets, sizes = np.unique(first[rows], return_counts=True)
+        wanted = len(rows) * share + carry - int(sizes[held[sets]].sum())
+        order = np.random.default_rng([seed, label]).permutation(np.flatnonzero(free[sets]))
+        chosen = _up_to(round(wanted), sizes, order)
+        held[sets[chosen]] = True
+        free[sets] = False
+        carry = min(wanted - int(sizes[chosen].sum()), 0.5)
+    return _learnable(labels, first, left, held[first] & left)
 
 
-def _up_to(wanted: int, sizes: Ints, sets: Ints) -> Ints:
-    """Choose sets in their order that hold as many rows as wanted together, or nearly so."""
-    chosen, total = array("q"), 0
-    for block in blocks(sets):
+def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
+    """Hold out one of several parts, which share out the sets of every class evenly.
+
+    A set counts as of the class of its first row. Fewer sets than parts: none is held out.
+    """
+    free = _movable(labels, first, left) & left & (first == row_numbers(len(first)))
+    classes = range(int(labels.max(initial=-1)) + 1)
+    by_label = np.concatenate(
+        [row_numbers(0)]
+        + [
+            np.random.default_rng([seed, x]).permutation(true_rows(free & (labels == x)))
+            for x in classes
+        ]
+    )
+    held = np.zeros(len(labels), dtype=bool)
+    if len(by_label) >= folds:
+        held[by_label[fold - 1 :: folds]] = True
+    return _learnable(labels, first, left, held[first] & left)
+
+
+def _first_sets(labels: Ints, first: Ints, rows: Ints) -> Ints:
+    """Return the first of each class's sets among rows; -1 of a class without any."""
+    lowest = np.full(int(labels.max(initial=-1)) + 1, len(labels))
+    for some in blocks(rows):
+        np.minimum.at(lowest, labels[some], first[some])
+    return np.where(lowest < len(labels), lowest, -1)
+
+
+def _movable(labels: Ints, first: Ints, left: Mask) -> Mask:
+    """Tell which sets, by their first rows, aren't the only one of a class."""
+    lowest = _first_sets(labels, first, true_rows(left))
+    others = true_rows(left & (first != lowest[labels]))
+    only = np.setdiff1d(np.arange(len(lowest)), labels[others])
+    movable = np.ones(len(labels), dtype=bool)
+    movable[lowest[only[lowest[only] >= 0]]] = False
+    return movable
+
+
+def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
+    """Give the first set of each class that was held out altogether back to train."""
+    lost = np.setdiff1d(labels[true_rows(held)], labels[true_rows(left & ~held)])
+    if len(lost):
+        held &= ~np.isin(first, _first_sets(labels, first, true_rows(held))[lost])
+    return held
+
+
+def _up_to(wanted: int, sizes: Ints, order: Ints) -> Ints:
+    """Choose sets in this order that hold as many rows as wanted together, or nearly so."""
+    chosen: list[int] = []
+    total = 0
+    for block in blocks(order):
         for one, size in zip(block.tolist(), sizes[block].tolist(), strict=True):
+            if total >= wanted:
+                return np.array(chosen, dtype=np.int64)
             if size < 2 * (wanted - total):  # nearer with it than without
                 chosen.append(one)
                 total += size
-            if total >= wanted:
-                break
-        if total >= wanted:
-            break
     return np.array(chosen, dtype=np.int64)
-
-
-def fingerprints(store: SequenceStore) -> Ints:
-    """Return a 64-bit hash of each sequence as encoded, (B,); memory-mapped where they are many."""
-    width = math.prod(store.values.shape[1:])
-    hashes = (_hashes(values, offsets * width) for values, offsets in store.parts())
-    return joined(chain([np.zeros(0, dtype=np.int64)], hashes))
-
-
-def _hashes(values: npt.NDArray[Any], offsets: Ints) -> Ints:
-    """Hash sequences: the sum of their numbers, each mixed with its place.
-
-    Args:
-        values: of all, of 32 bits each.
-        offsets: where each sequence begins among all numbers; the last entry is how many there are.
-    """
-    numbers, sums = values.reshape(-1).view(np.uint32), np.zeros(len(offsets) - 1, dtype=np.uint64)
-    for begin in range(0, len(numbers), HASHED):
-        end = min(begin + HASHED, len(numbers))
-        rows = slice(offsets.searchsorted(begin, "right") - 1, offsets.searchsorted(end))
-        bounds = np.append(offsets[rows].clip(begin), end)
-        places = np.arange(begin, end) - offsets[rows].repeat(np.diff(bounds))
-        bits = numbers[begin:end] | places.view(np.uint64) << np.uint64(32)
-        bits += GOLDEN
-        for shift, factor in MIXING:  # splitmix64
-            bits ^= bits >> shift
-            bits *= factor
-        sums[rows] += np.add.reduceat(bits ^ bits >> np.uint64(31), bounds[:-1] - begin)
-    return sums.view(np.int64)
-
-
-def count_repeats(store: SequenceStore, known: Ints) -> int:
-    """Return how many sequences of a store have a fingerprint among the known ones."""
-    own = fingerprints(store)
-    found = np.zeros(len(own), dtype=bool)
-    for block in blocks(known):
-        found |= np.isin(own, block)
-    return int(found.sum())

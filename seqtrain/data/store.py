@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,17 +12,34 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data import growing
-from seqtrain.data.growing import GrowingArray, joined
-from seqtrain.data.sources import FileLines
+from seqtrain.data.growing import Array, GrowingArray, blocks, concatenate
+from seqtrain.data.growing import Ints as Ints
 from seqtrain.data.spelling import WordGrams
 
-Ints = npt.NDArray[np.int64]
-ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings")
-"""Attributes that are arrays; groups and spellings aren't always there."""
+ARRAYS = ("values", "offsets", "labels", "lines", "keys", "groups", "spellings")
+"""Attributes that are arrays; the last three aren't always there."""
 BYTES_PER_ROW = 64
 """Taken by what is known of a row, while some rows of many are chosen."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
+
+
+@dataclass(frozen=True)
+class FileLines:
+    """Lines of several files, counted through all of them.
+
+    Attributes:
+        names: of the files, for messages.
+        starts: how many lines stand before each file's first.
+    """
+
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+
+    def locate(self, line: int) -> tuple[str, int]:
+        """Return the file that a line, from 1, stands in, and the line counted in that file."""
+        number = bisect_left(self.starts, line) - 1
+        return self.names[number], line - self.starts[number]
 
 
 @dataclass(frozen=True)
@@ -34,6 +52,8 @@ class SequenceStore:
         labels: class index of each sequence, -1 where unknown.
         lines: line of its file on which each sequence was read, from 1, counted on through several
             files; for a folder the number of the row through its files, in the order of names.
+        keys: equal for sequences that are written alike, but for case and outer blanks; 0 for
+            blank ones. None: nobody asks.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
             rows stand in order; -1: alone. None: all are alone.
         spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere. None where
@@ -42,17 +62,18 @@ class SequenceStore:
         files: which lines are of which file; None: nobody asks.
 
     Shape:
-        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups: (B,).
+        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, keys, groups: (B,).
         spellings: (N,) int32.
 
     Raises:
         ValueError: offsets don't rise from 0 to N, or a sequence has no steps.
     """
 
-    values: npt.NDArray[Any]
+    values: Array
     offsets: Ints
     labels: Ints
     lines: Ints
+    keys: Ints | None = None
     groups: Ints | None = None
     spellings: npt.NDArray[np.int32] | None = None
     words: WordGrams | None = None
@@ -79,14 +100,14 @@ class SequenceStore:
         ends, size = self.offsets, growing.BLOCK // 8
         if len(ends) <= size:
             return np.diff(ends)
-        return joined(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
+        return concatenate(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
     def place(self, row: int) -> str:
         """Return FILE:LINE of a row; without files its line alone."""
         line = int(self.lines[row])
-        return f"{line}" if self.files is None else self.files.place(line)
+        return f"{line}" if self.files is None else "{}:{}".format(*self.files.locate(line))
 
-    def __getitem__(self, row: int) -> tuple[npt.NDArray[Any], int]:
+    def __getitem__(self, row: int) -> tuple[Array, int]:
         """Return one sequence, (T,) or (T, C), and its class index."""
         start, stop = self.offsets[row], self.offsets[row + 1]
         return self.values[start:stop], int(self.labels[row])
@@ -96,39 +117,35 @@ class SequenceStore:
         rows = np.asarray(rows)
         return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
 
-    def parts(self) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
-        """Yield the rows in their order, many at a time: values, and where each row begins there.
+    def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
+        """Return the first steps of these rows, as many as lengths says, as a store of their own.
 
         Shape:
-            values: (N, …). offsets: (P + 1,), from 0 to N.
+            rows, lengths: (P,); a row may come again with another length.
         """
-        start, steps = 0, growing.BLOCK // max(1, self.values[:1].nbytes)
-        while start < len(self):
-            first = self.offsets[start]
-            stop = max(start + 1, np.searchsorted(self.offsets, first + steps, side="right") - 1)
-            offsets = np.asarray(self.offsets[start : stop + 1])
-            yield np.asarray(self.values[first : offsets[-1]]), offsets - first
-            start = int(stop)
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return SequenceStore(
+            self.values[steps],
+            offsets,
+            self.labels[rows],
+            self.lines[rows],
+            None if self.keys is None else self.keys[rows],
+            None if self.groups is None else self.groups[rows],
+            None if self.spellings is None else self.spellings[steps],
+            self.words,
+            self.files,
+        )
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""
-        whole = {
-            name: GrowingArray(array.dtype, array.shape[1:])
-            for name in ARRAYS
-            if (array := getattr(self, name)) is not None
-        }
-        end = 0
-        for part in self._portions(rows):
-            chosen = self.__getitems__(part)
-            for name, array in whole.items():
-                added = getattr(chosen, name)
-                array.append(added if name != "offsets" else added[end > 0 :] + end)
-            end += len(chosen.values)
-        built = {name: array.build() for name, array in whole.items()}
-        return SequenceStore(**built, words=self.words, files=self.files)
+        whole = StoreBuilder()
+        for part in self.portions(rows):
+            whole.add(self.__getitems__(part))
+        return whole.build(self.files, self.words)
 
-    def _portions(self, rows: Ints) -> Iterator[Ints]:
-        """Yield rows in parts of bounded memory; at least one."""
+    def portions(self, rows: Ints) -> Iterator[Ints]:
+        """Yield rows in parts, whose sequences fit into memory; at least one."""
         step, size = self.values[:1].nbytes, growing.BLOCK // BYTES_PER_ROW
         for start in range(0, max(1, len(rows)), size):
             some = rows[start : start + size]
@@ -136,42 +153,7 @@ class SequenceStore:
             cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
             yield from np.split(some, cuts)
 
-    def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
-        """Return the first steps of these rows, as many as lengths says, as a store of their own.
-
-        Shape:
-            rows, lengths: (P,); a row may come again with another length.
-        """
-        offsets, steps = self._places(rows, lengths)
-        spellings = None if self.spellings is None else self.spellings[steps]
-        return self._of_rows(rows, self.values[steps], offsets, spellings)
-
-    def _places(self, rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-        """Return where the first steps of these rows begin side by side, and where each stands."""
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        starts = self.offsets[rows] - offsets[:-1]
-        return offsets, np.arange(offsets[-1]) + np.repeat(starts, lengths)
-
-    def _of_rows(
-        self,
-        rows: Ints,
-        values: npt.NDArray[Any],
-        offsets: Ints,
-        spellings: npt.NDArray[np.int32] | None,
-    ) -> SequenceStore:
-        """Return a store of these steps, with what is known of their rows."""
-        return SequenceStore(
-            values,
-            offsets,
-            self.labels[rows],
-            self.lines[rows],
-            None if self.groups is None else self.groups[rows],
-            spellings,
-            self.words,
-            self.files,
-        )
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """Return all that it holds by name, for `from_arrays`."""
         found = {name: getattr(self, name) for name in ARRAYS}
         if self.words is not None:
@@ -179,7 +161,9 @@ class SequenceStore:
         return {name: array for name, array in found.items() if array is not None}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SequenceStore:
+    def from_arrays(
+        cls, arrays: Mapping[str, Array], files: FileLines | None = None
+    ) -> SequenceStore:
         """Build from what `arrays` returned.
 
         Raises:
@@ -189,4 +173,64 @@ class SequenceStore:
         words = None
         if "spellings" in arrays:
             words = WordGrams(arrays["word_buckets"], arrays["word_offsets"])
-        return cls(**known, words=words)
+        return cls(**known, words=words, files=files)
+
+
+class StoreBuilder:
+    """Puts stores side by side, in bounded memory: large arrays leave it."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, GrowingArray] = {}
+        self._rows = self._end = 0
+
+    def add(self, store: SequenceStore) -> None:
+        """Append the rows of a store."""
+        for name, array in store.arrays().items():
+            if name in ("offsets", "word_buckets", "word_offsets"):
+                continue
+            if name == "groups" and self._rows and name not in self._arrays:
+                self._append(name, np.full(self._rows, -1))
+            self._append(name, array)
+        if store.groups is None and "groups" in self._arrays:
+            self._append("groups", np.full(len(store), -1))
+        if "offsets" not in self._arrays:
+            self._append("offsets", np.zeros(1, dtype=np.int64))
+        self._append("offsets", store.offsets[1:], self._end)
+        self._rows += len(store)
+        self._end += len(store.values)
+
+    def _append(self, name: str, array: Array, shift: int = 0) -> None:
+        whole = self._arrays.get(name)
+        if whole is None:
+            whole = self._arrays[name] = GrowingArray(array.dtype, array.shape[1:])
+        for block in blocks(array):
+            whole.append(block + shift if shift else block)
+
+    def build(
+        self, files: FileLines | None = None, words: WordGrams | None = None
+    ) -> SequenceStore:
+        """Return all, at least one; append no more afterwards."""
+        arrays = {name: array.build() for name, array in self._arrays.items()}
+        return SequenceStore(**arrays, files=files, words=words)
+
+
+def joined_stores(stores: Iterable[SequenceStore]) -> SequenceStore:
+    """Return the sequences of all stores, at least one, as one store without groups or keys."""
+    whole, tables, end = StoreBuilder(), list[WordGrams](), 0
+    names, starts = list[str](), list[int]()
+    for store in stores:
+        spellings = store.spellings
+        if store.words is not None and spellings is not None:
+            if store.words not in tables:
+                tables.append(store.words)
+            before = sum(map(len, tables[: tables.index(store.words)]))
+            parts = (np.where(part < 0, part, part + before) for part in blocks(spellings))
+            spellings = concatenate(part.astype(np.int32) for part in parts)
+        if store.files is not None:
+            names += store.files.names
+            starts += [start + end for start in store.files.starts]
+        lines = concatenate(part + end for part in blocks(store.lines))
+        end += int(store.lines.max(initial=0))
+        whole.add(replace(store, lines=lines, keys=None, groups=None, spellings=spellings))
+    files = FileLines(tuple(names), tuple(starts)) if names else None
+    return whole.build(files, WordGrams.concatenate(tables) if tables else None)

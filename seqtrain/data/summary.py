@@ -8,22 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, DataConfig
-from seqtrain.data.doubts import (
-    header_doubts,
-    label_doubts,
-    reading_doubts,
-    repeats_line,
-    symbol_doubts,
-)
-from seqtrain.data.growing import blocks
+from seqtrain.data.dataset import PreparedData
+from seqtrain.data.growing import blocks, equal_keys
 from seqtrain.data.plan import padding_fraction, plan_epoch
-from seqtrain.data.prepared import PreparedData
-from seqtrain.data.splits import count_repeats, fingerprints
+from seqtrain.data.readers.npz import FEW_SYMBOLS
+from seqtrain.data.splits import BLANK
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK
 from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+MOSTLY = 0.9
+"""Share of train's sequences from which on they are taken to be of one sort."""
+FEWEST = 20
+"""Rows of train from which on they show of what sort they are."""
+SHOWN = 3
+ROUNDING = 0.01
+"""How far a whole number may be off once it was scaled and scaled back."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class SplitSummary:
         steps: steps of all sequences.
         length_quantiles: steps at least, at 5 %, at the median, at 95 %, and at most.
         unknown: share of steps that are <unk>, in [0, 1].
-        repeats: sequences that, as the model sees them, stand in train too (0 for train).
+        repeats: sequences that stand in train too, but for case and outer blanks (0 for train).
         majority: share of rows that the class most frequent in train has here: the accuracy of
-            always answering it.
+            always predicting it.
     """
 
     rows: int
@@ -52,7 +53,6 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     """Return the figures of every split, by name."""
     train = data.splits["train"]
     majority = int(np.bincount(train.labels).argmax())
-    known = fingerprints(train) if len(data.splits) > 1 else np.zeros(0, dtype=np.int64)
     return {
         name: SplitSummary(
             rows=len(store),
@@ -61,7 +61,7 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
                 int(q) for q in np.quantile(store.lengths, QUANTILES, method="nearest")
             ),
             unknown=unknown_share(store),
-            repeats=0 if name == "train" else count_repeats(store, known),
+            repeats=0 if name == "train" else _repeats(store, train),
             majority=float(np.mean(store.labels == majority)),
         )
         for name, store in data.splits.items()
@@ -108,13 +108,126 @@ def warnings(
         lines += report.notices(name)
         repeats = summaries[name].repeats if name in summaries else 0
         if repeats:
-            held_out = name == "validation" and data.reports["train"].held_out > 0
-            lines.append(repeats_line(name, repeats, summaries[name].rows, held_out=held_out))
-    lines += reading_doubts(data) + symbol_doubts(data, settings)
-    lines += header_doubts(data) + label_doubts(data)
+            lines.append(_repeats_line(name, repeats, summaries[name].rows))
+    lines += _unsplit_doubts(data) + _symbol_doubts(data, settings) + _header_doubts(data)
+    lines += _conflict_doubts(data.splits["train"])
     if data.vectors is not None:
         lines += data.vectors.coverage.doubts()
     return lines + _vocabulary_warnings(data) + _label_warnings(data, settings)
+
+
+def _repeats(store: SequenceStore, train: SequenceStore) -> int:
+    """Return how many sequences of a store stand in train too; blank ones aside."""
+    assert store.keys is not None
+    assert train.keys is not None
+    found = np.zeros(len(store), dtype=bool)
+    for block in blocks(train.keys):
+        found |= np.isin(store.keys, block)
+    return int((found & (store.keys != BLANK)).sum())
+
+
+def _repeats_line(name: str, repeats: int, rows: int) -> str:
+    """Say how many sequences of a split are in train too."""
+    if repeats < rows:
+        return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
+    key = f"name another file in data.{name}"
+    if name == "validation":
+        key += ", or hold out a part of train with data.validation: 0.1"
+    return (
+        f"{name}: every sequence is in train too, so its score says nothing about new data; {key}"
+    )
+
+
+def _unsplit_doubts(data: PreparedData) -> list[str]:
+    """Say where sequences look as if the tokenizer didn't split them."""
+    preprocessing, train = data.preprocessing, data.splits["train"]
+    if preprocessing.vocabulary is None or len(train) < FEWEST:
+        return []
+    if np.mean(train.lengths == 1) < MOSTLY:
+        return []
+    unknown = {name: unknown_share(x) for name, x in data.splits.items() if name != "train"}
+    worst = max(unknown, key=lambda name: unknown[name]) if unknown else None
+    if worst is None:
+        distinct = len(np.unique(train.values)) / len(train)
+        if distinct < 0.5:
+            return []
+        found = f"{distinct:.0%} of them occur once or twice"
+    elif unknown[worst] < 0.5:
+        return []
+    else:
+        found = f"{unknown[worst]:.0%} of {worst}'s are unknown"
+    if preprocessing.kind == "tokens":
+        key = "data.kind: text with data.tokenizer: char splits each into characters"
+    elif preprocessing.tokenizer in ("word", "whitespace"):
+        key = (
+            f"data.tokenizer: {preprocessing.tokenizer} doesn't split them (text without blanks, "
+            "such as DNA or Chinese?); try data.tokenizer: char"
+        )
+    else:
+        key = "is data.sequence the right column?"
+    return [f"nearly all sequences are one token, and {found}: {key}"]
+
+
+def _symbol_doubts(data: PreparedData, settings: DataConfig) -> list[str]:
+    """Say where features, by the file's format alone, look like symbols: few whole numbers."""
+    rules, train = data.preprocessing, data.splits["train"]
+    if "kind" in settings.model_fields_set or rules.reading.format != "npz" or len(rules.mean) > 1:
+        return []
+    scaled = np.unique(train.values[:, 0])
+    values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
+    if len(values) > FEW_SYMBOLS or np.abs(values - np.rint(values)).max() > ROUNDING:
+        return []
+    return [
+        f"train: its values are {counted(len(values), 'whole number')} in one channel, read as "
+        "features; if they are symbols, such as ids of tokens or events, set data.kind: tokens"
+    ]
+
+
+def _header_doubts(data: PreparedData) -> list[str]:
+    """Say where the first row looks like a header: its label, and no other's, is a class."""
+    train, reading = data.splits["train"], data.preprocessing.reading
+    columns = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
+    named = any(isinstance(column, str) for column in (*columns, reading.label, reading.group))
+    if reading.format not in ("csv", "tsv") or named or reading.header is True:
+        return []
+    first = train.labels[train.lines == 1]
+    if len(first) != 1 or np.count_nonzero(train.labels == first[0]) > 1 or len(train) < FEWEST:
+        return []
+    label = quote(data.preprocessing.labels[int(first[0])])
+    return [
+        f"train: no other row has the label of line 1, {label}; if that line is a header, set "
+        "data.header: true"
+    ]
+
+
+def _conflict_doubts(train: SequenceStore) -> list[str]:
+    """Say where equal sequences of train have several labels: no model can tell these apart."""
+    assert train.keys is not None
+    total, shown = 0, list[tuple[int, int]]()
+    number = 0
+    for rows, starts in equal_keys(train.keys):
+        labels = train.labels[rows]
+        ends = np.append(starts[1:], len(rows))
+        lowest, highest = (f.reduceat(labels, starts) for f in (np.minimum, np.maximum))
+        several = np.flatnonzero((lowest < highest) & (train.keys[rows[starts]] != BLANK))
+        total += int((ends - starts)[several].sum())
+        number += len(several)
+        for i in several[np.argsort(rows[starts[several]])[:SHOWN]]:
+            own = labels[starts[i] : ends[i]]
+            other = starts[i] + int(np.argmax(own != own[0]))
+            shown.append((int(rows[starts[i]]), int(rows[other])))
+    if not number:
+        return []
+    several_files = train.files is not None and len(train.files.names) > 1
+    lines = ", ".join(
+        " and ".join(train.place(row) if several_files else str(train.lines[row]) for row in pair)
+        for pair in sorted(shown)[:SHOWN]
+    )
+    return [
+        f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
+        f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
+        "see whether data.sequence and data.label are the right columns"
+    ]
 
 
 def _vocabulary_warnings(data: PreparedData) -> list[str]:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from seqtrain.data.byte_pairs import ALPHABET, BytePairs
-from seqtrain.data.readers.strict_json import parse_json
+from seqtrain.data.readers.cells import parse_json
 from seqtrain.errors import ConfigError
 from seqtrain.text import shorten
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import LARGEST_WIDTH, Config
 from seqtrain.data.examples import RowProblems
-from seqtrain.data.readers.files import open_input
-from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.readers.opening import open_input, read_lines
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import counted, display_name, quote
@@ -249,8 +248,8 @@ class _VectorFile:
 @contextmanager
 def _opened(path: str) -> Iterator[_VectorFile]:
     """Open a file of vectors, and read its first line."""
-    problems = RowProblems(display_name(path), stop_at_first=True)
-    with open_input(path, pipes=False) as stream:
+    problems = RowProblems(display_name(path))
+    with open_input(path) as stream:
         yield _VectorFile(read_lines(stream, problems), problems)
 
 

@@ -24,12 +24,11 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
-from seqtrain.data.chunks import encoded_chunks  # noqa: E402
 from seqtrain.data.encoding import EncodingReport  # noqa: E402
 from seqtrain.data.examples import Example  # noqa: E402
 from seqtrain.data.ngram_vocabulary import NgramVocabulary, row_keys  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
-from seqtrain.data.readers import read_examples  # noqa: E402
+from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import display_name, one_line, printable  # noqa: E402
@@ -130,8 +129,8 @@ def predictions(
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     options = fitted.reading.for_input(path)
-    examples = read_examples(path, options, labelled=False, stop_at_first=True)
-    for rows, store in encoded_chunks(rules, [examples], display_name(path), report):
+    examples = read_rows(path, options, labelled=False)
+    for rows, store in rules.encode_chunks([examples], display_name(path), report):
         for row, found in zip(rows, model.probabilities(store), strict=True):
             best = int(found.argmax())
             good = row.problem is None

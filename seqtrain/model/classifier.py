@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import sort_and_pack
-from seqtrain.data.spelling import Grams, Spellings
+from seqtrain.data.batch import Grams, Spellings, sort_and_pack
 from seqtrain.model.cells import zero_state
 from seqtrain.model.encoder import (
     RunPacked,

@@ -17,9 +17,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spelling import Grams, Spellings, WordGrams, word_grams
+from seqtrain.data.spelling import WordGrams, word_grams
 from seqtrain.data.vocabulary import PAD, SPECIAL
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines import native

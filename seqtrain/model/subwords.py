@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqtrain.data.spelling import BUCKETS, Grams, WordGrams
+from seqtrain.data.batch import Grams
+from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.randomness import numbers
 

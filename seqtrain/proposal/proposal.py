@@ -11,7 +11,7 @@ from shlex import join
 from seqtrain.config import parse_config
 from seqtrain.config.document import flow
 from seqtrain.config.formats import names_of
-from seqtrain.data.preparation import prepare
+from seqtrain.data.dataset import prepare
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.errors import DataError

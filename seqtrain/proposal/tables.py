@@ -11,14 +11,12 @@ from typing import TypeAlias
 import numpy as np
 
 from seqtrain.config.formats import ENDINGS, advice, resolve_format
-from seqtrain.data.examples import RowProblems
+from seqtrain.data.examples import RowProblems, is_blank
 from seqtrain.data.readers import Column, ReadOptions, read_examples
-from seqtrain.data.readers.delimited import DELIMITERS, delimiter_of, read_records
-from seqtrain.data.readers.files import open_input
-from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.readers.cells import parse_json
+from seqtrain.data.readers.delimited import DELIMITERS, find_delimiter, read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.rows import is_blank_line
-from seqtrain.data.readers.strict_json import parse_json
+from seqtrain.data.readers.opening import RowSource, open_input, read_lines
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
     ColumnFacts,
@@ -88,7 +86,7 @@ def _format(path: str) -> str:
     if format is None:
         raise DataError(f"{name}: its ending names no format; known are {', '.join(ENDINGS)}")
     if format == "txt" and not isdir(path):
-        with open_input(path, pipes=False) as stream:
+        with open_input(path) as stream:
             lines = read_lines(stream, RowProblems(name))
             begin = [line for _, line in islice(lines, FIRST_LINES)]
         if begin and begin[0].startswith("__label__"):
@@ -120,9 +118,9 @@ def _fixed_kind(path: str, format: str) -> str:
 
 def _json_rows(path: str) -> Iterator[Fields]:
     problems = RowProblems(display_name(path))
-    with open_input(path, pipes=False) as stream:
+    with open_input(path) as stream:
         for line, text in read_lines(stream, problems):
-            if is_blank_line(text):
+            if is_blank(text):
                 continue
             try:
                 row = parse_json(text)
@@ -135,8 +133,8 @@ def _json_rows(path: str) -> Iterator[Fields]:
 
 def _records(path: str, format: str) -> Iterator[list[str]]:
     problems = RowProblems(display_name(path))
-    with open_input(path, pipes=False) as stream:
-        for _, fields in read_records(stream, ReadOptions(format), problems):
+    with open_input(path) as stream:
+        for _, fields in read_records(RowSource(stream, ReadOptions(format), problems)):
             yield fields
     problems.raise_if_any()
 
@@ -180,8 +178,10 @@ def _delimited(path: str, format: str, wishes: Wishes) -> ReadOptions:
 
 def _delimiter(path: str) -> str:
     """Return the name of a csv file's delimiter; auto for the comma, and for what has no name."""
-    with open_input(path, pipes=False) as stream:
-        found = delimiter_of(stream, ReadOptions("csv"), RowProblems(display_name(path)))
+    with open_input(path) as stream:
+        found = find_delimiter(
+            RowSource(stream, ReadOptions("csv"), RowProblems(display_name(path)))
+        )
     names = {mark: name for name, mark in DELIMITERS.items() if name != "comma"}
     return names.get(found, "auto")
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.batch import Batch
-from seqtrain.data.spelling import Spellings
+from seqtrain.data.batch import Batch, Spellings
 from seqtrain.model.packing import rows_and_steps
 
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, sort_and_pack
-from seqtrain.data.spelling import Spellings
+from seqtrain.data.batch import Batch, Spellings, sort_and_pack
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.inputs import distinct_ids

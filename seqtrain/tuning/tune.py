@@ -15,8 +15,8 @@ from seqtrain.api.events import Run
 from seqtrain.api.fit import fit, resolved_config
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.configured import check_files
-from seqtrain.data.preparation import prepare
+from seqtrain.data.dataset import prepare
+from seqtrain.data.sources import check_files
 from seqtrain.errors import CheckpointError, ConfigError, Interrupted, RunError
 from seqtrain.files.lock import locked
 from seqtrain.files.writing import remove, write_file

@@ -23,8 +23,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.configured import read_options
 from seqtrain.data.readers import read_examples
+from seqtrain.data.sources import read_options
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
 
 LONG_NGRAMS = {"text": 5, "tokens": 6}

@@ -25,8 +25,8 @@ from common import make_parser
 from seqtrain.config import load_config
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.cache import default_folder
+from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.preparation import prepare
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.export.to_onnx import to_onnx
 from seqtrain.runs.model_folder import new_network

@@ -18,9 +18,9 @@ from common import fit, make_parser, seqtrain
 from sklearn.metrics import roc_auc_score
 
 from seqtrain.config import load_config
-from seqtrain.data.configured import data_files, read_options
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import read_examples
+from seqtrain.data.sources import data_files, read_options
 
 
 def write(path: Path, examples: list[Example]) -> Path:

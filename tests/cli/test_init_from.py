@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from seqtrain.api import run_state
 from seqtrain.api.origin import read_origin
 from seqtrain.config import load_config
-from seqtrain.data.preparation import prepare
+from seqtrain.data.dataset import prepare
 from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.logits import branch_logits
 from seqtrain.runs.model_folder import Model, load_model
@@ -94,7 +96,10 @@ def test_a_new_label_leaves_the_logits_of_the_old_ones(old: str, project: Path) 
     assert len(new.preprocessing.labels) == labels + 1
     read, _ = before.preprocessing.encode([], "nothing")
     assert len(read) == 0
-    kept = store.selection((store.labels < labels).nonzero()[0])
+    old_rows = (store.labels < labels).nonzero()[0]  # some were held out when the old one learned
+    tokens = before.preprocessing.input_size if store.values.ndim == 1 else np.inf
+    kept = store.selection(np.array([row for row in old_rows if store[row][0].max() < tokens]))
+    assert len(kept) > 20
     for found, expected in zip(logits(new, kept), logits(before, kept), strict=True):
         assert torch.equal(found[:, :labels], expected)
 
@@ -105,7 +110,7 @@ def test_what_was_kept_is_said_and_remembered(old: str, project: Path, cli: Cli)
     assert ended.code == 0, ended.err
     tokens = len(load_model(Path("old/best")).preprocessing.vocabulary or ())
     assert f"kept 2 labels, {tokens:,} tokens" in ended.err
-    assert "added 1 label, 6 tokens" in ended.err
+    assert re.search("added 1 label, [0-9]+ tokens", ended.err)
     assert cli("fit", "c.yaml", "--run-dir", "newer", "--init-from", "new", "-q").code == 0
     lineage = environment("newer")["lineage"]
     assert [entry["run"] for entry in lineage] == ["new", "old"]

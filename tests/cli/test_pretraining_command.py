@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from seqtrain.api.recorder import Recorder
-from seqtrain.data import pieces
+from seqtrain.data import encoding
 from seqtrain.signals import StopSignals
 from seqtrain.training.token_prediction import TokenPrediction
 from tests.helpers.tiny import Cli, listing, rows
@@ -149,7 +149,7 @@ def test_further_files_are_encoded_once(
     keys = (*AUTOENCODER, "--set", "pretraining.data=more.tsv")
     assert cli("fit", "c.yaml", "--run-dir", "first", *keys).code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(pieces, "read_examples", None)
+        patch.setattr(encoding, "read_rows", None)
         assert cli("fit", "c.yaml", "--run-dir", "second", *keys).code == 0
     for name in RESULTS:
         assert Path("first", name).read_bytes() == Path("second", name).read_bytes()

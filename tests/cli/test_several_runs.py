@@ -11,12 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from seqtrain.config import load_config
-from seqtrain.data.preparation import prepare
-from seqtrain.data.splits import stratified_fold
+from seqtrain.data.dataset import prepare
 from tests.helpers.program import fingerprint, started, write_project
 from tests.helpers.tiny import Cli, Ended, assert_same_run, listing
 
@@ -245,45 +242,6 @@ def test_a_forged_list_of_runs_is_refused(project: Path, cli: Cli, content: str)
     ended = cli("predict", "test.tsv", "--run", "many")
     assert ended.code == 2
     assert "ensemble.json" in ended.err
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60),
-    st.integers(2, 6),
-)
-def test_parts_are_even_and_equal_rows_stay_together(
-    rows: list[tuple[int, int]], folds: int
-) -> None:
-    labels, alike = (np.array(column) for column in zip(*rows, strict=True))
-    parts = [stratified_fold(labels, i + 1, folds, 0)[1] for i in range(folds)]
-    several = [row for row, label in enumerate(labels) if (labels == label).sum() > 1]
-    expected = several if len(several) >= folds else []
-    assert sorted(np.concatenate(parts).tolist()) == expected
-    for label in set(labels.tolist()):
-        counts = [int((labels[part] == label).sum()) for part in parts]
-        assert max(counts) - min(counts) <= 1
-    for i in range(folds):
-        train, held_out = stratified_fold(labels, i + 1, folds, 0, alike)
-        assert not set(alike[train]) & set(alike[held_out])
-        assert sorted([*train, *held_out]) == list(range(len(labels)))
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60),
-    st.integers(2, 4),
-)
-@example([(2, 5), (0, 2), (0, 5), (2, 6), (2, 0), (2, 1), (2, 2)], 4)  # both sets of 0 in one part
-@example([(0, 0), (0, 1), (0, 2), (1, 3), (1, 3)], 4)  # all rows of 1 alike
-def test_every_part_learns_every_class(rows: list[tuple[int, int]], folds: int) -> None:
-    """Else a fold would end the command, or its model couldn't answer with the others."""
-    labels, alike = (np.array(column) for column in zip(*rows, strict=True))
-    held_out: list[int] = []
-    for i in range(folds):
-        train, part = stratified_fold(labels, i + 1, folds, 0, alike)
-        assert set(labels[train]) == set(labels)
-        assert not set(alike[train]) & set(alike[part])
-        held_out += part.tolist()
-    assert len(held_out) == len(set(held_out))
 
 
 def test_too_few_rows_for_the_folds_end_it_before_the_first(project: Path, cli: Cli) -> None:

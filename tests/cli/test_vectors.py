@@ -88,7 +88,7 @@ VARIANTS = {
     "bfloat16": ("training.precision=bfloat16", "model.engine=torch"),
     "subwords": ("model.subwords=[3, 5]", "model.ngrams=[1, 2]"),
     "padded": ("model.unroll=padded",),
-    "refit": ("training.refit=true",),
+    "refit": ("training.refit=true", "seed=3"),
     "pretrained": ("pretraining.objective=language_model", "pretraining.max_epochs=1"),
 }
 

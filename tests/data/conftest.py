@@ -30,6 +30,7 @@ def make_config() -> Callable[..., Config]:
 
     def run(seed: int = 0, **data: Any) -> Config:
         columns = {"sequence": "text", "label": "label"}
-        return config_from_mapping({"seed": seed, "data": {**columns, **data}})
+        model = {"initial_state": "carried"} if "group" in data else {}
+        return config_from_mapping({"seed": seed, "data": {**columns, **data}, "model": model})
 
     return run

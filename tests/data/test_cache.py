@@ -1,4 +1,4 @@
-"""Data from the cache equals data read anew, whatever happened to the cache."""
+"""Data from the cache equals data read from its files, whatever happened to the cache."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from seqtrain.config import Config
+from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import cache
-from seqtrain.data.preparation import prepare
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.dataset import PreparedData, load_prepared, prepare
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
-MakeConfig = Callable[..., Config]
-
 ROWS = [(f"word{i} again", "xy"[i % 2]) for i in range(20)]
 
 
@@ -36,60 +32,65 @@ def keys(write: Write) -> dict[str, Any]:
     }
 
 
+@pytest.fixture
+def make(make_config: Callable[..., Config]) -> Callable[..., Config]:
+    """Build a config whose keys of other sections are given as section__key."""
+
+    def run(**keys: Any) -> Config:
+        config = make_config(**{name: x for name, x in keys.items() if "__" not in name})
+        values = config.model_dump()
+        for name, value in keys.items():
+            section, _, key = name.partition("__")
+            if key:
+                values[section][key] = value
+        return config_from_mapping(values)
+
+    return run
+
+
+Make = Callable[..., Config]
+
+
 def same(one: PreparedData, other: PreparedData) -> bool:
     arrays = [
-        np.array_equal(one_array, other_array)
-        and getattr(one_array, "dtype", None) == getattr(other_array, "dtype", None)
-        for name in one.splits
-        for array in {*one.splits[name].arrays(), *other.splits[name].arrays()}
-        for one_array in [one.splits[name].arrays().get(array)]
-        for other_array in [other.splits[name].arrays().get(array)]
+        {
+            (name, x): (a.dtype, a.tolist())
+            for name, s in d.splits.items()
+            for x, a in s.arrays().items()
+        }
+        for d in (one, other)
     ]
     facts = [
-        (data.preprocessing, data.reports, data.eligible_tokens, data.digests, list(data.splits))
-        for data in (one, other)
+        (d.preprocessing, d.reports, d.eligible_tokens, d.digests, list(d.splits))
+        for d in (one, other)
     ]
-    return all(arrays) and facts[0] == facts[1]
+    return arrays[0] == arrays[1] and facts[0] == facts[1]
 
 
-def test_cached_data_equals_fresh_data(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
-) -> None:
-    config = make_config(**keys)
-    fresh = prepare(config, cache_folder=folder)
-    cached = prepare(config, cache_folder=folder)
+def test_cached_data_equals_fresh_data(make: Make, folder: Path, keys: dict[str, Any]) -> None:
+    config = make(**keys)
+    fresh, cached = (prepare(config, cache_folder=folder) for _ in range(2))
     assert (fresh.from_cache, cached.from_cache) == (False, True)
     assert same(fresh, cached)
     assert same(prepare(config, cache_folder=None), cached)
+    assert fresh.entry is not None
+    shared = load_prepared(config, fresh.entry)
+    assert shared is not None
+    assert same(fresh, shared)
 
 
-def test_unknown_words_and_ngrams_are_cached_too(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
-) -> None:
-    config = make_config(**{**keys, "max_length": None, "min_count": 2})
-    parts = {"subwords": [3, 5], "ngrams": [1, 2], "max_ngrams": 4}
-    model = config.model.model_copy(update=parts)
-    config = config.model_copy(update={"model": model})
-    fresh, cached = (prepare(config, cache_folder=folder) for _ in range(2))
-    assert cached.from_cache
-    assert same(fresh, cached)
-    assert len(cached.preprocessing.ngrams or []) == 4
-    assert cached.splits["test"].words is not None
-    for change in ({"subwords": [2, 3]}, {"ngrams": [1, 3]}, {"max_ngrams": 3}):
-        changed = model.model_copy(update=change)
-        again = prepare(config.model_copy(update={"model": changed}), cache_folder=folder)
-        assert not again.from_cache
-
-
-def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path: Path) -> None:
+def test_features_are_cached_too(make: Make, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"text": [[1, null], [2, 3]], "label": "x"}\n{"text": [[4, 5]], "label": "y"}\n'
     )
-    config = make_config(train=str(path), kind="features", missing="mask")
+    config = make(train=str(path), kind="features", missing="mask")
     fresh, cached = (prepare(config, cache_folder=folder) for _ in range(2))
     assert cached.from_cache
     assert same(fresh, cached)
+
+
+PARTS = {"model__subwords": [3, 5], "model__ngrams": [1, 2], "model__max_ngrams": 4}
 
 
 @pytest.mark.parametrize(
@@ -98,67 +99,79 @@ def test_features_are_cached_too(make_config: MakeConfig, folder: Path, tmp_path
         {"lowercase": False},
         {"max_length": 2},
         {"max_vocab_size": 4},
-        {"tokenizer": "char", "max_length": None},
+        {"tokenizer": "whitespace"},
         {"validation": 0.3},
         {"test": None},
         {"seed": 1},
+        {"model__subwords": [2, 3]},
+        {"model__ngrams": [1, 3]},
+        {"model__max_ngrams": 3},
+        {"pretraining__objective": "language_model"},
     ],
+    ids=lambda change: next(iter(change)),
 )
-def test_another_key_means_another_entry(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any], change: dict[str, Any]
+def test_what_changes_the_data_means_another_entry(
+    make: Make, folder: Path, keys: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    prepare(make_config(**keys), cache_folder=folder)
-    changed = make_config(**{**keys, **change})
-    data = prepare(changed, cache_folder=folder)
+    keys |= {**PARTS, "max_length": None, "min_count": 2}
+    prepare(make(**keys), cache_folder=folder)
+    cached = prepare(make(**keys), cache_folder=folder)
+    assert cached.from_cache
+    assert len(cached.preprocessing.ngrams or []) == 4
+    assert cached.splits["test"].words is not None
+    data = prepare(make(**{**keys, **change}), cache_folder=folder)
     assert not data.from_cache
-    assert same(data, prepare(changed, cache_folder=None))
+    assert same(data, prepare(make(**{**keys, **change}), cache_folder=None))
 
 
-def test_a_changed_file_means_another_entry_and_a_touched_one_does_not(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any], write: Write
+def test_what_does_not_change_the_data_means_the_same_entry(
+    make: Make, folder: Path, keys: dict[str, Any]
 ) -> None:
-    config = make_config(**keys)
-    prepare(config, cache_folder=folder)
+    prepare(make(**keys), cache_folder=folder)
     os.utime(keys["train"], (1, 1))
-    assert prepare(config, cache_folder=folder).from_cache
+    changed = make(**keys, model__hidden_size=7, training__lr=0.1)
+    assert prepare(changed, cache_folder=folder).from_cache
+
+
+def test_a_changed_file_is_read_again(
+    make: Make, folder: Path, keys: dict[str, Any], write: Write
+) -> None:
+    prepare(make(**keys), cache_folder=folder)
     write("train.tsv", [("changed again", "x"), *ROWS[1:]])
-    data = prepare(config, cache_folder=folder)
+    data = prepare(make(**keys), cache_folder=folder)
     assert not data.from_cache
-    assert same(data, prepare(config, cache_folder=None))
+    assert same(data, prepare(make(**keys), cache_folder=None))
+    assert same(data, prepare(make(**keys), cache_folder=folder))
+    assert len(list(folder.iterdir())) == 1, "in the place of the entry before"
 
 
 @pytest.mark.parametrize(
-    ("keys_of_bpe", "place"),
+    ("keys_of_bpe", "attribute"),
     [({}, "unicodedata.unidata_version"), ({"tokenizer": "bpe"}, "tokenizers.__version__")],
 )
 def test_another_version_of_what_splits_texts_means_another_entry(
-    make_config: MakeConfig,
+    make: Make,
     folder: Path,
     keys: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     keys_of_bpe: dict[str, str],
-    place: str,
+    attribute: str,
 ) -> None:
-    config = make_config(**keys, **keys_of_bpe)
+    config = make(**keys, **keys_of_bpe)
     prepare(config, cache_folder=folder)
     assert prepare(config, cache_folder=folder).from_cache
-    monkeypatch.setattr(place, "0.0.0")
+    monkeypatch.setattr(attribute, "0.0.0")
     assert not prepare(config, cache_folder=folder).from_cache
-
-
-def entry_of(folder: Path) -> Path:
-    (entry,) = folder.iterdir()
-    return entry
 
 
 @pytest.mark.parametrize("name", ["train.values", "test.labels", "entry.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
 def test_a_damaged_entry_is_ignored_and_replaced(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any], name: str, damage: str
+    make: Make, folder: Path, keys: dict[str, Any], name: str, damage: str
 ) -> None:
-    config = make_config(**keys)
-    fresh = prepare(config, cache_folder=folder)
-    path = entry_of(folder) / name
+    fresh = prepare(make(**keys), cache_folder=folder)
+    assert fresh.entry is not None
+    path = fresh.entry / name
     content = path.read_bytes()
     if damage == "remove":
         path.unlink()
@@ -166,41 +179,40 @@ def test_a_damaged_entry_is_ignored_and_replaced(
         path.write_bytes(content[:-3])
     else:
         path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
-    again = prepare(config, cache_folder=folder)
+    again = prepare(make(**keys), cache_folder=folder)
     assert not again.from_cache
     assert same(fresh, again)
-    assert prepare(config, cache_folder=folder).from_cache
+    assert prepare(make(**keys), cache_folder=folder).from_cache
 
 
 @pytest.mark.parametrize("obstacle", ["a file", "below a file"])
 def test_a_cache_that_cannot_be_written_is_no_failure(
-    make_config: MakeConfig, tmp_path: Path, keys: dict[str, Any], obstacle: str
+    make: Make, tmp_path: Path, keys: dict[str, Any], obstacle: str
 ) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     folder = blocked if obstacle == "a file" else blocked / "cache"
     for _ in range(2):
-        assert not prepare(make_config(**keys), cache_folder=folder).from_cache
+        data = prepare(make(**keys), cache_folder=folder)
+        assert (data.from_cache, data.entry) == (False, None)
     assert blocked.read_text() == ""
 
 
 def test_old_and_abandoned_entries_go_and_those_in_use_stay(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
+    make: Make, folder: Path, keys: dict[str, Any]
 ) -> None:
     folder.mkdir()
     for age in range(cache.KEPT_ENTRIES + 5):
         entry = folder / f"{age:064}"
         entry.mkdir()
         os.utime(entry, (1_000_000 - age, 1_000_000 - age))
-    for name, when in ((".x-1-0", 1_000_000), (".x-2-0", None), ("unrelated", 1)):
-        (folder / name).mkdir()
-        if when:
-            os.utime(folder / name, (when, when))
-    prepare(make_config(**keys), cache_folder=folder)
-    names = {path.name for path in folder.iterdir()}
-    assert {".x-2-0", "unrelated", f"{0:064}"} <= names
-    assert ".x-1-0" not in names
-    assert len([name for name in names if len(name) == 64]) == cache.KEPT_ENTRIES
+    (folder / "unrelated").mkdir()
+    prepare(make(**keys), cache_folder=folder)
+    left = {path.name for path in folder.iterdir()}
+    assert f"{0:064}" in left
+    assert f"{cache.KEPT_ENTRIES + 4:064}" not in left
+    assert "unrelated" in left
+    assert len([name for name in left if len(name) == 64]) == cache.KEPT_ENTRIES
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -213,18 +225,15 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_entries_that_hold_something_else_have_another_format(
-    make_config: MakeConfig, folder: Path, keys: dict[str, Any]
+    make: Make, folder: Path, keys: dict[str, Any]
 ) -> None:
     """An entry of an earlier version isn't read: count FORMAT up, then change what is here."""
-    prepare(make_config(**keys), cache_folder=folder)
-    (entry,) = folder.iterdir()
-    found = cache.load(folder, entry.name)
+    entry = prepare(make(**keys), cache_folder=folder).entry
+    assert entry is not None
+    found = cache.load(entry)
     assert found is not None
-    _, values, _ = found
-    reports = {name for report in values["reports"].values() for name in report}
-    held = {"coverage", "eligible_tokens", "files", "preprocessing", "reports", "tokens"}
-    said = {
-        *("rows", "held_out", "truncated", "dropped", "filled", "unanswered", "unanswered_rows"),
-        *("problems", "unreadable", "unreadable_rows", "unknown_labels", "unknown_label_rows"),
-    }
-    assert (cache.FORMAT, values.keys(), reports) == (10, held, said)
+    arrays = sorted({name for store in found.stores.values() for name in store.arrays()})
+    assert (cache.FORMAT, arrays) == (11, ["keys", "labels", "lines", "offsets", "values"])
+    assert sorted(found.values) == [
+        *("coverage", "digests", "eligible_tokens", "preprocessing", "reports", "tokens")
+    ]

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.data.doubts import conflicting_rows
-from seqtrain.data.preparation import prepare
+from seqtrain.data.dataset import prepare
 from seqtrain.data.summary import summarize, warnings
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
@@ -51,7 +50,7 @@ def test_texts_without_blanks_read_as_words(warned: Callable[..., list[str]]) ->
 def test_single_known_words_are_fine(warned: Callable[..., list[str]]) -> None:
     words = [(word, "xy"[i % 2]) for i, word in enumerate("abcdef")] * 3
     assert warned(words, [("a", "x"), ("b", "y"), ("a b", "x")]) == [
-        "validation: 2 sequences (66.7%) are in train too (equal once encoded)"
+        "validation: 2 sequences (66.7%) are in train too"
     ]
 
 
@@ -59,8 +58,8 @@ def test_single_known_words_are_fine(warned: Callable[..., list[str]]) -> None:
 def test_equal_sequences_under_several_labels(
     warned: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, compared: int
 ) -> None:
-    monkeypatch.setattr("seqtrain.data.doubts.COMPARED", compared)
-    rows = [("a b", "x"), ("c", "y"), ("A  B", "y"), ("a b", "x"), ("d", "x"), ("d", "y")]
+    monkeypatch.setattr("seqtrain.data.growing.COMPARED", compared)
+    rows = [("a b", "x"), ("c", "y"), (" A B", "y"), ("a b", "x"), ("d", "x"), ("d", "y")]
     (line,) = warned(rows, [("e f", "x"), ("g", "y")])
     assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
     assert "(lines 2 and 4, 6 and 7)" in line
@@ -72,13 +71,6 @@ def test_validation_that_is_all_in_train(warned: Callable[..., list[str]]) -> No
     line = warned(rows, rows[:2])[0]
     assert line.startswith("validation: every sequence is in train too")
     assert "data.validation: 0.1" in line
-
-
-def test_rows_that_are_equal() -> None:
-    keys = np.array([7, 3, 7, 5, 3, 7, 1, 1])
-    labels = np.array([0, 1, 0, 0, 1, 2, 4, 3])
-    assert [rows.tolist() for rows in conflicting_rows(keys, labels)] == [[0, 5, 2], [6, 7]]
-    assert conflicting_rows(keys[:0], labels[:0]) == []
 
 
 def test_a_header_read_as_data(warned: Callable[..., list[str]]) -> None:

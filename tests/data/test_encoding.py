@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,46 +10,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.encoding import Encoder, EncodingReport, LengthPolicy, unknown_shares
-from seqtrain.data.examples import Example
+from seqtrain.data.encoding import EncodingReport, LengthPolicy, row_keys, unknown_shares
+from seqtrain.data.examples import Example, ReadOptions
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
-from seqtrain.data.tokenizers import SYMBOLS
-from seqtrain.data.vocabulary import UNK, FixedIndex
+from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.errors import DataError
 
-DIGITS = FixedIndex({str(digit): digit + 2 for digit in range(10)}, UNK)
-LABELS = FixedIndex({"x": 0, "y": 1}, -1)
+NAN, INF = float("nan"), float("inf")
 
 
-def encode(
-    *sequences: Any,
+def rules(
     kind: str = "text",
-    labels: str = "",
-    stop_at_first: bool = False,
     max_length: int | None = None,
     overlong: str = "head",
     empty: str = "error",
-    **options: Any,
-) -> tuple[SequenceStore, EncodingReport]:
-    encoder = Encoder(
-        policy=LengthPolicy(max_length, overlong, empty),
-        tokenizer=SYMBOLS if kind == "text" else None,
-        index=DIGITS,
-        label_index=LABELS,
-        **options,
+    bad_rows: str = "error",
+    missing: str = "error",
+) -> Preprocessing:
+    """Return what knows digits, or one feature of mean 0; and the labels x and y."""
+    return Preprocessing(
+        reading=ReadOptions("csv", kind=kind, bad_rows=bad_rows),
+        tokenizer="char",
+        lowercase=False,
+        bpe_model=None,
+        lengths=LengthPolicy(max_length, overlong, empty),
+        missing=missing,
+        labels=("x", "y"),
+        vocabulary=None if kind == "features" else Vocabulary((*SPECIAL, *"0123456789")),
+        mean=(0.0, 0.0) if kind == "features" else (),
+        std=(1.0, 1.0) if kind == "features" else (),
     )
-    examples = [
-        Example(sequence, label, line)
-        for line, (sequence, label) in enumerate(
-            zip(sequences, labels or "x" * len(sequences), strict=True), start=2
-        )
-    ]
-    return encoder.encode(examples, "f.csv", stop_at_first=stop_at_first)
 
 
-def complaints(*args: Any, **options: Any) -> tuple[str, ...]:
+def examples(*sequences: Any, labels: str = "") -> list[Example]:
+    pairs = zip(sequences, labels or "x" * len(sequences), strict=True)
+    return [Example(*pair, line) for line, pair in enumerate(pairs, start=2)]
+
+
+def encode(
+    *sequences: Any, labels: str = "", **options: Any
+) -> tuple[SequenceStore, EncodingReport]:
+    return rules(**options).encode(examples(*sequences, labels=labels), "f.csv")
+
+
+def complaints(*sequences: Any, **options: Any) -> tuple[str, ...]:
     with pytest.raises(DataError) as caught:
-        encode(*args, **options)
+        encode(*sequences, **options)
     return caught.value.problems
 
 
@@ -71,24 +79,14 @@ def test_overlong_and_empty_rows_are_errors_where_asked_with_their_lines() -> No
         "f.csv:4: the sequence is empty; data.empty: drop or unk, set before training, "
         "accepts such rows",
     )
-
-
-def test_many_bad_rows_are_counted_and_the_first_five_shown() -> None:
     problems = complaints(*[""] * 8)
     assert [problem.split(":")[1] for problem in problems[:5]] == ["2", "3", "4", "5", "6"]
     assert problems[5:] == ("f.csv: 8 rows can't be used (3 not shown)",)
 
 
-def test_prediction_stops_at_the_first_bad_row() -> None:
-    problems = complaints("1", "", "", stop_at_first=True)
-    assert len(problems) == 1
-    assert problems[0].startswith("f.csv:3:")
-
-
 def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
     dropped, report = encode("1", "", "2", empty="drop")
-    assert ids(dropped) == ["1", "2"]
-    assert dropped.lines.tolist() == [2, 4]
+    assert (ids(dropped), dropped.lines.tolist()) == (["1", "2"], [2, 4])
     assert (report.rows, report.dropped) == (2, 1)
     filled, report = encode("1", "", "2", empty="unk")
     assert [filled[row][0].tolist() for row in range(3)] == [[3], [UNK], [4]]
@@ -96,70 +94,32 @@ def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
 
 
 def test_labels_that_train_lacks_are_reported_with_their_lines() -> None:
-    store, report = encode(*"1234567", labels="xyzzzzz"[:7])
-    assert store.labels.tolist() == [0, 1, -1, -1, -1, -1, -1]
-    assert report.unknown_labels == 5
+    store, report = encode(*"12345678", labels="xyzzzzzz")
+    assert store.labels.tolist() == [0, 1, *[-1] * 6]
+    assert (report.unknown_labels, len(report.unknown_label_rows)) == (6, 5)
     assert report.unknown_label_rows[0] == (
         "f.csv:4: label 'z' doesn't occur in train; it counts as wrong"
     )
-    _, report = encode(*"12345678", labels="z" * 8)
-    assert (report.unknown_labels, len(report.unknown_label_rows)) == (8, 5)
 
 
 def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
-    encoder = Encoder(
-        policy=LengthPolicy(None, "head", "error"),
-        tokenizer=SYMBOLS,
-        index=DIGITS,
-        label_index=LABELS,
-    )
     rows = [Example("1", "z", 1, "d/z.txt"), Example("2", "x", 1, "d/x.txt")]
-    _, report = encoder.encode(rows, "d")
+    _, report = rules().encode(rows, "d")
     assert report.unknown_label_rows[0].startswith("d/z.txt:1: label 'z'")
     with pytest.raises(DataError, match=r"^d/x\.txt:7: the sequence is empty"):
-        encoder.encode([Example("1", "x", 1, "d/z.txt"), Example("", "x", 7, "d/x.txt")], "d")
+        rules().encode([Example("1", "x", 1, "d/z.txt"), Example("", "x", 7, "d/x.txt")], "d")
 
 
 def test_unknown_shares_count_each_sequences_own_steps() -> None:
-    store, _ = encode("1a", "bcd", "12")
-    assert unknown_shares(store) == [0.5, 1.0, 0.0]
+    assert unknown_shares(encode("1a", "bcd", "12")[0]) == [0.5, 1.0, 0.0]
     assert unknown_shares(encode()[0]) == []
 
 
-def vectors(*rows: list[float]) -> np.ndarray:
-    return np.array(rows, dtype=np.float32).reshape(len(rows), len(rows[0]) if rows else 0)
-
-
-NAN, INF = float("nan"), float("inf")
-
-
-def test_leading_empty_series_are_as_wide_as_the_first_that_has_steps() -> None:
-    empty = np.zeros((0, 0), dtype=np.float32)
-    full = vectors([1, 2, 3], [4, 5, 6])
-    store, report = encode(empty, full, empty, kind="features", empty="unk")
-    assert store.values.shape == (4, 3)
-    assert np.isnan(store.values[[0, 3]]).all()
-    assert (store[1][0] == full).all()
-    assert report.filled == 2
-    store, report = encode(empty, full, kind="features", empty="drop")
-    assert (store.values == full).all()
-    assert report.dropped == 1
-
-
-def test_series_without_any_step_are_refused() -> None:
-    empty = np.zeros((0, 0), dtype=np.float32)
-    assert complaints(empty, empty, kind="features", empty="unk") == (
-        "f.csv: every sequence is empty; expected feature vectors",
-    )
-
-
 def test_bad_feature_values_are_named_by_line_and_step() -> None:
-    rows = (
-        vectors([1, 2]),
-        vectors([1, 2], [NAN, 3]),
-        vectors([1, 2], [3, 4], [INF, 3]),
-        vectors([1, 2, 3]),
-    )
+    rows = [
+        np.array(x, dtype=np.float32)
+        for x in ([[1, 2]], [[1, 2], [NAN, 3]], [[1, 2], [3, 4], [INF, 3]], [[1, 2, 3]])
+    ]
     assert complaints(*rows, kind="features") == (
         "f.csv:3: step 2: missing value; data.missing: mask accepts them",
         "f.csv:4: step 3: infinite value; expected finite numbers",
@@ -168,21 +128,9 @@ def test_bad_feature_values_are_named_by_line_and_step() -> None:
     assert len(encode(*rows[:2], kind="features", missing="mask")[0]) == 2
 
 
-def test_a_series_of_another_width_is_named_by_its_own_file() -> None:
-    encoder = Encoder(
-        policy=LengthPolicy(None, "head", "error"),
-        tokenizer=None,
-        index=DIGITS,
-        label_index=LABELS,
-    )
-    rows = [Example(vectors([1, 2]), "x", 1, "d/x.txt"), Example(vectors([1]), "y", 1, "d/y.txt")]
-    with pytest.raises(DataError, match=r"^d/y\.txt:1: 1 channels; expected 2$"):
-        encoder.encode(rows, "d")
-
-
 @given(
     st.lists(st.tuples(st.text("0123", max_size=4), st.sampled_from("xyz")), max_size=12),
-    st.sampled_from(["drop", "unk", "blank"]),
+    st.sampled_from(["drop", "unk"]),
 )
 def test_rows_encoded_at_once_are_those_encoded_alone(
     rows: list[tuple[str, str]], empty: str
@@ -196,3 +144,46 @@ def test_rows_encoded_at_once_are_those_encoded_alone(
         found.append(({name: x.tolist() for name, x in store.arrays().items()}, report))
     assert found[0] == found[1] == found[2]
     assert found[0][1].rows == len(found[0][0]["labels"])
+
+
+ROWS = st.lists(st.sampled_from(["1", "", "0123", "bad"]), max_size=12)
+
+
+@given(ROWS, st.sampled_from(["error", "blank"]), st.sampled_from(["unk", "blank", "error"]))
+def test_prediction_keeps_every_row_or_stops_at_the_first_bad_one(
+    rows: list[str], bad_rows: str, empty: str
+) -> None:
+    given = [x._replace(problem="no row") if x.sequence == "bad" else x for x in examples(*rows)]
+    used = rules(max_length=3, overlong="error", empty=empty, bad_rows=bad_rows)
+    kept = {"1": True, "": empty != "error" or bad_rows == "blank"}
+    stop = next((i for i, row in enumerate(rows) if not kept.get(row, bad_rows == "blank")), None)
+    found: list[Example] = []
+    report = EncodingReport()
+
+    def run() -> Iterator[Example]:
+        for chunk, store in used.encode_chunks([given], "f.csv", report, rows=3):
+            assert len(chunk) == len(store)
+            yield from chunk
+
+    if stop is None:
+        found += run()
+    else:
+        with pytest.raises(DataError, match=f"^f.csv:{stop + 2}: "):
+            found.extend(run())
+    assert [x.line for x in found] == [x.line for x in given[:stop]]
+    blank = [row in ("0123", "bad") or (not row and empty != "unk") for row in rows[:stop]]
+    assert [x.problem is not None for x in found] == blank
+    assert (report.rows, report.unanswered) == (len(found), sum(blank))
+
+
+def test_keys_are_those_of_rows_as_they_are_read() -> None:
+    texts = ["A b", " a b\t", "a  b", "a", " ", ""]
+    keys = row_keys(examples(*texts)).tolist()
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 4
+    assert keys[4:] == [0, 0]
+    symbols = row_keys(examples(["a", "b"], ["ab"], ["A", "b"], [])).tolist()
+    assert (len(set(symbols)), symbols[3]) == (4, 0)
+    numbers = [np.array(x, dtype=np.float32) for x in ([[1], [2]], [[1]], [[1], [2]])]
+    first, other, again = row_keys(examples(*numbers)).tolist()
+    assert first == again != other

@@ -7,7 +7,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from seqtrain.data.spelling import BUCKETS, MOST_GRAMS, buckets_of, spellings, word_grams
+from seqtrain.data.batch import spellings
+from seqtrain.data.spelling import BUCKETS, MOST_GRAMS, buckets_of, word_grams
 
 WORDS = ["cab", "xylophone", "", "zoo"]
 

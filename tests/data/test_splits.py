@@ -1,135 +1,125 @@
+"""Rows that are held out: by class, in sets, every class learned."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqtrain.data import growing, row_numbers, splits
-from seqtrain.data.row_numbers import first_alike
-from seqtrain.data.splits import (
-    Part,
-    count_repeats,
-    fingerprints,
-    hold_out,
-    stratified_split,
-)
-from seqtrain.data.store import SequenceStore
-from tests.helpers.stores import StoreBuilder
+from seqtrain.data import growing
+from seqtrain.data.splits import BLANK, Part, first_alike, hold_out
 
 
-@given(
-    st.lists(st.integers(0, 8), min_size=1, max_size=200),
-    st.floats(0.01, 0.99),
-    st.integers(0, 2**63 - 1),
-)
-def test_a_split_parts_the_rows_class_by_class(
-    classes: list[int], fraction: float, seed: int
-) -> None:
-    labels = np.array(classes)
-    train, held_out = stratified_split(labels, fraction, seed)
-    assert sorted([*train, *held_out]) == list(range(len(labels)))
-    assert train.tolist() == sorted(train)
-    assert held_out.tolist() == sorted(held_out)
+def held(labels: list[int], part: Part, seed: int = 0, keys: list[int] | None = None) -> list[int]:
+    """Return the rows of one part; keys are written from 0, and stand for sets."""
+    sets = None if keys is None else np.array(keys) + 1
+    return hold_out(np.array(labels), {"part": part}, seed, sets)["part"].tolist()
+
+
+CLASSES = st.lists(st.integers(0, 8), min_size=1, max_size=200)
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60)
+SHARES = st.floats(0.01, 0.99)
+
+
+@given(CLASSES, SHARES, st.integers(0, 2**63 - 1))
+def test_a_share_of_every_class_is_held_out(classes: list[int], share: float, seed: int) -> None:
+    rows = held(classes, share, seed)
+    assert rows == sorted(set(rows)) == held(classes, share, seed)
     for label in set(classes):
-        count = classes.count(label)
-        taken = int((labels[held_out] == label).sum())
-        assert taken <= min(count - 1, count * fraction + 1)
-        assert taken >= min(count - 1, int(count * fraction - 1))
-    again = stratified_split(labels, fraction, seed)
-    assert (again[0] == train).all()
+        count, taken = classes.count(label), sum(classes[row] == label for row in rows)
+        assert int(count * share - 1) <= max(taken, count - 1)
+        assert taken <= min(count - 1, count * share + 1)
 
 
-def test_small_classes_add_up_to_the_fraction() -> None:
-    labels = np.repeat(np.arange(100), 3)
-    assert len(stratified_split(labels, 0.1, 0)[1]) == 30
-
-
-def test_classes_of_one_row_take_nothing_from_the_others() -> None:
-    labels = np.array([*range(1000), *[1000] * 50])
-    held_out = stratified_split(labels, 0.1, 0)[1]
-    assert len(held_out) <= 6
-    assert (labels[held_out] == 1000).all()
+def test_small_classes_add_up_to_the_share_and_single_rows_take_nothing() -> None:
+    assert len(held(np.repeat(np.arange(100), 3).tolist(), 0.1)) == 30
+    labels = [*range(1000), *[1000] * 50]
+    rows = held(labels, 0.1)
+    assert 4 <= len(rows) <= 6
+    assert {labels[row] for row in rows} == {1000}
 
 
 def test_the_seed_decides_which_rows() -> None:
-    labels = np.zeros(100, dtype=np.int64)
-    assert (stratified_split(labels, 0.5, 0)[1] != stratified_split(labels, 0.5, 1)[1]).any()
+    assert held([0] * 100, 0.5, 0) != held([0] * 100, 0.5, 1)
 
 
-def build(*sequences: list[int]) -> SequenceStore:
-    builder = StoreBuilder()
-    for ids in sequences:
-        builder.add_ids(ids, 0, 1)
-    return builder.build()
-
-
-def test_repeats_are_whole_equal_sequences() -> None:
-    known = fingerprints(build([1, 2], [3], [4, 5, 6]))
-    assert count_repeats(build([1, 2], [2, 1], [1], [3], [3], [4, 5]), known) == 3
-
-
-@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=9), min_size=1), st.integers(1, 5))
-def test_a_fingerprint_is_the_same_however_few_numbers_are_hashed_at_once(
-    sequences: list[list[int]], hashed: int
+@given(PAIRS, SHARES | st.integers(2, 4), st.integers(0, 9))
+@example([(2, 5), (0, 2), (0, 5), (2, 6), (2, 0), (2, 1), (2, 2)], 4, 0)  # both sets of 0 in a part
+@example([(0, 0), (0, 1), (0, 2), (1, 3), (1, 3)], 4, 0)  # all rows of 1 alike
+@example([(0, i) for i in range(9)] + [(1, i) for i in range(9)] + [(2, 20)], 0.9, 0)  # all shared
+def test_sets_stay_on_one_side_and_every_class_is_learned(
+    rows: list[tuple[int, int]], part: float | int, seed: int
 ) -> None:
-    store = build(*sequences)
-    whole = fingerprints(store)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(splits, "HASHED", hashed)
-        assert fingerprints(store).tolist() == whole.tolist()
+    labels, keys = [row[0] for row in rows], [row[1] for row in rows]
+    parts: list[Part] = [part] if isinstance(part, float) else []
+    parts += [] if isinstance(part, float) else [{"fold": i + 1, "of": part} for i in range(part)]
+    found = [held(labels, each, seed, keys) for each in parts]
+    assert sum(map(len, found)) == len({row for own in found for row in own})
+    for own in found:
+        learned = [row for row in range(len(rows)) if row not in own]
+        assert {labels[row] for row in learned} == set(labels)
+        assert not {keys[row] for row in own} & {keys[row] for row in learned}
 
 
-@pytest.mark.parametrize("compared", [1, 3, 2**20])
-def test_equal_rows_are_known_by_the_first_of_them(
-    monkeypatch: pytest.MonkeyPatch, compared: int
-) -> None:
-    monkeypatch.setattr(row_numbers, "COMPARED", compared)
-    store = build([1, 2], [3], [1, 2], [2, 1], [3], [1], [1, 2])
-    assert first_alike(fingerprints(store)).tolist() == [0, 1, 0, 3, 1, 5, 0]
+def test_a_class_that_only_shares_its_sets_has_its_part_of_both_sides() -> None:
+    """Where sets counted as of their first row's class, class 1 could be missing on either side."""
+    labels, keys = [0, 1] * 200, [i // 2 for i in range(400)]
+    for seed in range(20):
+        rows = held(labels, 0.1, seed, keys)
+        assert [sum(labels[row] == label for row in rows) for label in (0, 1)] == [20, 20]
+    labels = [*[0] * 400, *[1] * 20]
+    keys = [*range(400), *range(20)]
+    for seed in range(20):
+        rows = held(labels, 0.2, seed, keys)
+        assert sum(labels[row] == 1 for row in rows) == 4
+        assert 78 <= sum(labels[row] == 0 for row in rows) <= 82
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), min_size=1, max_size=200),
-    st.floats(0.01, 0.99),
-)
-def test_rows_that_are_alike_stay_on_one_side(rows: list[tuple[int, int]], fraction: float) -> None:
-    labels, alike = (np.array(column) for column in zip(*rows, strict=True))
-    train, held_out = stratified_split(labels, fraction, 0, alike)
-    assert sorted([*train, *held_out]) == list(range(len(labels)))
-    assert not set(alike[train]) & set(alike[held_out])
-    classes = [int(labels[np.flatnonzero(alike == i)[0]]) for i in alike]
-    assert {classes[row] for row in train} == set(classes)
+@given(CLASSES, st.integers(2, 5))
+def test_folds_share_out_every_class_evenly(labels: list[int], folds: int) -> None:
+    found = [held(labels, {"fold": i + 1, "of": folds}) for i in range(folds)]
+    several = [row for row, label in enumerate(labels) if labels.count(label) > 1]
+    assert sorted(row for own in found for row in own) == (several if len(several) >= folds else [])
+    for label in set(labels):
+        counts = [sum(labels[row] == label for row in own) for own in found]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_repeats_count_as_many_rows() -> None:
+    keys = [*range(500), *np.repeat(np.arange(500, 600), 5).tolist()]
+    assert len(held([0] * 1000, 0.1, 0, keys)) == 100
+
+
+def test_blank_rows_are_learned_and_change_nothing() -> None:
+    labels = np.random.default_rng(0).integers(0, 3, 300)
+    keys = np.arange(300) + 1
+    blank = np.sort(np.random.default_rng(1).permutation(300)[:40])
+    kept = np.delete(np.arange(300), blank)
+    keys[blank] = BLANK
+    for part in (0.2, {"fold": 2, "of": 4}):
+        with_blank = hold_out(labels, {"part": part}, 0, keys)["part"]
+        without = hold_out(labels[kept], {"part": part}, 0, keys[kept])["part"]
+        assert with_blank.tolist() == kept[without].tolist()
+
+
+def test_a_second_part_leaves_the_first_as_it_was() -> None:
+    labels, keys = np.random.default_rng(0).integers(0, 3, 600), np.arange(600) // 2 + 1
+    parts = hold_out(labels, {"validation": 0.1, "test": 0.2}, 3, keys)
+    alone = hold_out(labels, {"validation": 0.1}, 3, keys)
+    assert parts["validation"].tolist() == alone["validation"].tolist()
+    assert abs(len(parts["test"]) - 120) <= 2
+    assert not set(keys[parts["validation"]]) & set(keys[parts["test"]])
+    assert hold_out(labels, {}, 3) == {}
 
 
 def test_a_split_in_small_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(0)
-    labels, alike = draw.integers(0, 4, 900), draw.integers(0, 500, 900)
-    fractions: dict[str, Part] = {"test": 0.2, "validation": {"fold": 2, "of": 3}}
-    whole = hold_out(labels, fractions, 0, alike)
-    monkeypatch.setattr(row_numbers, "COMPARED", 50)
+    labels, keys = draw.integers(0, 4, 900), draw.integers(1, 500, 900)
+    parts: dict[str, Part] = {"test": 0.2, "validation": {"fold": 2, "of": 3}}
+    whole, first = hold_out(labels, parts, 0, keys), first_alike(keys)
+    monkeypatch.setattr(growing, "COMPARED", 50)
     monkeypatch.setattr(growing, "BLOCK", 64)
-    for name, rows in hold_out(labels, fractions, 0, alike).items():
+    assert first_alike(keys).tolist() == first.tolist()
+    for name, rows in hold_out(labels, parts, 0, keys).items():
         assert rows.tolist() == whole[name].tolist()
-
-
-def test_repeats_count_as_many_rows() -> None:
-    alike = np.concatenate((np.arange(500), np.repeat(np.arange(500, 600), 5)))
-    held_out = stratified_split(np.zeros(1000, dtype=np.int64), 0.1, 0, alike)[1]
-    assert len(held_out) == 100
-
-
-def test_without_repeats_the_split_is_what_it_was() -> None:
-    labels = np.random.default_rng(0).integers(0, 5, 300)
-    expected = [4, 5, 7, 8, 14, 29, 47, 55, 71, 101]
-    assert stratified_split(labels, 0.1, 3, np.arange(300))[1].tolist()[:10] == expected
-
-
-def test_a_second_part_leaves_the_first_as_it_was() -> None:
-    labels = np.random.default_rng(0).integers(0, 3, 600)
-    alike = np.arange(600) // 2
-    parts = hold_out(labels, {"validation": 0.1, "test": 0.2}, 3, alike)
-    assert parts["validation"].tolist() == stratified_split(labels, 0.1, 3, alike)[1].tolist()
-    assert abs(len(parts["test"]) - 120) <= 2
-    assert not set(alike[parts["validation"]]) & set(alike[parts["test"]])
-    assert hold_out(labels, {}, 3) == {}

@@ -11,12 +11,10 @@ import pytest
 
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
+from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.examples import Example
-from seqtrain.data.joining import joined_stores
-from seqtrain.data.preparation import prepare
-from seqtrain.data.prepared import PreparedData
 from seqtrain.data.spelling import buckets_of, word_grams
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]

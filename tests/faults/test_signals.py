@@ -163,7 +163,7 @@ def test_second_sigint_stops_at_once(
 
 @pytest.mark.parametrize("number", STOPPING)
 def test_signal_while_reading_leaves_nothing(project: Path, number: signal.Signals) -> None:
-    prepare = signals_within("read_examples", 1, (30, number))
+    prepare = signals_within("read_rows", 1, (30, number))
     arguments = fit_arguments(project, "r", "--no-cache")
     with started(project, *arguments, prepare=prepare) as running:
         assert running.end() == 128 + number, running.err

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
-from seqtrain.data.spelling import Spellings, spellings, word_grams
+from seqtrain.data.batch import Spellings, spellings
+from seqtrain.data.spelling import word_grams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model import classifier
 from seqtrain.model.classifier import SequenceClassifier

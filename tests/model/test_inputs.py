@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
-from seqtrain.data.spelling import Grams, buckets_of, word_grams
+from seqtrain.data.batch import Grams
+from seqtrain.data.spelling import buckets_of, word_grams
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from seqtrain.api.fit import fit
 from seqtrain.config import parse_config
-from seqtrain.data.preparation import prepare
+from seqtrain.data.dataset import prepare
 from seqtrain.errors import SeqtrainError
 from seqtrain.proposal import Wishes, propose
 

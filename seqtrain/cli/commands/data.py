@@ -25,8 +25,8 @@ def data(
     from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.data.cache import default_folder
-    from seqtrain.data.configured import check_files
     from seqtrain.data.inspection import inspect
+    from seqtrain.data.sources import check_files
     from seqtrain.text import json_line
 
     settings = load_config(config, overrides or [])

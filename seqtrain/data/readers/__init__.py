@@ -1,34 +1,33 @@
-"""Reads files of labelled sequences: one module per format, all behind `read_examples`.
-
-Bytes → files.py (opened, decompressed) → lines.py (numbered, UTF-8) → the format → rows.py
-(examples).
-"""
+"""Reads files of labelled sequences: one module per format, all behind `read_examples`."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
-from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.fasttext import read_fasttext
-from seqtrain.data.readers.files import open_input
 from seqtrain.data.readers.jsonl import read_jsonl
-from seqtrain.data.readers.lines import read_plain
 from seqtrain.data.readers.npz import read_npz
-from seqtrain.data.readers.options import Column, ReadOptions
+from seqtrain.data.readers.opening import BUFFER, RowSource, open_input
 from seqtrain.data.readers.parquet import read_parquet
 from seqtrain.data.readers.timeseries import read_ts
-from seqtrain.data.readers.txt import read_files, read_folder, read_txt
+from seqtrain.data.readers.txt import (
+    list_folder,
+    read_files,
+    read_folder,
+    read_txt,
+    read_unlabelled,
+)
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
-__all__ = ["Column", "ReadOptions", "read_examples"]
+__all__ = ["Column", "ReadOptions", "digest_of", "read_examples", "read_rows"]
 
-Reader: TypeAlias = Callable[[BinaryIO, ReadOptions, RowProblems, bool], Iterator[Example]]
-
-READERS: dict[str, Reader] = {
+READERS: dict[str, Callable[[RowSource], Iterator[Example]]] = {
     "csv": read_delimited,
     "tsv": read_delimited,
     "jsonl": read_jsonl,
@@ -37,62 +36,113 @@ READERS: dict[str, Reader] = {
     "ts": read_ts,
     "npz": read_npz,
     "parquet": read_parquet,
-    "lines": read_plain,
+    "lines": read_unlabelled,
 }
+JUMPING = ("npz", "parquet")
+"""Formats that aren't read from their beginning to their end."""
+Digests: TypeAlias = dict[str, str]
+Files: TypeAlias = Sequence[tuple[str, ReadOptions]]
+"""Paths, each with how it is read."""
 
 
-def read_examples(
+def read_rows(
     path: str,
     options: ReadOptions,
+    problems: RowProblems | None = None,
     *,
     labelled: bool = True,
-    stop_at_first: bool = False,
-    problems: RowProblems | None = None,
+    digests: Digests | None = None,
 ) -> Iterator[Example]:
-    """Yield the examples of a file in its order; memory stays flat, npz excepted.
+    """Yield an example for each row of a file, in order; memory stays flat, npz excepted.
 
     Args:
         path: a file (decompressed where its name ends in .gz or .zst); a folder for formats txt
             and files; and without `labelled` also `-` for standard input, or a named pipe.
         options: how to read it.
+        problems: bad rows noted so far, which damage is reported with.
         labelled: every row must have its label; else (prediction) labels may be absent.
-        stop_at_first: raise at the first bad row, after the rows before it were yielded.
-        problems: where bad rows are noted, to see which were left out; None: a new one.
+        digests: gets the SHA-256 of the file under its path, once all of it was read.
 
     Yields:
-        The rows that can be used.
+        The rows; a bad one has a problem.
 
     Raises:
-        DataError: for a file that can't be read, a labelled file without rows, and at the end
-            for all bad rows together: the first five with their lines, and the total (where
-            the options drop or keep them, only if none is left).
+        DataError: the file can't be read on, or is labelled and has no rows.
     """
-    problems = problems or RowProblems(
-        display_name(path),
-        stop_at_first=stop_at_first and options.bad_rows != "blank",
-        keeps_places=options.bad_rows == "blank",
-    )
+    problems = problems or RowProblems(display_name(path))
+    options.check_format(problems.name)
     rows = 0
-    for example in _read(path, options, problems, labelled):
+    for example in _read(path, options, problems, labelled, digests):
         rows += 1
         yield example
-    if options.bad_rows == "error" or not rows:
-        problems.raise_if_any()
     if labelled and not rows:
         raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
 
 
+def read_examples(
+    path: str, options: ReadOptions, *, labelled: bool = True, digests: Digests | None = None
+) -> Iterator[Example]:
+    """Yield the rows that can be used, as `read_rows` reads them.
+
+    Raises:
+        DataError: also, at the end, for all bad rows together: the first five with their lines, and
+            the total; where the options drop them, only if no row is left.
+    """
+    problems = RowProblems(display_name(path))
+    rows = 0
+    for example in read_rows(path, options, problems, labelled=labelled, digests=digests):
+        if example.problem is None:
+            rows += 1
+            yield example
+        else:
+            problems.add(example.line, example.problem, example.file)
+    if options.bad_rows == "error" or not rows:
+        problems.raise_if_any()
+
+
+def digest_of(path: str) -> str:
+    """Return the SHA-256 of a file, or of what is read of a folder in format txt, in hexadecimal.
+
+    Raises:
+        DataError: nothing readable stands there, or a pipe or device without an end.
+    """
+    if os.path.isdir(path):
+        return _digest_of_folder(path, {file: digest_of(file) for file, _, _ in list_folder(path)})
+    total = hashlib.sha256()
+    with open_input(path, raw=True) as stream:
+        while block := stream.read(BUFFER):
+            total.update(block)
+    return total.hexdigest()
+
+
+def _digest_of_folder(folder: str, digests: Digests) -> str:
+    """Return the SHA-256 of the names in a folder and of what stands under them."""
+    total = hashlib.sha256()
+    for file, digest in digests.items():
+        name = os.fsencode(os.path.relpath(file, folder)).replace(os.fsencode(os.sep), b"/")
+        total.update(b"%b\0%b\n" % (name, digest.encode()))
+    return total.hexdigest()
+
+
 def _read(
-    path: str, options: ReadOptions, problems: RowProblems, labelled: bool
+    path: str,
+    options: ReadOptions,
+    problems: RowProblems,
+    labelled: bool,
+    digests: Digests | None,
 ) -> Iterator[Example]:
     """Open the input and hand it to the reader of its format."""
-    options.check_format(problems.name)
     if options.format == "files":
         yield from read_files(path, options, problems)
-        return
-    if options.format == "txt" and os.path.isdir(path):
-        yield from read_folder(path, options, problems)
-        return
-    seekable_only = options.format in ("npz", "parquet")
-    with open_input(path, pipes=not labelled and not seekable_only) as stream:
-        yield from READERS[options.format](stream, options, problems, labelled)
+    elif options.format == "txt" and os.path.isdir(path):
+        parts: Digests = {}
+        yield from read_folder(path, options, problems, parts)
+        if digests is not None:
+            digests[path] = _digest_of_folder(path, parts)
+    else:
+        jumping = options.format in JUMPING
+        if jumping and digests is not None:
+            digests[path] = digest_of(path)
+        pipes = not labelled and not jumping
+        with open_input(path, pipes=pipes, digests=None if jumping else digests) as stream:
+            yield from READERS[options.format](RowSource(stream, options, problems, labelled))

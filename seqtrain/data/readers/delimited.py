@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from itertools import chain
 from operator import itemgetter
-from typing import BinaryIO, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
-from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.readers.lines import LINE_BYTES, read_lines, without_end
-from seqtrain.data.readers.options import Column, ReadOptions, missing_name
-from seqtrain.data.readers.rows import Parsed, checked_label, parse_rows, without_blank_rows
-from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.data.examples import (
+    BadRow,
+    Column,
+    Example,
+    Numbered,
+    RowProblems,
+    missing_name,
+    parse_rows,
+    without_blank_rows,
+)
+from seqtrain.data.readers.opening import LINE_BYTES, RowSource, read_blocks
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
-Lines: TypeAlias = Iterator[tuple[int, str]]
-Record: TypeAlias = tuple[int, list[str]]
+Names: TypeAlias = dict[str, int] | None
+"""Index of each column by its name; None where the columns have none."""
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Names of the delimiters in the config, most usual first."""
@@ -27,95 +34,151 @@ SNIFFED_LINES = 20
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
 
-_INSIDE_QUOTES = re.compile(r'(?:[^"]+|"")*')
 
-
-def read_delimited(
-    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
-) -> Iterator[Example]:
+def read_delimited(source: RowSource) -> Iterator[Example]:
     """Read rows parted by commas (csv) or tabs (tsv).
 
     A blank line is an empty sequence in a file of one column, is dropped at the end of any other
     file and is a bad row elsewhere.
-
-    Args:
-        stream: the file's bytes.
-        options: columns, header, quoting and kind.
-        problems: where rows are complained about.
-        labelled: whether the label's column must be there.
     """
-    columns = options.sequence_columns()
-    label_column = options.label_column(labelled)
-    records = read_records(stream, options, problems)
-    first = next(records, None)
-    if first is None:
+    options, problems = source.options, source.problems
+    columns, label_column = options.sequence_columns(), options.label_column(source.labelled)
+    named = [x for x in (*columns, label_column, options.group, *options.keep) if type(x) is str]
+    if options.header is False and named:
+        raise DataError(
+            f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
+        )
+    records = read_records(source)
+    line, first = next(records, (0, None))
+    leading: list[tuple[int, Any]] = []
+    names: Names = None
+    if options.header is True or named:
+        if isinstance(first, BadRow):
+            problems.fail(line, str(first))
+        names = _header(line, first or [], problems)
+    else:
+        while first == [""] or isinstance(first, BadRow):  # which tells nothing of the width
+            leading.append((line, first))
+            line, first = next(records, (0, None))
+        records = chain(leading, [(line, first)] if first else [], records)
+    if first is None and not leading:
         return
-    named = [*columns, label_column, options.group, *options.keep]
-    names = _header(first, options, named, problems)
-    if names is None:
-        records = chain([first], records)
-    line, width = first[0], len(first[1])
-    where = [_position(column, names, width, line, problems) for column in columns]
+    width = len(first or [""])
+
+    def find(column: Column) -> int:
+        return _index(column, names, width, line, problems)
+
+    where = [find(column) for column in columns]
     label_at: int | None = None
-    if label_column is not None and (labelled or _is_present(label_column, names, width)):
-        label_at = _position(label_column, names, width, line, problems)
+    if label_column is not None and (source.labelled or _is_present(label_column, names, width)):
+        label_at = find(label_column)
     if label_at in where:
         raise DataError(f"data.label: {label_column!r} is a column of data.sequence too")
     if len(set(where)) < len(where):
         raise DataError(f"data.sequence: {columns} names a column twice")
+    group_at = None if options.group is None else find(options.group)
+    kept_at = {str(name): find(name) for name in options.keep}
+    text_of, is_text, is_one = itemgetter(*where), options.kind == "text", len(where) == 1
 
-    group_at: int | None = None
-    if options.group is not None:
-        group_at = _position(options.group, names, width, line, problems)
-    kept_at = {str(name): _position(name, names, width, line, problems) for name in options.keep}
-
-    text_of = itemgetter(*where)
-    is_text, is_one = options.kind == "text", len(where) == 1
-
-    def parse(fields: list[str]) -> Parsed:
+    def parse(fields: list[str]) -> tuple[Any, ...]:
+        if len(fields) != width:
+            raise BadRow(f"expected {width} fields as in the first row, found {len(fields)}")
         text = text_of(fields) if is_one else " ".join(text_of(fields))
-        label = None if label_at is None else checked_label(fields[label_at], labelled)
-        group = None if group_at is None else checked_label(fields[group_at], labelled=False)
+        label = None if label_at is None else source.label(fields[label_at])
+        group = None if group_at is None or fields[group_at].isspace() else fields[group_at] or None
         kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
-        return text if is_text else sequence_from_text(text, options.kind), label, group, kept
+        return text if is_text else source.sequence(text), label, group, kept
 
-    yield from parse_rows(_even_rows(records, width, problems), parse, problems)
-
-
-def read_records(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> Iterator[Record]:
-    """Return the fields of each row and the line where it begins."""
-    quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    delimiter = delimiter_of(stream, options, problems)
-    lines = read_lines(stream, problems, keep_ends=quoted)
-    if options.format == "csv":
-        lines = _without_hint(lines)
-    if quoted:
-        return _quoted_records(lines, delimiter, problems)
-    return ((line, text.split(delimiter)) for line, text in lines)
+    yield from parse_rows(without_blank_rows(records) if width > 1 else records, parse)
 
 
-def delimiter_of(stream: BinaryIO, options: ReadOptions, problems: RowProblems) -> str:
-    """Tell what separates the fields of a file, which stays where it is.
+def read_records(source: RowSource) -> Numbered:
+    """Yield the fields of each row and the line where it begins; a BadRow for a bad line."""
+    options, delimiter = source.options, find_delimiter(source)
+    if options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv"):
+        records = _quoted_records(source, delimiter)
+    else:
+        records = (
+            (line, text.split(delimiter) if isinstance(text, str) else text)
+            for line, text in source.lines()
+        )
+    if options.format != "csv":
+        return records
+    first = next(records, None)
+    is_hint = (
+        first and isinstance(first[1], list) and EXCEL_HINT.fullmatch(delimiter.join(first[1]))
+    )
+    return records if first is None or is_hint else chain([first], records)
 
-    Args:
-        stream: buffered bytes, at their start.
-        options: delimiter and format.
-        problems: where damage is reported.
+
+def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
+    """Split lines into fields where a field in quotes may hold delimiters and line ends."""
+    csv.field_size_limit(LINE_BYTES)
+    problems = source.problems
+    blocks = read_blocks(source.stream, problems, keep_bad=source.keep_bad, keep_ends=True)
+    read: list[str] = []  # the lines of the record under way
+    bad = 0  # lines that the csv reader didn't see
+
+    def take(text: Any) -> str:
+        if isinstance(text, BadRow):
+            raise text
+        read.append(text)
+        return str(text)
+
+    reader = csv.reader(map(take, chain.from_iterable(blocks)), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + bad + 1
+        read.clear()
+        try:
+            yield line, next(reader) or [""]
+        except StopIteration:
+            return
+        except BadRow as problem:
+            if read:
+                problems.fail(line, "the quoted field that opens here can't be read to its end")
+            bad += 1
+            yield line, problem
+        except csv.Error as error:
+            problems.fail(*_csv_problem(str(error), line, "".join(read), delimiter))
+
+
+def _csv_problem(error: str, line: int, text: str, delimiter: str) -> tuple[int, str]:
+    """Say on which line what is wrong begins in a record, given as text from a line on."""
+    if "new-line character" in error:
+        return line, "a field without quotes holds a carriage return; put it in quotes"
+    for field in QUOTED.finditer(text):
+        opens, rest = line + text.count("\n", 0, field.start()), text[field.end() :]
+        if not field[1] and "field limit" in error:
+            return opens, f"the quoted field is longer than {LINE_BYTES} characters"
+        if not field[1]:
+            return opens, "the quote that opens on this line is never closed"
+        if rest and not rest.startswith((delimiter, "\r", "\n")):
+            ends = f" on line {opens + field[0].count(chr(10))}" if "\n" in field[0] else ""
+            return opens, (
+                f"the quoted field that opens here ends{ends} before "
+                f"{quote(rest.rstrip(chr(10)).rstrip(chr(13)))}; "
+                'write "" for a quote inside it'
+            )
+    return line, error
+
+
+def find_delimiter(source: RowSource) -> str:
+    """Tell what separates the fields of a file; the stream, at its beginning, stays there.
 
     Returns:
         The character: of the config; a tab in tsv; of Excel's first line `sep=;`; else the first of
         comma, semicolon, tab and pipe that stands equally often, at least once, in each of the
         first lines outside quotes; a comma where none does.
     """
-    if options.delimiter != "auto":
-        return DELIMITERS[options.delimiter]
-    if options.format == "tsv":
+    if source.options.delimiter != "auto":
+        return DELIMITERS[source.options.delimiter]
+    if source.options.format == "tsv":
         return DELIMITERS["tab"]
-    peek = getattr(stream, "peek", lambda: b"")
+    peek = getattr(source.stream, "peek", lambda: b"")
     try:
         *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
     except OSError as error:
-        problems.fail(1, error.strerror or str(error))
+        source.problems.fail(1, error.strerror or str(error))
     lines = [line.removesuffix("\r") for line in (whole or [rest])[:SNIFFED_LINES]]
     hint = EXCEL_HINT.fullmatch(lines[0])
     if hint:
@@ -131,99 +194,21 @@ def delimiter_of(stream: BinaryIO, options: ReadOptions, problems: RowProblems) 
     return DELIMITERS["comma"]
 
 
-def _without_hint(lines: Lines) -> Lines:
-    """Drop Excel's line `sep=;` where it comes first."""
-    for line, text in lines:
-        if line > 1 or not EXCEL_HINT.fullmatch(without_end(text)):
-            yield line, text
-
-
-def _quoted_records(lines: Lines, delimiter: str, problems: RowProblems) -> Iterator[Record]:
-    """Split lines into fields where a field in quotes may hold delimiters and line ends."""
-    for first, text in lines:
-        if '"' not in text:
-            yield first, without_end(text).split(delimiter)
-            continue
-        fields: list[str] = []
-        line, at, end = first, 0, len(without_end(text))
-        while at <= end:
-            if text.startswith('"', at):
-                opened = line
-                field, line, text, at = _quoted_field(line, text, at + 1, lines, problems)
-                end = len(without_end(text))
-                if at < end and text[at] != delimiter:
-                    _fail_behind_quote(opened, line, text[at:end], problems)
-            else:
-                stop = text.find(delimiter, at, end)
-                stop = end if stop < 0 else stop
-                field, at = text[at:stop], stop
-            fields.append(field)
-            at += 1
-        yield first, fields
-
-
-def _quoted_field(
-    opened: int, text: str, at: int, lines: Lines, problems: RowProblems
-) -> tuple[str, int, str, int]:
-    """Read on from behind an opening quote; return field, and line, text and place behind it."""
-    parts: list[str] = []
-    size, line = 0, opened
-    while True:
-        match = _INSIDE_QUOTES.match(text, at)
-        end = match.end() if match else at
-        parts.append(text[at:end])
-        if end < len(text):
-            return "".join(parts).replace('""', '"'), line, text, end + 1
-        size += end - at
-        noted = problems.count
-        line, text = next(lines, (line, ""))
-        if problems.count > noted:
-            problems.fail(opened, "the quoted field that opens here can't be read to its end")
-        at = 0
-        if not text:
-            problems.fail(opened, "the quote that opens on this line is never closed")
-        if size > LINE_BYTES:
-            problems.fail(opened, f"the quoted field is longer than {LINE_BYTES} characters")
-
-
-def _fail_behind_quote(opened: int, line: int, rest: str, problems: RowProblems) -> NoReturn:
-    """Complain about text behind a closing quote, under the line where the quote opens."""
-    where = "" if line == opened else f" on line {line}"
-    problems.fail(
-        opened,
-        f"the quoted field that opens here ends{where} before {quote(rest)}; "
-        'write "" for a quote inside it',
-    )
-
-
-def _header(
-    first: Record, options: ReadOptions, columns: list[Column | None], problems: RowProblems
-) -> dict[str, int] | None:
-    """Return the index of each column's name where the first row holds names."""
-    named = [column for column in columns if isinstance(column, str)]
-    if options.header is False and named:
-        raise DataError(
-            f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
-        )
-    if options.header is False or (options.header == "auto" and not named):
-        return None
-    line, names = first
-    places: dict[str, int] = {}
-    for place, name in enumerate(names):
-        if name and name in places:
+def _header(line: int, first: list[str], problems: RowProblems) -> Names:
+    """Return the index of each column's name."""
+    indexes: dict[str, int] = {}
+    for index, name in enumerate(first):
+        if name and name in indexes:
             problems.fail(line, f"column {quote(name)} occurs twice in the header")
-        places.setdefault(name, place)
-    return places
+        indexes.setdefault(name, index)
+    return indexes
 
 
-def _is_present(column: Column, names: dict[str, int] | None, width: int) -> bool:
-    """Tell whether the file has the column."""
+def _is_present(column: Column, names: Names, width: int) -> bool:
     return column < width if isinstance(column, int) else column in (names or ())
 
 
-def _position(
-    column: Column, names: dict[str, int] | None, width: int, line: int, problems: RowProblems
-) -> int:
+def _index(column: Column, names: Names, width: int, line: int, problems: RowProblems) -> int:
     """Return the index of a column, which must be there."""
     if not _is_present(column, names, width):
         if isinstance(column, int):
@@ -235,14 +220,3 @@ def _position(
             found += f"; is {quote(split)} what separates them? see data.delimiter"
         problems.fail(line, found)
     return column if isinstance(column, int) else (names or {})[column]
-
-
-def _even_rows(records: Iterator[Record], width: int, problems: RowProblems) -> Iterator[Record]:
-    """Pass on the rows that have as many fields as the first."""
-    if width > 1:
-        records = without_blank_rows(records, lambda fields: fields == [""], problems)
-    for line, fields in records:
-        if len(fields) == width:
-            yield line, fields
-        else:
-            problems.add(line, f"expected {width} fields as in the first row, found {len(fields)}")

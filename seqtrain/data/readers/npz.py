@@ -18,11 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.examples import Example, RowProblems, Sequence
-from seqtrain.data.readers.files import BOMB_FREE_BYTES, BOMB_RATIO
-from seqtrain.data.readers.options import ReadOptions
-from seqtrain.data.readers.rows import checked_label, parse_rows
-from seqtrain.data.readers.sequences import features_from_array
+from seqtrain.data.examples import Example, parse_rows
+from seqtrain.data.readers.cells import features_from_array
+from seqtrain.data.readers.opening import BOMB_RATIO, RowSource, is_bomb
 from seqtrain.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -31,31 +29,22 @@ FEW_SYMBOLS = 1000
 """Distinct whole numbers of one channel that may still be symbols."""
 
 
-def read_npz(
-    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
-) -> Iterator[Example]:
-    """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1.
-
-    Args:
-        stream: the file's bytes.
-        options: the kind, features or tokens.
-        problems: where rows are complained about.
-        labelled: whether `labels` must be there.
-    """
-    name = problems.name
-    arrays = _load(stream, name)
-    values = _values(arrays, options.kind, name)
+def read_npz(source: RowSource) -> Iterator[Example]:
+    """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1."""
+    name, kind = source.problems.name, source.options.kind
+    arrays = _load(source.stream, name)
+    values = _values(arrays, kind, name)
     offsets = _offsets(arrays, len(values), name)
-    labels = _labels(arrays, len(offsets) - 1, labelled, name)
+    labels = _labels(arrays, len(offsets) - 1, source.labelled, name)
 
-    def parse(row: int) -> tuple[Sequence, str | None]:
+    def parse(row: int) -> tuple[Any, ...]:
         piece = values[offsets[row] : offsets[row + 1]]
-        label = None if labels is None else checked_label(labels[row], labelled)
-        if options.kind == "tokens":
+        label = None if labels is None else source.label(labels[row])
+        if kind == "tokens":
             return [str(symbol) for symbol in piece.tolist()], label
         return features_from_array(piece), label
 
-    yield from parse_rows(((row + 1, row) for row in range(len(offsets) - 1)), parse, problems)
+    yield from parse_rows(((row + 1, row) for row in range(len(offsets) - 1)), parse)
 
 
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
@@ -67,7 +56,7 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
             names = [entry.filename for entry in archive.infolist()]
             packed = sum(entry.compress_size for entry in archive.infolist())
             size = sum(entry.file_size for entry in archive.infolist())
-        if size > BOMB_FREE_BYTES and size > BOMB_RATIO * packed:
+        if is_bomb(size, packed):
             raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
         for key in NAMES:
             if names.count(key) + names.count(f"{key}.npy") > 1:
@@ -159,5 +148,4 @@ def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
 
 
 def _shown(array: Array) -> str:
-    """Describe an array for a message."""
     return f"{array.dtype} {array.shape}"

@@ -3,65 +3,112 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.examples import Example, parse_rows
 from seqtrain.data.readers.jsonl import object_parser
-from seqtrain.data.readers.options import ReadOptions
-from seqtrain.data.readers.rows import parse_rows
+from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, RowSource, is_bomb
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.text import one_line
+from seqtrain.text import one_line, quote
 
 ROWS = 1024
-"""Rows in memory at a time."""
+"""Rows in memory at a time, at most."""
+NUMBER_BYTES = 8
 
 
-def read_parquet(
-    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
-) -> Iterator[Example]:
+def read_parquet(source: RowSource) -> Iterator[Example]:
     """Read the rows of a parquet file; the line is the row, from 1.
 
     A label of a file from Hugging Face's datasets has the name that the file gives its number.
 
-    Args:
-        stream: the file's bytes.
-        options: names of the columns, and kind.
-        problems: where rows are complained about.
-        labelled: whether the label's column must be there.
-
     Raises:
         ConfigError: pyarrow isn't installed.
-        DataError: it is no parquet file, or lacks a column.
+        DataError: it is no parquet file, lacks a column, or holds far more than its size tells.
     """
     arrow, parquet = _import()
-    parse = object_parser(options, labelled)
+    options, name = source.options, source.problems.name
+    parse = object_parser(source)
     try:
-        file = parquet.ParquetFile(stream)
+        file = parquet.ParquetFile(source.stream)
         schema = file.schema_arrow
-        names = _class_names(schema.metadata or {}, options.label)
+        twice = next((column for column in schema.names if schema.names.count(column) > 1), None)
+        if twice is not None:
+            raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
         wanted = [*options.sequence_columns(), options.label, options.group, *options.keep]
-        found = {str(column).partition(".")[0] for column in wanted} & {*schema.names}
-        rows = _rows(file, sorted(found), options.label, names)
-        yield from parse_rows(rows, parse, problems)
+        found = {part for x in wanted for part in (str(x), str(x).partition(".")[0])}
+        columns = sorted(found & {*schema.names})
+        names = _class_names(schema.metadata or {}, options.label)
+        rows = _rows(source.stream, file, columns, name)
+        yield from parse_rows(_with_class_names(rows, options.label, names), parse)
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(
-            f"{problems.name}: not a sound parquet file ({one_line(str(error))})"
-        ) from None
+        raise DataError(f"{name}: not a sound parquet file ({one_line(str(error))})") from None
 
 
 def _rows(
-    file: Any, columns: list[str], label: object, names: list[str]
+    stream: BinaryIO, file: Any, columns: list[str], name: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield number and values of each row; numbers of classes become their names."""
-    number = 0
-    for batch in file.iter_batches(ROWS, columns=columns):
-        for row in batch.to_pylist():
+    """Yield number and values of each row, in bounded memory.
+
+    A value may be stored once and stand in many rows. So a text is taken to be as large as its
+    column, and as many rows are read at once as a compressed file of this size might hold; lists of
+    texts are first read as numbers of the distinct ones.
+    """
+    _, parquet = _import()
+    size, metadata = stream.seek(0, os.SEEK_END), file.metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    chunks = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
+    texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"]
+    bomb = DataError(f"{name}: the columns expand more than {BOMB_RATIO} times; refused as a bomb")
+    if is_bomb(NUMBER_BYTES * sum(chunk.num_values for chunk in chunks), size):
+        raise bomb
+    largest = max((chunk.total_uncompressed_size for chunk in texts), default=0)
+    at_once = max(BOMB_FREE_BYTES, BOMB_RATIO * size) // max(1, largest)
+    nested = sorted({text.path_in_schema for text in texts} - {*columns})
+    plain = file.schema_arrow
+    file = parquet.ParquetFile(stream, read_dictionary=nested, metadata=metadata)
+    number = content = 0
+    for batch in file.iter_batches(min(ROWS, max(1, at_once)), columns=columns):
+        content += sum(_content(column) for column in batch.columns)
+        if is_bomb(content, size):
+            raise bomb
+        values = {
+            field.name: column.cast(plain.field(field.name).type).to_pylist()
+            for field, column in zip(batch.schema, batch.columns, strict=True)
+        }
+        for row in zip(*values.values(), strict=True):
             number += 1
-            place = row.get(label)
-            if names and type(place) is int:
-                row[label] = names[place] if 0 <= place < len(names) else None
-            yield number, row
+            yield number, dict(zip(values, row, strict=True))
+
+
+def _content(array: Any) -> int:
+    """Return the bytes of an array's values, each counted wherever it stands."""
+    arrow, _ = _import()
+    if arrow.types.is_dictionary(array.type):
+        return (
+            arrow.compute.sum(
+                arrow.compute.binary_length(array.dictionary).take(array.indices)
+            ).as_py()
+            or 0
+        )
+    if arrow.types.is_list(array.type) or arrow.types.is_large_list(array.type):
+        return _content(array.flatten())
+    if arrow.types.is_struct(array.type):
+        return sum(map(_content, array.flatten()))
+    return int(array.nbytes)
+
+
+def _with_class_names(
+    rows: Iterator[tuple[int, dict[Any, Any]]], label: object, names: list[str]
+) -> Iterator[tuple[int, dict[Any, Any]]]:
+    """Yield rows in which numbers of classes have become their names."""
+    for number, row in rows:
+        index = row.get(label)
+        if names and type(index) is int:
+            row[label] = names[index] if 0 <= index < len(names) else None
+        yield number, row
 
 
 def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
@@ -77,6 +124,7 @@ def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
 def _import() -> tuple[Any, Any]:
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise ConfigError(

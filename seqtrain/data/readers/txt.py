@@ -1,4 +1,7 @@
-"""Format txt: lines of `label<TAB>text`, or a folder whose names are the labels."""
+"""Format txt: lines of `label<TAB>text`, or a folder whose names are the labels.
+
+In prediction also lines without labels, and files that are a sequence each.
+"""
 
 from __future__ import annotations
 
@@ -6,71 +9,82 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from seqtrain.config.formats import resolve_format
-from seqtrain.data.examples import BadRow, Example, RowProblems, Sequence
-from seqtrain.data.readers.files import file_problem, open_input
-from seqtrain.data.readers.lines import read_lines, without_end
-from seqtrain.data.readers.options import ReadOptions
-from seqtrain.data.readers.rows import (
-    checked_label,
-    is_blank_line,
+from seqtrain.data.examples import (
+    BadRow,
+    Example,
+    Numbered,
+    ReadOptions,
+    RowProblems,
     parse_rows,
     without_blank_rows,
 )
-from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.data.readers.opening import (
+    RowSource,
+    file_problem,
+    open_input,
+    read_blocks,
+    without_end,
+)
 from seqtrain.errors import DataError
 from seqtrain.files.compressed import uncompressed
 from seqtrain.text import display_name
 
-ReadRows: TypeAlias = Callable[[BinaryIO, RowProblems], Iterator[tuple[int, str]]]
+ReadRows: TypeAlias = Callable[[RowSource], Numbered]
+Digests: TypeAlias = dict[str, str] | None
 
 
-def read_txt(
-    stream: BinaryIO, options: ReadOptions, problems: RowProblems, labelled: bool
-) -> Iterator[Example]:
-    """Read lines of label, tab, text; in prediction a line without a tab is text alone.
+def read_txt(source: RowSource) -> Iterator[Example]:
+    """Read lines of label, tab, text; in prediction a line without a tab is text alone."""
 
-    Args:
-        stream: the file's bytes.
-        options: kind of the text.
-        problems: where rows are complained about.
-        labelled: whether each line must have its label.
-    """
-
-    def parse(line: str) -> tuple[Sequence, str | None]:
+    def parse(line: str) -> tuple[Any, ...]:
         label, tab, text = line.partition("\t")
         if tab:
-            return sequence_from_text(text, options.kind), checked_label(label, labelled)
-        if labelled:
+            return source.sequence(text), source.label(label)
+        if source.labelled:
             raise BadRow("no tab; expected label<TAB>text")
-        return sequence_from_text(line, options.kind), None
+        return source.sequence(line), None
 
-    rows = read_lines(stream, problems)
-    if labelled:
-        rows = without_blank_rows(rows, is_blank_line, problems)
-    return parse_rows(rows, parse, problems)
+    lines = source.lines()
+    return parse_rows(without_blank_rows(lines) if source.labelled else lines, parse)
 
 
-def read_folder(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
+def read_unlabelled(source: RowSource) -> Iterator[Example]:
+    """Read one sequence per line; an empty line is an empty sequence (prediction)."""
+    if source.labelled:
+        raise DataError("format lines holds no labels; it is for prediction alone")
+
+    def parse(text: str) -> tuple[Any, ...]:
+        if source.options.kind == "features" and text.startswith("{"):
+            raise BadRow("found an object, expected a list of vectors; --input-format jsonl?")
+        return source.sequence(text), None
+
+    return parse_rows(source.lines(), parse)
+
+
+def read_folder(
+    path: str, options: ReadOptions, problems: RowProblems, digests: Digests = None
+) -> Iterator[Example]:
     """Read a folder, in the order of its names; names that begin with a dot are left out.
 
     Args:
         path: holds either one sub-folder per class, with one file per example, or one file
             `<class>.txt` (or `.txt.gz`, `.txt.zst`) per class, with one example per line.
         options: kind of the text.
-        problems: where rows are complained about, under the name of the file that holds them.
+        problems: where damage is reported, under the name of the file that has it.
+        digests: gets the SHA-256 of each file.
 
     Raises:
         DataError: where the folder holds neither, or both.
     """
     for file, label, read_rows in list_folder(path):
-        yield from _read_file(file, label, read_rows, options, problems)
+        yield from _read_file(file, label, read_rows, options, problems, digests)
 
 
 def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
-    """Return the files that are read of a folder in their order: path, class, how its rows part.
+    """Return the files that are read of a folder in their order: path, class, what reads its rows.
 
     Raises:
         DataError: where the folder holds neither sub-folders nor files of classes, or both.
@@ -90,7 +104,7 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
             "expected one kind"
         )
     if files:
-        return [(os.path.join(path, file), _stem(file), read_lines) for file in files]
+        return [(os.path.join(path, file), _stem(file), RowSource.lines) for file in files]
     return [
         (os.path.join(path, label, file), label, _whole)
         for label in classes
@@ -98,27 +112,11 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
     ]
 
 
-def _pattern(path: str, names: list[str]) -> str:
-    """Return a hint at the pattern that names a folder's data files; of none nothing."""
-    for name in names:
-        if resolve_format(name, "auto") is not None:
-            ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
-            return (
-                f"; for its {ending} files give '{display_name(os.path.join(path, '*' + ending))}'"
-            )
-    return ""
-
-
 def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
     """Read a file, or each file of a folder and of the folders in it, as one sequence (prediction).
 
-    Args:
-        path: of the file or folder; names that begin with a dot are left out of a folder.
-        options: kind of the text.
-        problems: where files are complained about that can't be read.
-
     Raises:
-        DataError: the folder holds no file; or a file can't be read, and keeps no place.
+        DataError: the folder holds no file; or a file can't be read, and needn't keep its row.
     """
     files = list(_files_below(path)) if os.path.isdir(path) else [path]
     if not files:
@@ -128,11 +126,39 @@ def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterat
             for example in _read_file(file, "", _whole, options, problems):
                 yield example._replace(label=None)
         except DataError as error:
-            if not problems.keeps_places:
+            if options.bad_rows != "blank":
                 raise
-            place = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
-            problem = place.sub("", error.problems[0], count=1)
+            where = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
+            problem = where.sub("", error.problems[0], count=1)
             yield Example("", None, 1, problems.file, problem=problem)
+
+
+def holds_whole_files(path: str) -> bool:
+    """Tell whether the rows of a training file are files: those in the sub-folders of a folder."""
+    return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
+
+
+def _read_file(
+    path: str,
+    label: str,
+    read_rows: ReadRows,
+    options: ReadOptions,
+    problems: RowProblems,
+    digests: Digests = None,
+) -> Iterator[Example]:
+    """Read one file of a class."""
+    problems.file = display_name(path)
+    with open_input(path, digests=digests) as stream:
+        source = RowSource(stream, options, problems)
+        yield from parse_rows(
+            read_rows(source), lambda text: (source.sequence(text), label), problems.file
+        )
+
+
+def _whole(source: RowSource) -> Numbered:
+    """Yield a whole file as one row, without its last line end."""
+    blocks = read_blocks(source.stream, source.problems, keep_ends=True)
+    yield 1, without_end("".join("".join(lines) for lines in blocks))
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -143,11 +169,6 @@ def _files_below(folder: str) -> Iterator[str]:
             yield from _files_below(path)
         else:
             yield path
-
-
-def holds_whole_files(path: str) -> bool:
-    """Tell whether the rows of a training file are files: those in the sub-folders of a folder."""
-    return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
 def _entries(path: str) -> list[tuple[str, int]]:
@@ -165,24 +186,12 @@ def _stem(name: str) -> str:
     return name.removesuffix(".txt") if name.endswith(".txt") else ""
 
 
-def _whole(stream: BinaryIO, problems: RowProblems) -> Iterator[tuple[int, str]]:
-    """Yield a whole file as one row, without its last line end."""
-    text = "".join(text for _, text in read_lines(stream, problems, keep_ends=True))
-    yield 1, without_end(text)
-
-
-def _read_file(
-    path: str,
-    label: str,
-    read_rows: ReadRows,
-    options: ReadOptions,
-    problems: RowProblems,
-) -> Iterator[Example]:
-    """Read one file of a class."""
-
-    def parse(text: str) -> tuple[Sequence, str]:
-        return sequence_from_text(text, options.kind), label
-
-    problems.file = display_name(path)
-    with open_input(path, pipes=False) as stream:
-        yield from parse_rows(read_rows(stream, problems), parse, problems, problems.file)
+def _pattern(path: str, names: list[str]) -> str:
+    """Return a hint at the pattern that names a folder's data files; of none nothing."""
+    for name in names:
+        if resolve_format(name, "auto") is not None:
+            ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
+            return (
+                f"; for its {ending} files give '{display_name(os.path.join(path, '*' + ending))}'"
+            )
+    return ""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import files, npz
+from seqtrain.data.readers import npz, opening
 from seqtrain.errors import DataError
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
@@ -128,7 +128,8 @@ def test_pickles_text_and_other_files_are_refused(
     assert refuse(packed, "a", format="npz") == (
         "a: found format npz; the model reads text without named columns; expected fasttext or txt",
     )
-    monkeypatch.setattr(npz, "BOMB_FREE_BYTES", 1000)
+    monkeypatch.setattr(opening, "BOMB_FREE_BYTES", 1000)
+    monkeypatch.setattr(opening, "BOMB_RATIO", 100)
     monkeypatch.setattr(npz, "BOMB_RATIO", 100)
     (message,) = refuse(pack(values=np.zeros(10**6), lengths=[10**6], labels=[1]), "a", **OPTIONS)
     assert message == "a: the arrays expand more than 100 times; refused"
@@ -174,8 +175,8 @@ def test_compression_around_npz(
     (message,) = refuse(pack_file(packed, ending)[:-30], f"a.npz.{ending}", **OPTIONS)
     assert message.startswith(f"a.npz.{ending}: not a sound npz file")
     assert f"the {NAMES[ending]} data are cut off after" in message
-    monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
-    monkeypatch.setattr(files, "BOMB_RATIO", 500)
+    monkeypatch.setattr(opening, "BOMB_FREE_BYTES", 100_000)
+    monkeypatch.setattr(opening, "BOMB_RATIO", 500)
     bomb = pack_file(b"PK" + b"\0" * 400_000, ending)
     (message,) = refuse(bomb, f"b.npz.{ending}", **OPTIONS)
     assert "expand more than 500 times; refused as a bomb" in message

@@ -20,9 +20,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.readers import ReadOptions, files, lines, read_examples
-from seqtrain.data.readers.lines import read_lines
+from seqtrain.data.examples import BadRow, Example, RowProblems
+from seqtrain.data.readers import ReadOptions, opening, read_examples
 from seqtrain.errors import ConfigError, DataError
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
@@ -204,8 +203,8 @@ def test_rows_before_the_cut_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    monkeypatch.setattr(files, "BOMB_FREE_BYTES", 100_000)
-    monkeypatch.setattr(files, "BOMB_RATIO", 500)
+    monkeypatch.setattr(opening, "BOMB_FREE_BYTES", 100_000)
+    monkeypatch.setattr(opening, "BOMB_RATIO", 500)
     bomb = pack(b"\n" * 400_000, ending)
     message = refuse(bomb, f"a.{ending}", format="lines", labelled=False)[-1]
     assert message.endswith(
@@ -214,7 +213,7 @@ def test_a_bomb_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch, endi
 
 
 def test_overlong_line_is_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LINE_BYTES", 10_000)
+    monkeypatch.setattr(opening, "LINE_BYTES", 10_000)
     content = b"x" * 9_999 + b"\n" + b"y" * 10_001
     message = refuse(b"\n" + content, "a.txt", format="lines", labelled=False)
     assert message == ("a.txt:3: the line is longer than 10000 bytes",)
@@ -264,16 +263,6 @@ def test_a_long_path_gives_way_to_the_problem() -> None:
             assert len(line) < 200
 
 
-def test_stop_at_first_comes_after_the_rows_before_it(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text("label\ttext\na\tone\nb\nc\tthree\n")
-    rows = read_examples(str(path), ReadOptions(**TSV), labelled=False, stop_at_first=True)
-    assert next(rows).sequence == "one"
-    with pytest.raises(DataError, match=r"a\.tsv:3: expected 2 fields") as caught:
-        next(rows)
-    assert len(caught.value.problems) == 1
-
-
 @examples(300)
 @given(
     content=st.one_of(
@@ -309,12 +298,13 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(
     monkeypatch: pytest.MonkeyPatch, size: int, keep_ends: bool
 ) -> None:
     content = "first\na\r\n\r\nb\r\r\n\n é\u2028e \n\t\rf\n".encode() * 3 + b"\xff\n\0\r\ng\r\nh\r"
-    expected = []
-    for number, line in enumerate(io.BytesIO(content), start=1):
-        if b"\xff" not in line and b"\0" not in line:
-            text = line.decode()
-            expected.append((number, text if keep_ends else re.sub(r"\r?\n\Z", "", text)))
-    problems = RowProblems("a.txt", keeps_places=True)
-    monkeypatch.setattr(lines, "BLOCK_BYTES", size)
-    assert [*read_lines(io.BytesIO(content), problems, keep_ends=keep_ends)] == expected
-    assert [row.line for row in problems.taken()] == [22, 23]
+    expected: list[str | None] = []
+    for line in io.BytesIO(content):
+        text = None if b"\xff" in line or b"\0" in line else line.decode()
+        expected.append(text if keep_ends or text is None else re.sub(r"\r?\n\Z", "", text))
+    monkeypatch.setattr(opening, "BLOCK_BYTES", size)
+    read = opening.read_blocks(
+        io.BytesIO(content), RowProblems("a.txt"), keep_bad=True, keep_ends=keep_ends
+    )
+    lines = [line for block in read for line in block]
+    assert [None if isinstance(line, BadRow) else line for line in lines] == expected

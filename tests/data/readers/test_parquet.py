@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqtrain.cli.main import run
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers import ReadOptions, opening, parquet, read_examples
 from seqtrain.errors import ConfigError, DataError
 
 VALUES: dict[str, list[Any]] = {
@@ -79,6 +79,51 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[parquet\]'"):
         read(path, sequence="text")
+
+
+def test_a_field_of_a_struct_is_found_as_in_jsonl(tmp_path: Path) -> None:
+    meta = [{"text": "a", "gold": {"y": "x"}}, {"text": "b", "gold": {"y": "z"}}]
+    path = write(tmp_path / "a.parquet", {"meta": meta, "other": [1, 2]})
+    found = read(path, sequence="meta.text", label="meta.gold.y")
+    assert found == [("a", "x"), ("b", "z")]
+    path = write(tmp_path / "b.parquet", {"meta.text": ["whole", "b"], "label": ["x", "y"]})
+    assert read(path, sequence="meta.text") == [("whole", "x"), ("b", "y")]
+
+
+def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    columns = [pa.array(["a"]), pa.array(["b"]), pa.array(["x"])]
+    pq.write_table(pa.table(columns, names=["s", "s", "label"]), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: column 's' occurs twice; name each"):
+        read(str(tmp_path / "a.parquet"))
+
+
+TEXT = "x" * 2000
+BOMBS: dict[str, Any] = {
+    "text": pa.array([TEXT] * 3000).dictionary_encode(),
+    "tokens": [[TEXT] * 1000] * 3,
+    "features": [[0.0] * 1_000_000, [1.0]],
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    sequences = BOMBS[kind]
+    table = pa.table({"s": sequences, "label": ["x"] * len(sequences)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, compression="zstd")
+    for module in (opening, parquet):
+        monkeypatch.setattr(module, "BOMB_FREE_BYTES", 100_000)
+        monkeypatch.setattr(module, "BOMB_RATIO", 100)
+    assert path.stat().st_size < 30_000
+    rows: list[Any] = []
+    options = ReadOptions("parquet", kind, sequence="s", label="label")
+    with pytest.raises(DataError, match=r"the columns expand more than 100 times; refused"):
+        rows.extend(read_examples(str(path), options))
+    assert sum(sum(map(len, row.sequence)) for row in rows) < 4_000_000
+    monkeypatch.setattr(opening, "BOMB_RATIO", 10**6)
+    assert len(read(str(path), kind)) == len(sequences)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow, Features, Sequence
-from seqtrain.data.readers.strict_json import json_type, parse_json
+from seqtrain.files import strict_json
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 NUMBER_TYPES = {int, float, type(None)}
 INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
+
+
+def parse_json(text: str) -> object:
+    """Parse one JSON value; what isn't strict JSON is a BadRow."""
+    try:
+        return strict_json.parse_json(text)
+    except strict_json.NotJSONError as error:
+        raise BadRow(str(error)) from None
+
+
+def json_type(value: object) -> str:
+    """Name a value's JSON type for a message."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "a number")
 
 
 def sequence_from_text(text: str, kind: str) -> Sequence:
@@ -37,22 +51,18 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
         return sequence_from_json(parse_json(text), kind) if is_json else text.split()
     if text.strip()[:1] not in ("[", ""):
         raise BadRow(f"expected a JSON list of vectors or numbers, found {quote(text, 40)}")
-    return features_from_json(parse_json(text) if text.strip() else [])
+    return _features_from_json(parse_json(text) if text.strip() else [])
 
 
 def sequence_from_json(value: object, kind: str) -> Sequence:
-    """Read a JSON value.
-
-    Args:
-        value: a string (text, tokens), a list of strings or integers (tokens), or a list of
-            vectors or of numbers (features).
-        kind: text, tokens or features.
+    """Read a JSON value: a string (text, tokens), a list of strings or integers (tokens), or a list
+    of vectors or of numbers (features).
 
     Raises:
         BadRow: for a value that doesn't fit the kind.
     """
     if kind == "features":
-        return features_from_json(value)
+        return _features_from_json(value)
     if isinstance(value, str):
         return sequence_from_text(value, kind)
     if kind == "text":
@@ -66,15 +76,8 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     return [str(item) for item in value]
 
 
-def features_from_json(value: object) -> Features:
-    """Read a list of vectors, or a list of numbers as one channel; null is a missing value.
-
-    Shape:
-        - Output: (T, C), NaN where missing; (0, 0) for an empty list.
-
-    Raises:
-        BadRow: for anything but numbers, vectors of unequal width, and values beyond float32.
-    """
+def _features_from_json(value: object) -> Features:
+    """Read a list of vectors, or of numbers as one channel, as (T, C); null is a missing value."""
     if not isinstance(value, list):
         raise BadRow(f"expected a list of vectors or numbers, found {json_type(value)}")
     if not value:
@@ -96,7 +99,7 @@ def features_from_columns(texts: list[str]) -> Features:
     """Read channels written as numbers parted by commas; `?` and NaN are missing values.
 
     Shape:
-        - Output: (T, C), one column per text.
+        Returns: (T, C), one column per text.
 
     Raises:
         BadRow: for what is no ASCII number, values beyond float32, and unequal lengths.
@@ -111,11 +114,7 @@ def features_from_columns(texts: list[str]) -> Features:
 
 
 def features_from_array(values: npt.NDArray[np.generic]) -> Features:
-    """Convert numbers of any type.
-
-    Raises:
-        BadRow: for values beyond float32.
-    """
+    """Convert numbers of any type; values beyond float32 are a BadRow."""
     with np.errstate(over="ignore", invalid="ignore"):
         return _float32(values.astype(np.float64))
 
@@ -136,18 +135,16 @@ def _parse_numbers(text: str) -> npt.NDArray[np.float64]:
     """Parse numbers parted by commas, in ASCII alone (float() takes `٣` and `1_0` too)."""
     if not text.strip():
         return np.empty(0, dtype=np.float64)
-    cells = text.split(",")
     if text.isascii() and "_" not in text:
         try:
             return np.array([float(cell) for cell in text.replace("?", "nan").split(",")])
         except ValueError:
             pass
-    odd = next(cell for cell in cells if not _is_number(cell))
+    odd = next(cell for cell in text.split(",") if not _is_number(cell))
     raise BadRow(f"expected a number, found {quote(odd)}")
 
 
 def _is_number(cell: str) -> bool:
-    """Tell whether a cell is an ASCII number, or marks a missing value."""
     try:
         float(cell.replace("?", "nan"))
     except ValueError:

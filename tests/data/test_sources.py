@@ -1,8 +1,7 @@
-"""Data in several files is the data of one that holds all, however rows are parted."""
+"""Which files a config names; data in several files is the data of one that holds all."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -10,14 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from seqtrain.config import Config, config_from_mapping
-from seqtrain.data.configured import check_files, data_files
+from seqtrain.config import Config
+from seqtrain.data.dataset import prepare
 from seqtrain.data.inspection import inspect
-from seqtrain.data.preparation import prepare
-from seqtrain.data.prepared import PreparedData
+from seqtrain.data.sources import check_files, data_files, matching_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import summarize, warnings
 from seqtrain.errors import ConfigError, DataError
@@ -49,87 +46,48 @@ def write_rows(write: Write, name: str, rows: list[dict[str, Any]]) -> str:
     return write(name, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def digest(stores: dict[str, SequenceStore]) -> str:
-    total = hashlib.sha256()
-    for name, store in stores.items():
-        for array_name, array in store.arrays().items():
-            total.update(f"{name} {array_name} {array.dtype} {array.shape}".encode())
-            total.update(array.tobytes())
-    return total.hexdigest()
-
-
-@pytest.fixture
-def in_pieces(write: Write, tmp_path: Path) -> Callable[[list[dict[str, Any]]], str]:
-    """Write rows as one file and as 7; return the pattern of these."""
-
-    def run(found: list[dict[str, Any]]) -> str:
-        write_rows(write, "one.jsonl", found)
-        for number, (start, stop) in enumerate(pairwise(CUTS)):
-            write_rows(write, f"part-{number}.jsonl", found[start:stop])
-        return str(tmp_path / "part-*.jsonl")
-
-    return run
+def contents(stores: dict[str, SequenceStore]) -> dict[str, Any]:
+    return {
+        f"{name}.{x}": (str(array.dtype), array.tolist())
+        for name, store in stores.items()
+        for x, array in store.arrays().items()
+    }
 
 
 @pytest.mark.parametrize(
     "keys",
     [
-        {"kind": "text"},
         {"kind": "text", "validation": 0.2, "test": 0.1},
         {"kind": "text", "validation": {"fold": 2, "of": 4}, "min_count": 2},
+        {"kind": "text", "tokenizer": "bpe", "max_vocab_size": 300, "validation": 0.2},
+        {"kind": "text", "group": "group"},
         {"kind": "tokens", "max_length": 3},
         {"kind": "features", "validation": 0.2},
     ],
+    ids=str,
 )
 def test_seven_files_are_one(
-    in_pieces: Callable[..., str], tmp_path: Path, make_config: MakeConfig, keys: Any
+    write: Write, tmp_path: Path, make_config: MakeConfig, keys: dict[str, Any]
 ) -> None:
-    pattern = in_pieces(rows(keys["kind"]))
-    one = prepare(make_config(train=str(tmp_path / "one.jsonl"), **keys), cache_folder=None)
-    config = make_config(train=pattern, **keys)
-    several = prepare(config, cache_folder=None)
-    assert digest(several.splits) == digest(one.splits)
+    found = rows(keys["kind"])
+    one = prepare(
+        make_config(train=write_rows(write, "one.jsonl", found), **keys), cache_folder=None
+    )
+    for number, (start, stop) in enumerate(pairwise(CUTS)):
+        write_rows(write, f"part-{number}.jsonl", found[start:stop])
+    config = make_config(train=str(tmp_path / "part-*.jsonl"), **keys)
+    several, cached = (prepare(config, cache_folder=tmp_path / "cache") for _ in range(2))
+    assert (several.from_cache, cached.from_cache) == (False, True)
+    assert contents(several.splits) == contents(cached.splits) == contents(one.splits)
     assert several.preprocessing == one.preprocessing
     assert several.reports == one.reports
     assert len(several.digests) == 7
-    kept = prepare(make_config(train=pattern, **keys), cache_folder=tmp_path / "cache")
-    again = prepare(make_config(train=pattern, **keys), cache_folder=tmp_path / "cache")
-    assert (kept.from_cache, again.from_cache) == (False, True)
-    assert digest(again.splits) == digest(one.splits)
-    train = again.splits["train"]
+    train = cached.splits["train"]
     assert train.files == several.splits["train"].files is not None
-    row = int(np.searchsorted(train.lines, 46))  # line 46 of one file, or just behind
+    row = train.lines.searchsorted(46)  # line 46 of one file, or just behind
     assert train.place(row) == f"{tmp_path}/part-5.jsonl:{train.lines[row] - 44}"
-
-
-def test_groups_go_on_in_the_next_file(
-    in_pieces: Callable[..., str], tmp_path: Path, write: Write
-) -> None:
-    pattern = in_pieces(rows("text"))
-
-    def stores(train: str) -> dict[str, SequenceStore]:
-        columns = {"sequence": "text", "label": "label", "group": "group"}
-        held_out = write_rows(write, "v.jsonl", rows("text")[:30])
-        data = {"train": train, "validation": [held_out], **columns}
-        model = {"initial_state": "carried"}
-        return prepare(
-            config_from_mapping({"data": data, "model": model}), cache_folder=None
-        ).splits
-
-    whole = stores(str(tmp_path / "one.jsonl"))
-    assert whole["train"].groups is not None
-    assert digest(stores(pattern)) == digest(whole)
-
-
-def test_bpe_learns_from_all_files(
-    in_pieces: Callable[..., str], tmp_path: Path, make_config: MakeConfig
-) -> None:
-    pytest.importorskip("tokenizers")
-    pattern = in_pieces(rows("text"))
-    keys = {"tokenizer": "bpe", "max_vocab_size": 300, "validation": 0.2}
-    one = prepare(make_config(train=str(tmp_path / "one.jsonl"), **keys), cache_folder=None)
-    several = prepare(make_config(train=pattern, **keys), cache_folder=None)
-    assert digest(several.splits) == digest(one.splits)
+    (tmp_path / "part-9.jsonl").write_text(json.dumps(found[0]) + "\n")
+    assert not prepare(config, cache_folder=tmp_path / "cache").from_cache
 
 
 def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
@@ -144,16 +102,36 @@ def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
     assert data_files(make_config(train=odd)) == [("data.train", odd)]
 
 
+@pytest.mark.parametrize("absolute", [False, True])
+def test_two_stars_stand_for_any_folders_and_follow_no_links(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool
+) -> None:
+    for name in ("a.tsv", "x/b.tsv", "x/y/c.tsv", "x/.hidden/d.tsv", ".e.tsv"):
+        write(name, [("x", "1")])
+    for number in range(12):  # where they were followed, each file had 12^40 names
+        (tmp_path / f"link{number}").symlink_to(".")
+    monkeypatch.chdir(tmp_path)
+    base = f"{tmp_path}/" if absolute else ""
+    found = [f"{base}{name}" for name in ("a.tsv", "x/b.tsv", "x/y/c.tsv")]
+    assert matching_files(f"{base}**/*.tsv") == found
+    assert matching_files(f"{base}x/**/c.*") == found[2:]
+    assert matching_files(f"{base}**/no") == []
+
+
 def test_bad_rows_are_named_by_file_and_line(write: Write, make_config: MakeConfig) -> None:
     good = [("up a", "1"), ("down b", "2")] * 3
     names = [write("p1.tsv", good), write("p2.tsv", [*good, (" ", "1")]), write("p3.tsv", good)]
     with pytest.raises(DataError, match=r"p2\.tsv:8: the sequence is empty"):
         prepare(make_config(train=names), cache_folder=None)
     write("p3.tsv", [*good, ("x", " ")])
-    data = prepare(make_config(train=names, bad_rows="drop", empty="drop"), cache_folder=None)
-    report = data.reports["train"]
+    config = make_config(train=names, bad_rows="drop", empty="drop")
+    report = prepare(config, cache_folder=None).reports["train"]
     assert (report.rows, report.dropped, report.unreadable) == (18, 1, 1)
     assert "p3.tsv:8: the label is blank" in report.unreadable_rows[0]
+    a = write_rows(write, "a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
+    b = write_rows(write, "b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
+    with pytest.raises(DataError, match=r"b\.jsonl:1: 3 channels; expected 2$"):
+        prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
 
 
 def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeConfig) -> None:
@@ -168,17 +146,11 @@ def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeCo
     assert places == [(first, 6), (second, 4)]
 
 
-def test_series_of_other_widths_are_refused(write: Write, make_config: MakeConfig) -> None:
-    a = write_rows(write, "a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
-    b = write_rows(write, "b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
-    with pytest.raises(DataError, match=r"b\.jsonl:1: 3 channels; expected 2, as .*a\.jsonl:1 has"):
-        prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
-
-
 def test_what_is_named_wrong_is_told(
     write: Write, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.tsv", [("x", "1")])
+    write("configs/near.tsv", "x")
     monkeypatch.chdir(tmp_path)
     for named, problem in (
         ("q*.tsv", r"data\.train: no file matches 'q\*\.tsv' \(looked for /"),
@@ -193,18 +165,10 @@ def test_what_is_named_wrong_is_told(
         ConfigError, match=r"found 'a\.tsv' \(tsv\), 'b\.jsonl' \(jsonl\); expected"
     ):
         make_config(train=["a.tsv", "b.jsonl"])
-    write("b.tsv", [("y", "2")])
-    write("same.tsv", [("x", "1")])
-    with pytest.raises(DataError, match=r"data\.test: same\.tsv has the same content as 'a\."):
-        prepare(make_config(train=["a.tsv", "b.tsv"], test=["same.tsv"]), cache_folder=None)
-
-
-def test_the_cache_tells_patterns_by_their_files(
-    in_pieces: Callable[..., str], tmp_path: Path, make_config: MakeConfig
-) -> None:
-    config = make_config(train=in_pieces(rows("text")))
-    prepare(config, cache_folder=tmp_path / "cache")
-    (tmp_path / "part-9.jsonl").write_text('{"text": "new words", "label": "l1"}\n')
-    more: PreparedData = prepare(config, cache_folder=tmp_path / "cache")
-    assert not more.from_cache
-    assert len(more.splits["train"]) == 81
+    with pytest.raises(DataError) as caught:
+        check_files(make_config(train="near.tsv", test="gone.tsv"), Path("configs"))
+    assert caught.value.problems == (
+        f"data.train: no file 'near.tsv' (looked for {tmp_path / 'near.tsv'}); paths are relative "
+        "to the current directory: write configs/near.tsv",
+        f"data.test: no file 'gone.tsv' (looked for {tmp_path / 'gone.tsv'})",
+    )

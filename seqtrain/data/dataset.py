@@ -1,0 +1,338 @@
+"""From a config to encoded splits: read, split, fit, encode; or taken from the cache."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from seqtrain.config.schema import Config, DataConfig
+from seqtrain.data import cache
+from seqtrain.data.encoding import EncodingReport, LengthPolicy, chunks, number_groups, row_keys
+from seqtrain.data.examples import Example
+from seqtrain.data.fitting import fit, provisional_encoder
+from seqtrain.data.growing import Array, GrowingArray, Ints, true_rows
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.readers import Digests, Files, digest_of, read_examples
+from seqtrain.data.readers.opening import changed
+from seqtrain.data.sources import SPLITS, data_files, files_of, read_options, read_with
+from seqtrain.data.splits import Part, hold_out
+from seqtrain.data.store import SequenceStore, joined_stores
+from seqtrain.data.tokenizers import bpe_version, train_bpe
+from seqtrain.data.vocabulary import SPECIAL, GrowingIndex
+from seqtrain.data.word_vectors import Coverage, WordVectors
+from seqtrain.errors import DataError
+from seqtrain.text import display_name, quote
+
+UNLABELLED = "unlabelled"
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """What training needs to know of the data.
+
+    Attributes:
+        splits: the stores of train and, where given, validation and test.
+        preprocessing: fitted on train, its vocabulary on pretraining.data too.
+        reports: what encoding did to the rows of each split, and of each file of pretraining.data.
+        eligible_tokens: distinct tokens that may enter the vocabulary; 0 for features.
+        digests: SHA-256 of each data file, by path as configured.
+        from_cache: whether the splits were encoded before.
+        entry: of the cache, which `load_prepared` takes in another process; None: there is none.
+        unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
+        vectors: what tokens begin with, where the config names a file of word vectors.
+    """
+
+    splits: dict[str, SequenceStore]
+    preprocessing: Preprocessing
+    reports: dict[str, EncodingReport]
+    eligible_tokens: int
+    digests: Digests
+    from_cache: bool
+    entry: Path | None = None
+    unlabelled: SequenceStore | None = None
+    vectors: WordVectors | None = None
+
+
+def prepare(
+    config: Config, *, cache_folder: Path | None, known: Preprocessing | None = None
+) -> PreparedData:
+    """Read, split, fit and encode the data of a config; each file is read once.
+
+    Args:
+        config: data paths are relative to the current directory.
+        cache_folder: where encoded data is kept between runs; None: nowhere.
+        known: an older preprocessing, which is kept and grows by the tokens and labels of train;
+            then nothing is taken from the cache.
+
+    Raises:
+        DataError: a file is missing, has rows that can't be used (all named by line), or was
+            changed while it was read.
+    """
+    files = data_files(config)
+    entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
+    data = load_prepared(config, entry) if entry and known is None else None
+    if data and data.digests == {path: digest_of(path) for _, path in files}:
+        return data
+    data = _read(config, known)
+    _refuse_same_files(config.data, files, data.digests)
+    _check_rows(data, config.data)
+    is_saved = entry is not None and cache.save(entry, _entry_of(data))
+    return replace(data, entry=entry if is_saved else None)
+
+
+def load_prepared(config: Config, entry: Path) -> PreparedData | None:
+    """Return data that `prepare` saved for a config; None: it isn't there, or is damaged.
+
+    Args:
+        config: that the data was prepared for.
+        entry: as `PreparedData.entry` names it.
+    """
+    found = cache.load(entry)
+    if found is None:
+        return None
+    (stores, values, arrays), sizes = found, config.model.ngrams
+    unlabelled = stores.pop(UNLABELLED, stores["train"])
+    ngrams = vectors = None
+    if sizes is not None:
+        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
+    if values["coverage"] is not None:
+        vectors = WordVectors(arrays["rows"], arrays["vectors"], Coverage(**values["coverage"]))
+    return PreparedData(
+        splits=stores,
+        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),
+        reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
+        eligible_tokens=values["eligible_tokens"],
+        digests=values["digests"],
+        from_cache=True,
+        entry=entry,
+        unlabelled=unlabelled if config.pretraining.objective is not None else None,
+        vectors=vectors,
+    )
+
+
+def held_out_fractions(data: DataConfig) -> dict[str, Part]:
+    """Return the splits that are held out of train's file, and how much of it each is.
+
+    A fold comes last: whichever it is, the test split is the same.
+    """
+    named = {"validation": data.validation, "test": data.test}
+    if isinstance(data.validation, dict):
+        named = {"test": data.test, "validation": data.validation}
+    return {name: value for name, value in named.items() if isinstance(value, float | dict)}
+
+
+def _entry_of(data: PreparedData) -> cache.Entry:
+    """Return all that `load_prepared` needs."""
+    stores = dict(data.splits)
+    if data.unlabelled is not None and data.unlabelled is not data.splits["train"]:
+        stores[UNLABELLED] = data.unlabelled
+    ngrams, vectors = data.preprocessing.ngrams, data.vectors
+    arrays: dict[str, Array] = {} if ngrams is None else {"keys": ngrams.keys, "idf": ngrams.idf}
+    if vectors is not None:
+        arrays |= {"rows": vectors.rows, "vectors": vectors.values}
+    values = {
+        "preprocessing": data.preprocessing.to_json(),
+        "tokens": _tokens(data.preprocessing),
+        "reports": {name: asdict(report) for name, report in data.reports.items()},
+        "eligible_tokens": data.eligible_tokens,
+        "digests": data.digests,
+        "coverage": None if vectors is None else asdict(vectors.coverage),
+    }
+    return cache.Entry(stores, values, arrays)
+
+
+def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessing | None) -> str:
+    """Return the name of the cache entry: by all that encoded data depends on but the files."""
+    data, model, pretraining = config.data, config.model, config.pretraining
+    recipe = {
+        "data": data.model_dump(),
+        "model": [model.subwords, model.ngrams, model.max_ngrams, model.vectors],
+        "vectors_keep": model.vectors_keep if model.vectors else None,
+        "pretraining": [pretraining.objective is not None, pretraining.data],
+        "seed": config.seed if held_out_fractions(data) else None,
+        "files": [os.getcwd(), *files],
+        "versions": [unicodedata.unidata_version, bpe_version() if _is_bpe(data) else None],
+        "known": None if known is None else [known.to_json(), _tokens(known)],
+    }
+    return cache.entry_name(recipe)
+
+
+def _tokens(preprocessing: Preprocessing) -> tuple[str, ...] | None:
+    return None if preprocessing.vocabulary is None else preprocessing.vocabulary.tokens
+
+
+def _is_bpe(data: DataConfig) -> bool:
+    return (data.kind, data.tokenizer) == ("text", "bpe")
+
+
+def _read(config: Config, known: Preprocessing | None) -> PreparedData:
+    """Read and encode all splits."""
+    data, sizes, digests = config.data, config.model.subwords, dict[str, str]()
+    named = {name: files_of(f"data.{name}", getattr(data, name)) for name in SPLITS}
+    train = read_with(data, named["train"])
+    merges = None if known is None else known.bpe_model
+    if _is_bpe(data) and merges is None:
+        merges = _train_bpe(config, train, digests)
+    first_digests = dict(digests)
+    rules = Preprocessing(
+        reading=train[0][1],
+        tokenizer=data.tokenizer,
+        lowercase=data.lowercase,
+        bpe_model=merges,
+        lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
+        missing=data.missing,
+        standardize=data.standardize,
+        subwords=None if sizes is None else (sizes[0], sizes[1]),
+    )
+    encoder = provisional_encoder(rules)
+    read, report = encoder.encode_files(train, digests=digests)
+    if any(digests[path] != digest for path, digest in first_digests.items()):
+        raise changed(train[0][0])
+    parts, reports = _parts(config, [*encoder.labels], read, report)
+    del read  # it may be large
+    more = [(key, path) for key, path in data_files(config) if key.startswith("pretraining.")]
+    for number, (_, path) in enumerate(more):
+        key, options = f"pretraining.data.{number}", replace(read_options(data, path), group=None)
+        parts[key], reports[key] = encoder.encode_files(
+            [(path, options)], labelled=False, digests=digests
+        )
+    fitted = fit(config, rules, encoder, parts, known)
+    splits = {name: part for name, part in fitted.parts.items() if name in SPLITS}
+    unlabelled = None
+    if config.pretraining.objective is not None:
+        stores = [splits["train"], *(x for name, x in fitted.parts.items() if name not in SPLITS)]
+        unlabelled = joined_stores(stores) if more else stores[0]
+    for name in ("validation", "test"):
+        if named[name]:
+            files = read_with(data, named[name])
+            splits[name], reports[name] = fitted.preprocessing.encode_files(files, digests)
+    if config.model.vectors is not None:
+        digests[config.model.vectors] = digest_of(config.model.vectors)
+    return PreparedData(
+        splits,
+        fitted.preprocessing,
+        reports,
+        fitted.eligible_tokens,
+        digests,
+        from_cache=False,
+        unlabelled=unlabelled,
+        vectors=fitted.vectors,
+    )
+
+
+def _parts(
+    config: Config, names: list[str], read: SequenceStore, report: EncodingReport
+) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
+    """Part what was read of the train file as the config says."""
+    if not held_out_fractions(config.data):
+        return {"train": read}, {"train": report}
+    assert read.keys is not None
+    held = _held_out(config, names, read.labels, read.keys, read.groups)
+    learned = np.ones(len(read), dtype=bool)
+    for rows in held.values():
+        learned[rows] = False
+    parts = {name: read.selection(rows) for name, rows in held.items()}
+    parts["train"] = read.selection(true_rows(learned))
+    reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
+    reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
+    return {name: parts[name] for name in SPLITS if name in parts}, reports
+
+
+def _held_out(
+    config: Config, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
+) -> dict[str, Ints]:
+    """Return the rows of each part that is held out of train.
+
+    It follows from the rows as they are read, not from how they are encoded.
+
+    Args:
+        config: which parts, and the seed.
+        names: label of each number.
+        labels: number of each row's label.
+        keys: of each row's sequence, as `row_keys` returns them; blank rows stay in train.
+        groups: number of the group of each row, which stays together; -1, or None: alone.
+    """
+    ranks = np.argsort(np.argsort(np.array(names)))
+    if groups is not None:
+        keys = np.where(groups < 0, keys, groups + 1)
+    return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
+
+
+def _train_bpe(config: Config, files: Files, digests: Digests) -> str:
+    """Learn merges from the rows of train that aren't held out: files are read twice for it."""
+
+    def texts() -> Iterator[Example]:
+        rows = chain.from_iterable(
+            read_examples(path, options, digests=digests) for path, options in files
+        )
+        return (example for example in rows if str(example.sequence).strip())
+
+    names, numbers = GrowingIndex(), dict[str, int]()
+    found = GrowingArray(np.int64, (3,))
+    for chunk in chunks(texts()):
+        labels = [names[str(example.label)] for example in chunk]
+        groups = number_groups([example.group for example in chunk], numbers)
+        found.append(np.stack((labels, row_keys(chunk), groups), axis=1))
+    rows = found.build()
+    held = _held_out(config, [*names], *rows.T)
+    learned = np.ones(len(rows), dtype=bool)
+    for part in held.values():
+        learned[part] = False
+    data = config.data
+    train = (str(x.sequence) for x, keep in zip(texts(), learned, strict=True) if keep)
+    return train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+
+
+def _refuse_same_files(data: DataConfig, files: list[tuple[str, str]], digests: Digests) -> None:
+    learned = {digests[path]: path for key, path in files if key == "data.train"}
+    for key, path in files:
+        same = learned.get(digests[path])
+        if same is None or key not in ("data.validation", "data.test"):
+            continue
+        which = "data.train" if isinstance(data.train, str) and len(learned) == 1 else quote(same)
+        hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
+        raise DataError(
+            f"{key}: {display_name(path)} has the same content as {which}, so it "
+            f"would score rows that were learned{hint}"
+        )
+
+
+def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
+    """Every split needs rows, and train two classes."""
+    for name, store in prepared.splits.items():
+        if len(store) == 0:
+            value = getattr(data, name)
+            if isinstance(value, dict):
+                raise DataError(
+                    f"data.{name}: too few rows for {value['of']} parts: every class keeps a row "
+                    "in train, and equal sequences stay together; take fewer parts, or give more "
+                    "rows"
+                )
+            hint = (
+                f"{value:g} holds out no row: every class keeps a row in train, and equal "
+                "sequences stay together; give more rows, or see whether data.label is right"
+                if isinstance(value, float)
+                else "no rows are left, for every sequence is empty (data.empty: drop)"
+            )
+            raise DataError(f"data.{name}: {hint}")
+        if (store.labels < 0).all():
+            raise DataError(f"data.{name}: none of its labels occurs in train; is it another set?")
+    vocabulary = prepared.preprocessing.vocabulary
+    if vocabulary is not None and len(vocabulary) == len(SPECIAL):
+        raise DataError(
+            f"data.min_count: no token of train occurs {data.min_count} times; lower it"
+        )
+    labels = prepared.preprocessing.labels
+    if len(labels) < 2:
+        rows = len(prepared.splits["train"])
+        raise DataError(
+            f"data.label: all {rows} rows of train are of one class ({quote(labels[0])}); "
+            "expected at least two"
+        )

@@ -1,0 +1,325 @@
+"""Opens what the user named: files, .gz and .zst, standard input; and reads lines of UTF-8 text."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems, Sequence
+from seqtrain.data.readers.cells import sequence_from_text
+from seqtrain.errors import DataError, SeqtrainError
+from seqtrain.files.compressed import compression_of, import_zstd
+from seqtrain.files.reading import open_regular, path_problem
+from seqtrain.text import display_name
+
+LINE_BYTES = 1 << 28
+"""Bytes a line may have (256 MiB), and characters a quoted field."""
+BLOCK_BYTES = 1 << 15
+"""Bytes of lines that are read at once."""
+BUFFER = 1 << 18
+BOMB_RATIO = 1000
+BOMB_FREE_BYTES = 100_000_000
+"""Content of so many bytes, and of more than so many times the bytes of its file, is a bomb."""
+TOO_LONG = "the zstd data need a window over 128 MiB; compress the file again without --long"
+COMPRESSIONS = {
+    ".gz": ("gzip", re.compile(rb"\x1f\x8b")),
+    ".zst": ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
+}
+"""What the data are called that each ending names, and how they begin."""
+HEAD_BYTES = 4096
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = "UTF-16 text; save it as UTF-8"
+MAGIC = {
+    b"\x1f\x8b": "gzip data; name it NAME.gz",
+    b"PK\x03\x04": "a zip archive (or npz, xlsx)",
+    b"BZh91AY": "bzip2 data",
+    b"\xfd7zXZ\0": "xz data",
+    b"\x28\xb5\x2f\xfd": "zstd data; name it NAME.zst",
+    b"PAR1\x15": "a parquet file",
+    b"\x93NUMPY": "a numpy array",
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF-": "a PDF",
+    b"\xff\xfe": UTF_16,
+    b"\xfe\xff": UTF_16,
+}
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """An open file, and what its reader has to know.
+
+    Attributes:
+        stream: the file's bytes.
+        options: how its rows are read.
+        problems: where damage is reported.
+        labelled: every row must have its label; else (prediction) labels may be absent.
+    """
+
+    stream: BinaryIO
+    options: ReadOptions
+    problems: RowProblems
+    labelled: bool = True
+
+    @property
+    def keep_bad(self) -> bool:
+        """Whether a line that can't be decoded is a row all the same."""
+        return self.options.bad_rows == "blank"
+
+    def lines(self) -> Numbered:
+        """Yield the lines with their numbers."""
+        return read_lines(self.stream, self.problems, keep_bad=self.keep_bad)
+
+    def sequence(self, text: str) -> Sequence:
+        """Return a cell of text as a sequence."""
+        return sequence_from_text(text, self.options.kind)
+
+    def label(self, text: str) -> str | None:
+        """Return a label as it is; a blank one is None in prediction, else a bad row."""
+        if text and not text.isspace():
+            return text
+        if self.labelled:
+            raise BadRow("the label is blank")
+        return None
+
+
+def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
+    """Word the operating system's refusal of a path, or the machine's failure to read it."""
+    return path_problem(path, error, DataError)
+
+
+@contextmanager
+def open_input(
+    path: str, *, pipes: bool = False, raw: bool = False, digests: dict[str, str] | None = None
+) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes, decompressed where its name ends in .gz or .zst.
+
+    Args:
+        path: a file, or `-` for standard input.
+        pipes: whether standard input and named pipes are welcome (they can be read once only).
+        raw: the bytes of the file as they are.
+        digests: gets the file's SHA-256 under its path, once it was read to its end; then it must
+            be read from its beginning on, without a jump.
+
+    Yields:
+        A buffered stream of bytes.
+
+    Raises:
+        DataError: what is missing, unreadable, no file, or named .gz without being gzip; or, with
+            digests, changes while it is read.
+        ConfigError: the package that reads .zst isn't installed.
+    """
+    if path == "-":
+        if not pipes or sys.stdin is None:
+            raise DataError("stdin: can't be read here; give a file")
+        yield sys.stdin.buffer
+        return
+    try:
+        piped = pipes and stat.S_ISFIFO(os.stat(path).st_mode)
+        file = _File(path) if piped else _File(path, opener=open_regular)
+    except (OSError, ValueError) as error:
+        raise file_problem(path, error) from None
+    with io.BufferedReader(file, BUFFER) as stream:
+        if digests is not None:
+            file.digest = hashlib.sha256()
+        before = os.fstat(file.fileno())
+        yield stream if raw else _decompressed(stream, path)
+        if file.digest is None or digests is None:
+            return
+        while stream.read(BUFFER):  # what stands behind the last frame, if anything
+            pass
+        after = os.fstat(file.fileno())
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            raise changed(path)
+        digests[path] = file.digest.hexdigest()
+
+
+def changed(path: str) -> DataError:
+    """Return the complaint about a file that was changed while it was read."""
+    return DataError(
+        f"{display_name(path)}: was changed while it was read; "
+        "start again once nothing writes to it"
+    )
+
+
+def _decompressed(stream: Any, path: str) -> BinaryIO:
+    ending = compression_of(path)
+    if not ending:
+        return cast("BinaryIO", stream)
+    name, begin = COMPRESSIONS[ending]
+    if not stream.seekable():
+        raise DataError(f"{display_name(path)}: a pipe of {name} data; decompress it first")
+    if not begin.match(stream.peek(4)):
+        raise DataError(f"{display_name(path)}: named {ending}, but the data are not {name}")
+    return io.BufferedReader(_Inflated(stream, name), BUFFER)
+
+
+class _File(io.FileIO):
+    """A file that words its own faults, and is hashed as it is read where `digest` is set."""
+
+    digest: Any = None
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            size = super().readinto(buffer)
+        except OSError as error:
+            raise file_problem(str(self.name), error) from None
+        if self.digest is not None and size:
+            self.digest.update(memoryview(buffer)[:size])
+        return size
+
+
+class _Inflated(io.RawIOBase):
+    """The bytes inside a compressed file; damage and bombs are OSErrors that say how far it came.
+
+    A frame of zstd whose window is over 128 MiB is refused by the library.
+    """
+
+    def __init__(self, packed: BinaryIO, name: str) -> None:
+        self._packed, self._name = packed, name
+        self._unpacked: Any
+        self._damage: tuple[type[Exception], ...]
+        if name == "gzip":
+            self._unpacked = gzip.GzipFile(fileobj=packed, mode="rb")
+            self._damage = (EOFError, zlib.error, gzip.BadGzipFile)
+        else:
+            zstd = import_zstd()
+            self._unpacked, self._damage = zstd.ZstdFile(packed), (EOFError, zstd.ZstdError)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = cast("memoryview[int]", memoryview(buffer))
+        try:
+            data = self._unpacked.read1(len(view))
+        except self._damage as error:
+            if "too much memory" in str(error):
+                raise OSError(TOO_LONG) from None
+            came = f"after {self._unpacked.tell()} bytes of content"
+            state = "are cut off" if isinstance(error, EOFError) else "are damaged"
+            raise OSError(f"the {self._name} data {state} {came}; copy the file again") from None
+        if is_bomb(self._unpacked.tell(), self._packed.tell()):
+            raise OSError(
+                f"the {self._name} data expand more than {BOMB_RATIO} times; refused as a bomb"
+            )
+        view[: len(data)] = data
+        return len(data)
+
+
+def is_bomb(content: int, packed: int) -> bool:
+    """Tell whether so many bytes of content are too many for so many bytes of a file."""
+    return content > BOMB_FREE_BYTES and content > BOMB_RATIO * packed
+
+
+def read_lines(stream: BinaryIO, problems: RowProblems, *, keep_bad: bool = False) -> Numbered:
+    r"""Yield each line with its number from 1; lines end with `\n` or `\r\n` and nothing else.
+
+    Args:
+        stream: buffered bytes; a byte order mark at their start is dropped.
+        problems: where damage is reported.
+        keep_bad: a line that is no UTF-8 text, or holds a NUL, is a BadRow; else it is damage.
+
+    Raises:
+        DataError: for data that are no UTF-8 text or can't be read to the end, and for a line over
+            `LINE_BYTES`.
+    """
+    number = 1
+    for lines in read_blocks(stream, problems, keep_bad=keep_bad):
+        yield from enumerate(lines, number)
+        number += len(lines)
+
+
+def read_blocks(
+    stream: BinaryIO, problems: RowProblems, *, keep_bad: bool = False, keep_ends: bool = False
+) -> Iterator[list[Any]]:
+    """Yield the lines of a stream, many at once, as `read_lines` does; or with their ends."""
+    number = 1
+    try:
+        for block in _blocks(stream, problems):
+            lines = _split(block, keep_ends)
+            if lines is None:  # which one is it?
+                lines = []
+                for at, line in enumerate(io.BytesIO(block), start=number):
+                    text = _decode(line, keep_ends)
+                    if (isinstance(text, BadRow) and not keep_bad) or len(line) > LINE_BYTES:
+                        yield lines
+                        problems.fail(at, str(text))
+                    lines.append(text)
+            yield lines
+            number += len(lines)
+    except OSError as error:
+        problems.fail(number, error.strerror or str(error))
+
+
+def _blocks(stream: BinaryIO, problems: RowProblems) -> Iterator[bytes]:
+    """Yield the first line, then whole lines as they come, many at once."""
+    yield _first_line(stream, problems)
+    parts: list[bytes] = []
+    size = 0
+    while size <= LINE_BYTES and (part := stream.read1(BLOCK_BYTES)):  # type: ignore[attr-defined]
+        end = part.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*parts, part[:end]])
+            parts, size = [], 0
+        parts.append(part[end:])
+        size += len(part) - end
+    yield b"".join(parts)
+
+
+def _first_line(stream: BinaryIO, problems: RowProblems) -> bytes:
+    """Read the first line, once its first bytes show that this is text."""
+    head = stream.readline(HEAD_BYTES)
+    for magic, found in MAGIC.items():
+        if head.startswith(magic):
+            problems.fail(1, f"expected UTF-8 text, found {found}")
+    if b"\0\0" in (head[0:4:2], head[1:4:2]) and head[:4] != b"\0\0\0\0":
+        problems.fail(1, f"expected UTF-8 text, found {UTF_16}")
+    if not head.endswith(b"\n"):
+        head += stream.readline(LINE_BYTES)
+    return head.removeprefix(BYTE_ORDER_MARK)
+
+
+def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
+    """Return the lines of a block; None where one of them is bad."""
+    if b"\0" in block or len(block) > LINE_BYTES:
+        return None
+    try:
+        *lines, last = block.decode().split("\n")
+    except UnicodeDecodeError:
+        return None
+    if keep_ends:
+        lines = [line + "\n" for line in lines]
+    elif b"\r" in block:
+        lines = [line.removesuffix("\r") for line in lines]
+    return [*lines, last] if last else lines
+
+
+def _decode(raw: bytes, keep_end: bool) -> str | BadRow:
+    """Decode one line; never replaces a byte."""
+    if len(raw) > LINE_BYTES:
+        return BadRow(f"the line is longer than {LINE_BYTES} bytes")
+    if b"\0" in raw:
+        return BadRow(f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        at = error.start
+        return BadRow(f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8")
+    return text if keep_end else without_end(text)
+
+
+def without_end(text: str) -> str:
+    r"""Drop the line end, `\n` or `\r\n`."""
+    if text.endswith("\r\n"):
+        return text[:-2]
+    return text[:-1] if text.endswith("\n") else text

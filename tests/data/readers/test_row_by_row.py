@@ -1,0 +1,107 @@
+"""One example for each row of a file, in order, whatever the rows are, in every format."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqtrain.data.readers import ReadOptions, read_examples, read_rows
+from tests.helpers.examples import examples
+
+
+class Form(NamedTuple):
+    """How rows are written in a format.
+
+    Attributes:
+        options: how they are read.
+        head: lines before the first row.
+        good, odd: a row with its number in it, and one that can't be used.
+        blank_is_row: whether a blank line is an empty sequence.
+    """
+
+    options: ReadOptions
+    head: bytes
+    good: str
+    odd: str | None
+    blank_is_row: bool = False
+
+
+COLUMNS: dict[str, Any] = {"sequence": "text", "label": "label"}
+FORMS = {
+    "csv": Form(ReadOptions("csv", **COLUMNS), b"text,label\n", '"t {}",x', "a,b,c"),
+    "tsv": Form(ReadOptions("tsv", **COLUMNS), b"text\tlabel\n", "t {}\tx", "a\tb\tc"),
+    "bare csv": Form(ReadOptions("csv", sequence=0, label=1), b"", '"t {}",x', "a,b,c"),
+    "one column": Form(ReadOptions("tsv", sequence="text"), b"text\n", "t {}", "a\tb", True),
+    "jsonl": Form(ReadOptions("jsonl", **COLUMNS), b"", '{{"text": "t {}"}}', '{"text": 1}'),
+    "lines": Form(ReadOptions("lines"), b"", "t {}", None, True),
+    "txt": Form(ReadOptions("txt"), b"", "x\tt {}", None, True),
+    "fasttext": Form(ReadOptions("fasttext"), b"", "__label__x t {}", "a __label__b", True),
+    "ts": Form(
+        ReadOptions("ts", "features"), b"# head\n@classLabel true\n@data\n", "1,{}:x", "1,b:x"
+    ),
+}
+KINDS = st.sampled_from(["good", "blank", "odd", "undecodable", "nul", "comment"])
+
+
+@pytest.mark.parametrize("name", FORMS)
+@given(kinds=st.lists(KINDS, max_size=12), last_end=st.booleans())
+@examples(40)
+def test_every_row_has_its_example(name: str, kinds: list[str], last_end: bool) -> None:
+    form = FORMS[name]
+    kinds = [kind for kind in kinds if not (kind == "comment" and name != "ts")]
+    kinds = [kind for kind in kinds if not (kind == "odd" and form.odd is None)]
+    if name == "bare csv" and [x for x in kinds if x in ("good", "odd")][:1] != ["good"]:
+        kinds.insert(0, "good")  # the first row that can be read tells how many columns there are
+    other = {"blank": b"", "odd": (form.odd or "").encode(), "nul": b"a\0b", "comment": b"#"}
+    written = [
+        other.get(kind, b"a\xffb") if kind != "good" else form.good.format(i).encode()
+        for i, kind in enumerate(kinds)
+    ]
+    ends = b"\n" if last_end or (kinds and not written[-1]) else b""
+    content = form.head + b"\n".join(written) + (ends if kinds else b"")
+    first = form.head.count(b"\n") + 1
+    rows = [(first + i, kind) for i, kind in enumerate(kinds) if kind != "comment"]
+    while rows and rows[-1][1] == "blank" and not form.blank_is_row:
+        rows.pop()  # blank lines at the end are none
+    fine = {"good", "blank"} if form.blank_is_row else {"good"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a"
+        path.write_bytes(content)
+        blank = replace(form.options, bad_rows="blank")
+        found = list(read_rows(str(path), blank, labelled=False))
+        assert [(row.line, row.problem is None) for row in found] == [
+            (line, kind in fine) for line, kind in rows
+        ]
+        usable = [line for line, kind in rows if kind in fine]
+        if usable and not {"undecodable", "nul"} & set(kinds):
+            drop = replace(form.options, bad_rows="drop")
+            assert [x.line for x in read_examples(str(path), drop, labelled=False)] == usable
+
+
+def test_the_example_of_the_issue() -> None:
+    """Seven predictions for six rows, and everything behind them moved."""
+    for name in ("csv", "tsv", "jsonl"):
+        form = FORMS[name]
+        good = form.good.encode()
+        rows = [good.replace(b"{}", b"1"), b"", b"a\xff", b"", good, good]
+        rows = [row.replace(b"{{", b"{").replace(b"}}", b"}").replace(b"{}", b"2") for row in rows]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a"
+            path.write_bytes(form.head + b"\n".join(rows) + b"\n")
+            blank = replace(form.options, bad_rows="blank")
+            found = list(read_rows(str(path), blank, labelled=False))
+        problems = [row.problem for row in found]
+        assert problems == [
+            None,
+            "the line is blank",
+            "byte 2 is not UTF-8 (0xff); save the file as UTF-8",
+            "the line is blank",
+            None,
+            None,
+        ]

@@ -1,0 +1,279 @@
+"""From a config to encoded splits: what is held out, and what is fitted on the rest alone."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import Config
+from seqtrain.data.dataset import PreparedData, prepare
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.readers import digest_of, read_examples
+from seqtrain.errors import DataError
+
+Write = Callable[[str, str | list[tuple[str, str]]], str]
+Ready = Callable[..., PreparedData]
+
+
+@pytest.fixture
+def ready(make_config: Callable[..., Config]) -> Ready:
+    return lambda **keys: prepare(make_config(**keys), cache_folder=None)
+
+
+def tokens(data: PreparedData) -> tuple[str, ...]:
+    assert data.preprocessing.vocabulary is not None
+    return data.preprocessing.vocabulary.tokens[2:]
+
+
+def words(data: PreparedData, split: str) -> list[list[str]]:
+    vocabulary = data.preprocessing.vocabulary
+    store = data.splits[split]
+    assert vocabulary is not None
+    return [[vocabulary.tokens[i] for i in store[row][0]] for row in range(len(store))]
+
+
+def lines(data: PreparedData) -> dict[str, list[int]]:
+    return {name: store.lines.tolist() for name, store in data.splits.items()}
+
+
+def jsonl(*rows: tuple[Any, str]) -> str:
+    return "".join(json.dumps({"text": x, "label": y}) + "\n" for x, y in rows)
+
+
+def test_vocabulary_and_labels_come_from_train_alone(write: Write, ready: Ready) -> None:
+    data = ready(
+        train=write("train.tsv", [("b a b", "yes"), ("<pad> b", "no")]),
+        validation=write("validation.tsv", [("a new", "no"), ("b", "maybe")]),
+        test=write("test.tsv", [("new", "yes")]),
+    )
+    assert data.preprocessing.labels == ("no", "yes")
+    assert words(data, "train")[0] == ["b", "a", "b"]
+    assert words(data, "validation") == [["a", "<unk>"], ["b"]]
+    assert words(data, "test") == [["<unk>"]]
+    assert data.splits["train"].labels.tolist() == [1, 0]
+    assert data.splits["validation"].labels.tolist() == [0, -1]
+    assert data.reports["validation"].unknown_labels == 1
+    assert set(tokens(data)) == {"a", "b", "<", "pad", ">"}
+
+
+def test_what_is_held_out_teaches_nothing(write: Write, ready: Ready) -> None:
+    rows = [(f"shared only{i}", "xy"[i % 2]) for i in range(40)]
+    keys = {"train": write("train.tsv", rows), "validation": 0.25, "tokenizer": "whitespace"}
+    alone, both = ready(**keys), ready(**keys, test=0.1)
+    assert [len(part) for part in lines(alone).values()] == [30, 10]
+    assert [len(part) for part in lines(both).values()] == [26, 10, 4]
+    assert sorted(line for own in lines(both).values() for line in own) == list(range(2, 42))
+    assert lines(both)["validation"] == lines(alone)["validation"]
+    for data in (alone, both):
+        assert set(tokens(data)) == {"shared", *(f"only{i - 2}" for i in lines(data)["train"])}
+        assert all(text == ["shared", "<unk>"] for text in words(data, "validation"))
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_bpe_merges_are_learned_from_the_training_part(
+    write: Write, ready: Ready, groups: bool
+) -> None:
+    rows = [
+        {
+            "text": f"{'zq' * 8 if i % 10 == 0 else 'ab ba'} {i}",
+            "label": "xy"[i % 3 % 2],
+            "g": i % 10 and i,
+        }
+        for i in range(100)
+    ]
+    path = write("train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    keys = {"train": path, "tokenizer": "bpe", "max_vocab_size": 300}
+    keys |= {"group": "g"} if groups else {}
+    assert any("zq" in token for token in tokens(ready(**keys)))
+    for number in range(20):
+        held_out = {"fold": number % 4 + 1, "of": 4} if groups else 0.9
+        data = ready(**keys, validation=held_out, seed=number)
+        if not any(line % 10 == 1 for line in lines(data)["train"]):
+            assert "zq" not in str(data.preprocessing.bpe_model)
+            return
+    raise AssertionError("no seed holds out all rows of one sort")
+
+
+ENCODINGS = (
+    {"lowercase": False},
+    {"max_length": 2},
+    {"max_length": 3, "overlong": "tail"},
+    {"tokenizer": "char", "empty": "unk"},
+    {"tokenizer": "bpe", "max_vocab_size": 300},
+    {"min_count": 2, "empty": "unk"},
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "groups"),
+    [
+        ({"validation": 0.3, "test": 0.1}, False),
+        ({"validation": {"fold": 1, "of": 3}}, False),
+        ({"validation": {"fold": 1, "of": 3}}, True),
+    ],
+    ids=str,
+)
+def test_which_rows_are_held_out_depends_on_rows_not_on_how_they_are_encoded(
+    write: Write, ready: Ready, parts: dict[str, Any], groups: bool
+) -> None:
+    draw = random.Random(0)
+    rows = [
+        {
+            "text": " ".join(draw.choices(["A", "a", "b", "C c"], k=draw.randint(1, 5))),
+            "label": draw.choice("xxy"),
+            "g": i // 3,
+        }
+        for i in range(200)
+    ]
+    rows += [] if groups else [{"text": "  ", "label": "z", "g": 99}, {"text": "z", "label": "z"}]
+    path = write("train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    keys = {"train": path, **parts, **({"group": "g"} if groups else {"empty": "drop"})}
+    found = lines(ready(**keys))
+    assert found["validation"]
+    for change in ENCODINGS:
+        again = lines(ready(**{**keys, **change}))
+        assert {name: again[name] for name in parts} == {name: found[name] for name in parts}
+
+
+@pytest.mark.parametrize("tokenizer", ["word", "bpe"])
+def test_equal_sequences_stay_on_one_side(write: Write, ready: Ready, tokenizer: str) -> None:
+    rows = [(f"{'A' if i % 2 else 'a'}{i % 30} b", "xy"[i % 3 % 2]) for i in range(120)]
+    path = write("train.tsv", rows)
+    data = ready(train=path, validation=0.25, tokenizer=tokenizer, max_vocab_size=300)
+    train, held_out = ({line % 30 for line in own} for own in lines(data).values())
+    assert len(data.splits["validation"]) in range(27, 34)
+    assert not train & held_out
+
+
+def test_the_split_is_the_seeds(write: Write, ready: Ready) -> None:
+    path = write("train.tsv", [*((f"t{i}", "xy"[i % 2]) for i in range(40))])
+    parts = [lines(ready(train=path, validation=0.25, seed=seed)) for seed in (3, 3, 4)]
+    assert parts[0] == parts[1] != parts[2]
+
+
+def test_features_are_standardised_on_train_and_constant_channels_kept(
+    write: Write, ready: Ready
+) -> None:
+    data = ready(
+        kind="features",
+        train=write("a.jsonl", jsonl(([[1, 7, 0.1]], "x"), ([[3, 7, 0.1], [8, 7, 0.1]], "y"))),
+        test=write("b.jsonl", jsonl(([[4, 9, 0.1]], "x"))),
+    )
+    train = data.splits["train"].values
+    assert train.dtype == np.float32
+    np.testing.assert_allclose(train[:, 0].mean(), 0, atol=1e-6)
+    np.testing.assert_allclose(train[:, 0].std(), 1, atol=1e-6)
+    assert (train[:, 1:] == 0).all()
+    np.testing.assert_allclose(data.splits["test"].values, [[0, 2, 0]], atol=1e-6)
+    assert (data.preprocessing.input_size, data.eligible_tokens) == (3, 0)
+
+
+def test_missing_values_become_zero_with_an_indicator(write: Write, ready: Ready) -> None:
+    rows = (([[1, None], [3, None]], "x"), ([[None, None]], "y"))
+    data = ready(kind="features", missing="mask", train=write("a.jsonl", jsonl(*rows)))
+    assert data.splits["train"].values.tolist() == [[-1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 1, 1]]
+    assert data.preprocessing.input_size == 4
+
+
+@pytest.mark.parametrize("missing", ["error", "mask"])
+def test_an_empty_series_is_read_as_zeros(write: Write, ready: Ready, missing: str) -> None:
+    rows = (([], "x"), ([[1, 2], [5, 6]], "y"))
+    train = write("a.jsonl", jsonl(*rows))
+    data = ready(kind="features", empty="unk", missing=missing, train=train)
+    assert (data.splits["train"][0][0][:, :2] == 0).all()
+    assert np.isfinite(data.splits["train"].values).all()
+    assert data.reports["train"].filled == 1
+    empty = write("b.jsonl", jsonl(([], "x"), ([], "y")))
+    with pytest.raises(DataError, match=r"every sequence is empty; expected feature vectors"):
+        ready(kind="features", empty="unk", train=empty)
+
+
+def test_tiny_and_huge_channels_stay_finite(write: Write, ready: Ready) -> None:
+    train = (([[1e-42, 1e38], [-1e-42, -1e38]], "x"), ([[0, 3e38]], "y"))
+    paths = {"train": write("a.jsonl", jsonl(*train))}
+    paths["test"] = write("b.jsonl", jsonl(([[3e38, -3e38]], "x")))
+    for store in ready(kind="features", **paths).splits.values():
+        assert np.isfinite(store.values).all()
+
+
+def test_preprocessing_survives_json_and_encodes_the_same(write: Write, ready: Ready) -> None:
+    path = write("train.tsv", [("Move 20 é", "x"), ("back again", "y")])
+    for keys in (
+        {},
+        {"tokenizer": "bpe"},
+        {"max_length": 2, "overlong": "tail", "lowercase": False},
+    ):
+        fitted = ready(train=path, **keys).preprocessing
+        values = json.loads(json.dumps(fitted.to_json()))
+        copy = Preprocessing.from_json(
+            values, [*("<pad>", "<unk>"), *tokens(ready(train=path, **keys))]
+        )
+        assert copy == fitted
+        stores = [x.encode(read_examples(path, x.reading), path)[0] for x in (fitted, copy)]
+        assert stores[0].values.tolist() == stores[1].values.tolist()
+
+
+def test_prediction_reads_rows_that_training_would_drop(write: Write, ready: Ready) -> None:
+    path = write("train.tsv", [("a", "x"), ("", "y"), ("b", "y")])
+    fitted = ready(train=path, empty="drop").preprocessing
+    store, report = fitted.for_prediction().encode(read_examples(path, fitted.reading), path)
+    assert (len(store), report.filled) == (3, 1)
+    refusing = ready(train=write("b.tsv", [("a", "x"), ("b", "y")])).preprocessing
+    assert refusing.for_prediction() == refusing
+
+
+TWO = [("a b", "x"), ("c", "y")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "message"),
+    [
+        ([("a", "x")] * 3, {}, "data.label: all 3 rows of train are of one class ('x')"),
+        (TWO, {"validation": 0.1}, "data.validation: 0.1 holds out no row"),
+        ([("", "x"), ("", "y")], {"empty": "drop"}, "data.train: no rows are left"),
+        (TWO, {"sequence": 0, "label": "text"}, "data.label: 'text' is a column of data.seq"),
+        (TWO, {"sequence": ["text", 0]}, "data.sequence: ['text', 0] names a column twice"),
+        (TWO, {"min_count": 9}, "data.min_count: no token of train occurs 9 times"),
+        (TWO, {"validation": [("a", "p")]}, "data.validation: none of its labels occurs in train"),
+        (TWO, {"test": TWO}, "data.test: test.tsv has the same content as data.train"),
+    ],
+)
+def test_data_that_can_teach_nothing_is_refused(
+    write: Write,
+    ready: Ready,
+    tmp_path: Path,
+    rows: list[tuple[str, str]],
+    keys: dict[str, Any],
+    message: str,
+) -> None:
+    for name in ("validation", "test"):
+        if isinstance(keys.get(name), list):
+            keys = keys | {name: write(f"{name}.tsv", keys[name])}
+    with pytest.raises(DataError) as caught:
+        ready(train=write("train.tsv", rows), header=True, **keys)
+    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(message)
+
+
+def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path: Path, ready: Ready) -> None:
+    for label, count in (("x", 2), ("y", 3)):
+        (tmp_path / "set" / label).mkdir(parents=True)
+        for number in range(count):
+            (tmp_path / "set" / label / f"{number}.txt").write_text(f"word{number}")
+    data = ready(train=str(tmp_path / "set"), format="txt", sequence=None, label=None)
+    assert lines(data) == {"train": [1, 2, 3, 4, 5]}
+    before = digest_of(str(tmp_path / "set"))
+    assert data.digests == {str(tmp_path / "set"): before}
+    for unread in (".git", "x/.1.swp", "README"):
+        (tmp_path / "set" / unread).write_text("other")
+    assert digest_of(str(tmp_path / "set")) == before
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "set" / "z").symlink_to(elsewhere)
+    (elsewhere / "1.txt").write_text("one")
+    assert digest_of(str(tmp_path / "set")) != before
