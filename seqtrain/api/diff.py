@@ -59,7 +59,7 @@ def diff(
         DataError: the runs name different data, or other labels for a row.
     """
     name = split or (default_split(a, b) if data is None else None)
-    told = [NO_TEST] if name == "validation" and split is None else []
+    warnings = [NO_TEST] if name == "validation" and split is None else []
     first, second = (predict_split(run, split=name, data=data, device=device) for run in (a, b))
     pairs = _pairs(first, second)
     names: dict[str, int] = {}
@@ -80,7 +80,7 @@ def diff(
             side: right.count(who) for side, who in (sides | {"neither": (False, False)}).items()
         },
         rows=sorted(((x, y) for x, y in pairs if x.predicted != y.predicted), key=_interest),
-        warnings=list(dict.fromkeys(told + first.found.warnings + second.found.warnings)),
+        warnings=list(dict.fromkeys(warnings + first.found.warnings + second.found.warnings)),
     )
 
 

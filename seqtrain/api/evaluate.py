@@ -90,7 +90,7 @@ def evaluate(
     each = [load_labelled(at, split=split, data=data, device=device) for at in runs or [path]]
     first = each[0]
     scores, parts = _score_together(path, each) if runs else _score_alone(first)
-    told = list(dict.fromkeys(line for one in each for line in one.warnings))
+    warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     by_share = None
     if steps:
         by_share = score_prefixes(first.classifier.network, first.store, first.classifier.device)
@@ -98,11 +98,11 @@ def evaluate(
         run=path,
         data=first.source,
         scores=scores,
-        warnings=told + one_class_doubts(scores, first.split or display_name(first.source)),
+        warnings=warnings + one_class_doubts(scores, first.split or display_name(first.source)),
         by_share=by_share,
         parts=parts,
         split=first.split,
-        ensemble=bool(runs) and EACH_BY_ONE not in told,
+        ensemble=bool(runs) and EACH_BY_ONE not in warnings,
         trained_on_rows=first.trained_on_rows,
     )
 

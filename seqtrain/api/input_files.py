@@ -53,7 +53,7 @@ def output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]
     for file, path in paths.items():
         other = by_name.setdefault(path, file)
         if other != file:
-            raise ConfigError(f"--output-dir: {other} and {file} would both be answered in {path}")
+            raise ConfigError(f"--output-dir: {other} and {file} would both be written to {path}")
         if os.path.realpath(os.path.dirname(file) or ".") == os.path.realpath(folder):
             raise ConfigError(f"--output-dir: {folder} holds {file}; choose another folder")
     try:

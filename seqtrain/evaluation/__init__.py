@@ -1,1 +1,1 @@
-"""Running a model over data: logits, scores, answers at every time step, carried states."""
+"""Running a model over data: logits, scores, predictions at every time step, carried states."""

@@ -56,7 +56,7 @@ class Calibration(Section):
     temperature: Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)] = 1.0
     """Divides the logits."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
-    """From the most confident answers to all."""
+    """From the most confident predictions to all."""
     rows: Annotated[int, Field(ge=0)] = 0
     """Of validation; 0 where they weren't counted."""
 

@@ -38,19 +38,19 @@ def step_weights(
     kept = [np.arange(length)]
     if len(pieces) > 1:
         kept += [np.delete(kept[0], piece) for piece in pieces]
-    places = start + np.concatenate(kept)
+    steps = start + np.concatenate(kept)
     nothing = np.zeros(len(kept), dtype=np.int64)
     without = SequenceStore(
-        store.values[places],
+        store.values[steps],
         np.cumsum([0, *map(len, kept)]),
         labels=nothing,
         lines=nothing,
-        spellings=None if store.spellings is None else store.spellings[places],
+        spellings=None if store.spellings is None else store.spellings[steps],
         words=store.words,
     )
     found = predict_logits(model, without, device).double().log_softmax(dim=1)
-    of_answer = found[:, int(found[0].argmax())]
+    of_label = found[:, int(found[0].argmax())]
     if len(pieces) == 1:
-        return [float(of_answer[0]) + float(np.log(found.shape[1]))]
-    falls = (of_answer[0] - of_answer[1:]).tolist()
+        return [float(of_label[0]) + float(np.log(found.shape[1]))]
+    falls = (of_label[0] - of_label[1:]).tolist()
     return [fall / len(piece) for fall, piece in zip(falls, pieces, strict=True) for _ in piece]

@@ -96,7 +96,7 @@ class Graph:
     ) -> list[str]:
         """Add a node of several outputs; return their names, empty for those that aren't wanted."""
         name = f"{operator.lower()}_{next(self._numbers)}"
-        outputs = [f"{name}_{place}" if want else "" for place, want in enumerate(wanted)]
+        outputs = [f"{name}_{number}" if want else "" for number, want in enumerate(wanted)]
         self._nodes.append(
             self._onnx.helper.make_node(operator, inputs, outputs, name=name, **attributes)
         )

@@ -29,7 +29,7 @@ def vectors(graph: Graph, network: SequenceClassifier) -> tuple[str, str]:
     Returns:
         What the encoder reads, (T, B, E), and the lengths of its time steps, (B,) int64.
     """
-    parts, embedding = network.inputs, network.embedding
+    inputs, embedding = network.inputs, network.embedding
     by_time = isinstance(embedding, nn.Embedding) and not network.convolutions
     if isinstance(embedding, nn.Embedding):
         graph.takes(IDS, INT64, ["batch", "time"])
@@ -39,8 +39,8 @@ def vectors(graph: Graph, network: SequenceClassifier) -> tuple[str, str]:
         graph.takes(FEATURES, FLOAT, ["batch", "time", network.input_size])
         steps = FEATURES
     graph.takes(LENGTHS, INT64, ["batch"])
-    if parts.series is not None:
-        steps = _standardized(graph, parts.series, steps)
+    if inputs.series is not None:
+        steps = _standardized(graph, inputs.series, steps)
     if isinstance(embedding, nn.Linear):
         steps = graph.linear(steps, "embedding")
     lengths = LENGTHS
@@ -120,9 +120,9 @@ def _standardized(graph: Graph, series: SeriesStandardization, steps: str) -> st
     alike = graph.add("LessOrEqual", deviation, limit)
     scaled = graph.add("Div", away, graph.add("Where", alike, one, deviation))
     own = graph.add("Where", alike, zero, scaled)
-    parts = [graph.cast(own, FLOAT)]
-    parts = [values, *parts] if series.both else parts
-    return graph.add("Concat", *parts, *([absent] if absent else []), axis=2)
+    columns = [graph.cast(own, FLOAT)]
+    columns = [values, *columns] if series.both else columns
+    return graph.add("Concat", *columns, *([absent] if absent else []), axis=2)
 
 
 def _convolved(graph: Graph, layer: ConvolutionLayer, name: str, steps: str, lengths: str) -> str:

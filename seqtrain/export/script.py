@@ -151,15 +151,15 @@ def main() -> int:
     model, report, output = load(FOLDER), EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    whole, places, begun = model.fitted.reading.whole_files, list[str](), False
+    whole, where, begun = model.fitted.reading.whole_files, list[str](), False
     try:
         for row, *found in predictions(arguments[0], model, report):
             if row.file is not None:
-                places = [row.file] if whole else [row.file, str(row.line)]
+                where = [row.file] if whole else [row.file, str(row.line)]
             if not begun:
-                output.write("\t".join([*["file", "line"][: len(places)], "label\tprobability\n"]))
+                output.write("\t".join([*["file", "line"][: len(where)], "label\tprobability\n"]))
             begun = True
-            output.write("\t".join([shown(cell(text)) for text in (*places, *found)]) + "\n")
+            output.write("\t".join([shown(cell(text)) for text in (*where, *found)]) + "\n")
         output.write("" if begun else "label\tprobability\n")
         output.flush()
     except BrokenPipeError:  # nobody reads on
