@@ -81,7 +81,7 @@ def test_a_file_that_fails_leaves_nothing_behind(many: Path, cli: Cli) -> None:
     [
         (["in/*.csv", "--output-dir", "out"], "in/*.csv: no such file"),
         (["in/*", "--output-dir", "in"], "--output-dir: in holds in/part-0.txt.gz"),
-        (["*/part-0*", "--output-dir", "out"], "would both be answered in out/part-0.txt.gz.tsv"),
+        (["*/part-0*", "--output-dir", "out"], "would both be written to out/part-0.txt.gz.tsv"),
         (["in/*", "--output-dir", "run/config.yaml"], "--output-dir: run/config.yaml: "),
         (["in/*", "--shard", "0/2"], "--shard: it chooses among the files of --output-dir"),
         (["in/*", "--output-dir", "out", "--shard", "3/3"], "expected K/N, with K from 0 to N - 1"),
