@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqtrain.cli.commands.init import default_name
+from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import Wishes, propose
 from seqtrain.proposal.contents import Facts, inspect
 
-WORDS = [
-    *("the", "cat", "sat", "on", "a", "mat", "and", "saw", "one", "old", "dog", "near", "our"),
-    *("house", "by", "night"),
-]
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "saw", "one", "old", "dog", "near", "our", "house"]
 Make = Callable[[random.Random], str]
 
 
@@ -40,9 +39,7 @@ def test_csv_with_header(tmp_path: Path) -> None:
     rows = [f"{n},{label},{text}" for n, (label, text) in enumerate(labelled())]
     facts = write(tmp_path / "a.csv", ["id,stars,review", *rows])
     assert (facts.reading.label, facts.reading.sequence) == ("stars", "review")
-    assert facts.reading.header == "auto"
-    assert facts.rows == 60
-    assert facts.family == "words"
+    assert (facts.reading.header, facts.rows, facts.family) == ("auto", 60, "words")
 
 
 @pytest.mark.parametrize("label_first", [True, False])
@@ -51,19 +48,17 @@ def test_csv_without_header_by_other_marks(
     tmp_path: Path, mark: str, name: str, label_first: bool
 ) -> None:
     pairs = [(label, text.replace("cat", "cat, too")) for label, text in labelled()]
-    rows = [mark.join(pair if label_first else pair[::-1]) for pair in pairs]
-    facts = write(tmp_path / "a.csv", rows)
-    assert facts.reading.delimiter == name
-    assert facts.reading.header == "auto"
-    assert facts.rows == 60
+    facts = write(
+        tmp_path / "a.csv", [mark.join(pair[:: 1 if label_first else -1]) for pair in pairs]
+    )
+    assert (facts.reading.delimiter, facts.reading.header, facts.rows) == (name, "auto", 60)
     assert (facts.reading.label, facts.reading.sequence) == ((0, 1) if label_first else (1, 0))
 
 
 def test_excel_says_what_separates(tmp_path: Path) -> None:
     rows = [f"{text};{label}" for label, text in labelled()]
     facts = write(tmp_path / "a.csv", ["sep=;", "text;label", *rows])
-    assert (facts.reading.label, facts.reading.sequence) == ("label", "text")
-    assert facts.rows == 60
+    assert (facts.reading.label, facts.reading.sequence, facts.rows) == ("label", "text", 60)
 
 
 def test_title_and_body_are_joined(tmp_path: Path) -> None:
@@ -72,29 +67,16 @@ def test_title_and_body_are_joined(tmp_path: Path) -> None:
     assert facts.reading.sequence == ["title", "description"]
 
 
-def test_two_possible_labels_are_asked_for(tmp_path: Path) -> None:
-    rows = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(labelled())]
-    with pytest.raises(DataError, match=r"coarse.*fine.*--label COLUMN"):
-        write(tmp_path / "a.tsv", ["coarse\tfine\ttext", *rows])
-
-
-def test_nested_json(tmp_path: Path) -> None:
+def test_json(tmp_path: Path) -> None:
     rows = [
         json.dumps({"meta": {"class": label, "n": n}, "doc": {"text": text}})
         for n, (label, text) in enumerate(labelled())
     ]
     facts = write(tmp_path / "a.jsonl", rows)
     assert (facts.reading.label, facts.reading.sequence) == ("meta.class", "doc.text")
-
-
-def test_json_lists(tmp_path: Path) -> None:
-    symbols = [json.dumps({"y": y, "events": t.split()}) for y, t in labelled()]
-    assert write(tmp_path / "a.jsonl", symbols).family == "symbols"
-    vectors = [json.dumps({"y": y, "v": [[1.0, 2.0]] * len(t)}) for y, t in labelled()]
-    facts = write(tmp_path / "b.jsonl", vectors)
-    assert (facts.family, facts.channels) == ("channels", 2)
-    numbers = [json.dumps({"y": y, "v": [1.5] * len(t)}) for y, t in labelled()]
-    assert write(tmp_path / "c.jsonl", numbers).family == "series"
+    for value, family in ((["a", "b"], "symbols"), ([[1.0, 2.0]], "channels"), ([1.5], "series")):
+        rows = [json.dumps({"y": y, "v": value * len(t)}) for y, t in labelled()]
+        assert write(tmp_path / "b.jsonl", rows).family == family
 
 
 def dna(draw: random.Random) -> str:
@@ -127,51 +109,41 @@ def test_words_that_only_characters_tell_apart(tmp_path: Path) -> None:
     """Words never come again, their endings do: as languages whose sentences differ."""
     draw = random.Random(0)
 
-    def word(ending: str) -> str:
-        return "".join(draw.choices("abcdefghijklmnop", k=6)) + ending
+    def words(ending: str) -> str:
+        return " ".join("".join(draw.choices("abcdefghij", k=6)) + ending for _ in range(8))
 
-    rows = [
-        f"{e}\t{' '.join(word(e) for _ in range(8))}" for _ in range(80) for e in ("ski", "tzu")
-    ]
+    rows = [f"{end}\t{words(end)}" for _ in range(80) for end in ("ski", "tzu")]
     assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == "characters"
 
 
-def test_folder_and_fasttext(tmp_path: Path) -> None:
-    for n, (label, text) in enumerate(labelled()):
-        (tmp_path / "docs" / label).mkdir(parents=True, exist_ok=True)
-        (tmp_path / "docs" / label / f"{n}.txt").write_text(text)
-    assert inspect([str(tmp_path / "docs")], Wishes()).rows == 60
+def test_fasttext_and_npz(tmp_path: Path) -> None:
     lines = [f"__label__{label.replace(' ', '_')} {text}" for label, text in labelled()]
     assert write(tmp_path / "a.txt", lines).reading.format == "fasttext"
-
-
-def test_npz_of_symbols_and_of_vectors(tmp_path: Path) -> None:
     offsets, labels = np.arange(0, 101, 10), np.arange(10) % 2
     for values, expected in ((np.arange(100) % 7, "symbols"), (np.ones((100, 3)) / 3, "channels")):
         np.savez(tmp_path / "a.npz", values=values, offsets=offsets, labels=labels)
         assert inspect([str(tmp_path / "a.npz")], Wishes()).family == expected
 
 
+TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(labelled())]
+
+
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("file", "lines", "said"),
     [
-        ([], "no rows"),
-        (["only one column", "a", "b"], "one column"),
-        (["label,text", *[f"same,{text}" for _, text in labelled()]], "--label"),
-        (["1.5,2.5,3.5,4.5", *["0.5,1.5,2.5,3.5"] * 9], "--label"),
+        ("a.csv", [], "no rows"),
+        ("a.csv", ["only one column", "a", "b"], "one column"),
+        ("a.csv", ["label,text", *[f"same,{text}" for _, text in labelled()]], "--label"),
+        ("a.csv", ["1.5,2.5,3.5,4.5", *["0.5,1.5,2.5,3.5"] * 9], "--label"),
+        ("a.tsv", ["coarse\tfine\ttext", *TWO_LABELS], r"coarse.*fine.*--label COLUMN"),
+        ("a.txt", ["some words", "", "more words"], "no labels: no line has a tab"),
+        ("a.txt", ["up\tsome words", "more words"], r"a\.txt:2: no tab"),
     ],
 )
-def test_what_cannot_be_told_is_said(tmp_path: Path, lines: list[str], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        write(tmp_path / "a.csv", lines)
-
-
-def test_a_text_without_labels_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no labels: no line has a tab") as refused:
-        write(tmp_path / "a.txt", ["some words", "", "more words"])
+def test_what_is_not_clear_is_said(tmp_path: Path, file: str, lines: list[str], said: str) -> None:
+    with pytest.raises(DataError, match=said) as refused:
+        write(tmp_path / file, lines)
     assert len(refused.value.problems) == 1
-    with pytest.raises(DataError, match=r"a\.txt:2: no tab"):
-        write(tmp_path / "a.txt", ["up\tsome words", "more words"])
 
 
 def test_labels_of_one_row_each_are_refused(tmp_path: Path) -> None:
@@ -179,20 +151,45 @@ def test_labels_of_one_row_each_are_refused(tmp_path: Path) -> None:
     rows.write_text("text,label\n" + "".join(f"some words {n},{n % 2}\n" for n in range(9)))
     with pytest.raises(DataError, match=r"each of 9 rows has a label of its own.*--label names"):
         propose([str(rows)], Wishes(label="text", sequence=["label"]))
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    for n in range(3):
-        (folder / f"{n}.txt").write_text("one line\n")
+
+
+def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path: Path) -> None:
+    one, each = tmp_path / "one", tmp_path / "each"
+    for n, label in enumerate(("spam", "ham", "eggs")):
+        (each / label).mkdir(parents=True)
+        (each / label / "1.txt").write_text("one line\nanother\n")
+        (each / label / "2.txt").write_text("one line\n")
+        one.mkdir(exist_ok=True)
+        (one / f"{n}.txt").write_text("one line\n")
     with pytest.raises(DataError, match="each file is a class here; give each class a folder"):
-        propose([str(folder)], Wishes())
+        propose([str(one)], Wishes())
     for n in range(3):
-        (folder / f"{n}.txt").write_text("one line\n" * 2)
-    assert "3 classes: a file each, a row per line" in propose([str(folder)], Wishes())
+        (one / f"{n}.txt").write_text("one line\n" * 2)
+    assert "3 classes: a file each, a row per line" in propose([str(one)], Wishes())
+    assert "6 rows, 3 classes: a folder each, a row per file" in propose([str(each)], Wishes())
 
 
-def test_of_a_folder_per_class_each_file_is_a_row(tmp_path: Path) -> None:
-    for name in ("spam", "ham"):
-        (tmp_path / name).mkdir()
-        for n in range(4):
-            (tmp_path / name / f"{n}.txt").write_text(f"one line\nanother {n}\n")
-    assert "8 rows, 2 classes: a folder each, a row per file" in propose([str(tmp_path)], Wishes())
+def test_files_that_belong_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, labels in enumerate(["ab", "bc"]):
+        rows = "".join(f"{labels[i % 2]},text of row {i} w{i}\n" for i in range(40))
+        Path(f"part-{number}.csv").write_text("label,text\n" + rows)
+    Path("dev-1.csv").write_text("label,text\nc,some text\na,other text\n")
+    listed = propose(["part-0.csv", "part-1.csv", "dev-1.csv"], Wishes())
+    config = parse_config(listed, "listed")
+    assert config.data.train == ["part-0.csv", "part-1.csv"]
+    assert config.data.validation == "dev-1.csv"
+    assert "80 rows, 3 classes" in listed
+    config = parse_config(propose(["part-*.csv"], Wishes()), "pattern")
+    assert (config.data.train, config.data.label) == ("part-*.csv", "label")
+    with pytest.raises(DataError, match="train: no file matches"):
+        propose(["q*.csv"], Wishes())
+    with pytest.raises(DataError, match=r"both 'part-0\.csv' and 'other\.csv' may be it"):
+        propose(["part-0.csv", "other.csv"], Wishes())
+
+
+@pytest.mark.parametrize("data", ["some/reviews-*.csv.gz", "reviews.csv", "reviews[0-9]?.csv"])
+def test_the_config_is_named_after_the_data(data: str) -> None:
+    assert default_name(data).startswith("reviews")
+    assert default_name(data).endswith(".yaml")
+    assert not {*default_name(data)} & {*"*?[]"}
