@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, advice, resolve_format
+from seqtrain.config.formats import ENDINGS, resolve_format
 from seqtrain.data.examples import RowProblems, is_blank
 from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.data.readers.cells import parse_json
@@ -75,9 +75,6 @@ def find_columns(path: str, wishes: Wishes) -> ReadOptions:
 
 def _format(path: str) -> str:
     format, name = resolve_format(path, "auto"), display_name(path)
-    how = advice(path)
-    if format is None and how is not None:
-        raise DataError(f"{name}: can't be read as it is; {how}")
     if format == "parquet":
         raise DataError(
             f"{name}: init doesn't look into parquet files; write the config yourself: data: "
