@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -12,13 +12,9 @@ from torch.nn.utils.rnn import pad_sequence
 from seqtrain.comparison.learners import plain_logits
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.classifier import SequenceClassifier
-from tests.helpers.examples import some
 
 LENGTHS = [3, 7, 1, 12, 7, 1, 4]
 """Unsorted, with the shortest possible and equal ones."""
-
-RNNS = ("gru", "lstm", "rnn")
-both = pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
 
 
 def compared(packed: bool, by_mask: bool = False, features: int = 0, **keys: object) -> None:
@@ -46,30 +42,23 @@ def compared(packed: bool, by_mask: bool = False, features: int = 0, **keys: obj
     torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
 @pytest.mark.parametrize(
-    ("rnn", "layers", "bidirectional", "pooling"),
-    some(product(RNNS, (1, 2), (False, True), ("last", "mean", "max", "attention")), 5),
+    "keys",
+    [
+        {"rnn": "gru", "pooling": "last"},
+        {"rnn": "gru", "pooling": "attention", "num_layers": 2, "bidirectional": True},
+        {"rnn": "lstm", "pooling": "last", "bidirectional": True, "join": "sum"},
+        {"rnn": "lstm", "pooling": "mean", "num_layers": 2},
+        {"rnn": "rnn", "pooling": "max", "bidirectional": True, "join": "mean"},
+        {"features": 3, "bidirectional": True},
+    ],
 )
-@both
-def test_every_cell_and_pooling(
-    rnn: str, layers: int, bidirectional: bool, pooling: str, packed: bool
-) -> None:
-    compared(packed, rnn=rnn, num_layers=layers, bidirectional=bidirectional, pooling=pooling)
+def test_every_cell_and_pooling(keys: dict[str, Any], packed: bool) -> None:
+    compared(packed, **keys)
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_last_steps_found_by_a_mask(rnn: str, bidirectional: bool) -> None:
     compared(packed=False, by_mask=True, rnn=rnn, bidirectional=bidirectional)
-
-
-@both
-def test_feature_vectors(packed: bool) -> None:
-    compared(packed, features=3, bidirectional=True)
-
-
-@pytest.mark.parametrize("pooling", ["last", "mean"])
-@pytest.mark.parametrize("join", ["sum", "mean"])
-@both
-def test_joined_directions(pooling: str, join: str, packed: bool) -> None:
-    compared(packed, bidirectional=True, pooling=pooling, join=join)

@@ -16,15 +16,13 @@ def row(
     name: str,
     kind: str,
     speed: float,
-    difference: float = 0.0,
     *,
+    difference: float = 0.0,
     noise: float = 0.05,
     turns: int = 5,
-    accuracy: float | None = None,
 ) -> VariantResult:
-    slowest, fastest = speed * (1 - noise), speed * (1 + noise)
-    training = Speed(speed, turns, slowest, fastest)
-    return VariantResult(name, kind, "", training, None, 0.0, difference, accuracy, "")
+    training = Speed(speed, turns, speed * (1 - noise), speed * (1 + noise))
+    return VariantResult(name, kind, "", training, None, 0.0, difference, None, "")
 
 
 def test_recommended_is_the_fastest_with_the_right_logits() -> None:
