@@ -74,8 +74,7 @@ def predict(
     options = replace(options, keep=_columns(keep, options))
     if keep and options.format not in WITH_COLUMNS:
         raise ConfigError(
-            f"--keep: input of format {options.format} has no columns; "
-            f"expected {one_of(WITH_COLUMNS)}"
+            f"--keep: columns of {options.format} can't be copied; expected {one_of(WITH_COLUMNS)}"
         )
     bursts = arrivals(path, options)
     return classifier.predict_examples(bursts, display_name(path), report, ranks, policy)

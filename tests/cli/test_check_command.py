@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.native import why_not
-from tests.helpers.tiny import Cli, fit, rows, series, write_npz
+from tests.helpers.tiny import Cli, series, write_npz
 
 ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
 
@@ -80,36 +80,6 @@ def test_answers_that_depend_on_the_batch_are_found(
     assert "depend on the batch" in ended.out
     assert "predictions depend on the batch" in ended.problems[-1]
     assert json.loads(cli("check", "run", "--json").out)["passed"] is False
-
-
-def test_states_carried_on_are_compared_too(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each row from the state of the row before it: what depends on the batch there shows later."""
-    examples = [(f"{text} {place % 90}", label) for place, (text, label) in enumerate(rows(300, 5))]
-    lines = [f"{place % 90},{text},{label}\n" for place, (text, label) in enumerate(examples)]
-    few = [line for line in lines if line[1] == ","]  # several rows of each of ten talks
-    for name, found in (("t.csv", lines), ("few.csv", few)):
-        (tmp_path / name).write_text("".join(["talk,text,label\n", *found]))
-    data = "data: {train: t.csv, sequence: text, label: label, group: talk}"
-    model = "model: {embedding_dim: 4, hidden_size: 4, initial_state: carried}"
-    fit(tmp_path, "\n".join([data, model, "training: {max_epochs: 1}"]))
-    monkeypatch.chdir(tmp_path)
-    ended = cli("check", "run", "--json")
-    assert ended.code == 0
-    assert json.loads(ended.out)["num_examples"] == 200
-    assert "200 sequences of 300, the first," in ended.err
-    assert "states carried on in their groups" in ended.err
-    carry = SequenceClassifier.branches
-
-    def leaky(self: SequenceClassifier, *rest: Any, **keys: Any) -> tuple[list[torch.Tensor], Any]:
-        (logits,), state = carry(self, *rest, **keys)
-        return [logits], state + 0.1 * len(logits)
-
-    monkeypatch.setattr(SequenceClassifier, "branches", leaky)
-    ended = cli("check", "run", "--data", "few.csv")
-    assert ended.code == 3
-    assert "predictions depend on the batch" in ended.problems[-1]
 
 
 def test_a_terminal_sees_what_is_compared_and_how_far_it_is(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -21,7 +19,6 @@ from seqtrain.cli.output.charts import draw_speeds
 from seqtrain.cli.output.compare_screen import show_comparison
 from seqtrain.comparison.results import Comparison, Speed, VariantResult
 from seqtrain.model.engines.native import why_not
-from tests.helpers.program import started
 from tests.helpers.tiny import Cli, listing
 
 ROOT = Path(__file__).parents[2]
@@ -144,26 +141,6 @@ def test_chart_is_a_picture_whatever_the_name(name: str) -> None:
     assert len(title) < 90
 
 
-@pytest.mark.parametrize(("width", "spreads"), [(120, 2), (80, 1), (60, 0)])
-def test_narrow_terminals_have_fewer_columns_and_whole_figures(
-    width: int,
-    spreads: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    show_comparison(comparison_of(Speed(1_234_567.0, 3, 1e6, 1.5e6)))
-    lines = capsys.readouterr().out.split("part 1")[0].splitlines()
-    assert max(map(len, lines)) <= width
-    assert lines[1].count("turns") == spreads
-    assert "accuracy" in lines[1]
-    measured = [line for line in lines if line[3:].startswith("pa")]
-    assert len(measured) == len(RECIPES)
-    assert all(line.count("1,235") == (1 if width == 60 else 2) for line in measured)
-
-
 def test_table_on_a_terminal(
     compared: Compared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,14 +193,3 @@ def test_errors_come_before_any_measuring(
     assert ended.out == ""
     assert words in ended.problems[-1]
     assert listing(project) == before
-
-
-def test_ctrl_c_ends_it_in_a_line(project: Path) -> None:
-    with started(project, "compare", "c.yaml", "--seconds", "100") as program:
-        program.wait_for(project / f"err-{program.process.pid}")
-        time.sleep(1)
-        program.send(signal.SIGINT)
-        assert program.end() == 130, program.err
-        assert program.out == ""
-        shown = program.err.splitlines()
-        assert shown == ["measuring for 100 s, in turns", "seqtrain: interrupted"]

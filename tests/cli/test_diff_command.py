@@ -75,17 +75,6 @@ def test_the_screen(beside: Path, cli: Cli) -> None:
     assert "chance" in same.out
 
 
-def test_rows_held_out_by_another_seed_are_left_out(beside: Path, cli: Cli) -> None:
-    ended = cli("diff", "a", "b", "--split", "validation", "--json")
-    if ended.code == 0:
-        found = json.loads(ended.out)
-        assert found["num_examples"] + found["left_out"] / 2 == 8
-        assert found["left_out"] > 0
-        assert "left out" in ended.err
-    else:
-        assert "hold out different rows" in ended.err
-
-
 def test_other_data_is_refused(beside: Path, tmp_path: Path, cli: Cli) -> None:
     shutil.copytree(beside / "b", tmp_path / "b")
     write_table(tmp_path / "other.tsv", rows(20, seed=9))

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import seqtrain
-from seqtrain.cli.output.mistake_screen import show_errors
-from seqtrain.evaluation.logits import predict_logits
-from seqtrain.evaluation.occlusion import step_weights
-from seqtrain.report import PredictedExample
-from tests.helpers.small_models import make_model
-from tests.helpers.stores import StoreBuilder
 from tests.helpers.tiny import Cli, write_jsonl, write_npz
 
 
@@ -95,14 +87,6 @@ def test_symbols_and_series_are_shown_for_people(
     assert json.loads(ended.out)["errors"][0]["text"] == "3 × 2 values"
 
 
-def test_no_mistakes_is_no_table(beside: Path, tmp_path: Path, cli: Cli) -> None:
-    right = json.loads(cli("errors", "run", "--json").out)["errors"][0]
-    write_jsonl(tmp_path / "r.jsonl", [{"text": right["text"], "label": right["answer"]}])
-    ended = cli("errors", "run", "--data", tmp_path / "r.jsonl")
-    assert (ended.code, ended.out) == (0, "")
-    assert "0 of 1 predictions are wrong" in ended.err
-
-
 @pytest.mark.parametrize("fixture", ["trained", "trained_tokens"])
 def test_weights_are_what_the_answer_loses_without_a_token(
     fixture: str, request: pytest.FixtureRequest, cli: Cli, monkeypatch: pytest.MonkeyPatch
@@ -134,25 +118,3 @@ def test_explained_mistakes_show_their_tokens(beside: Path, cli: Cli) -> None:
         rf"strongest: {re.escape(strongest[0])}( \(step \d+\))? {re.escape(f'{strongest[1]:+.2f}')}"
     )
     assert re.search(told, ended.out)
-
-
-def test_characters_are_explained_without_gaps(capsys: pytest.CaptureFixture[str]) -> None:
-    weights = [(character, 1.0 - n / 9) for n, character in enumerate("so it is")]
-    row = PredictedExample(2, "so it is", "a", "b", 0.5, 8)
-    show_errors([replace(row, weights=weights)])
-    shown = capsys.readouterr().out
-    assert "\n  so it is  " in shown
-    assert "strongest: s (step 1) +1.00, o +0.89, ' ' (step 3) +0.78" in shown
-
-
-def test_a_long_sequence_is_explained_in_pieces() -> None:
-    model = make_model("tokens").network
-    builder = StoreBuilder()
-    for ids in ([2, 3, 4], [5], list(np.arange(600) % 6 + 2)):
-        builder.add_ids(ids, 0, 1)
-    store, device = builder.build(), torch.device("cpu")
-    weights = [step_weights(model, store, row, device) for row in range(3)]
-    assert [len(each) for each in weights] == [3, 1, 600]
-    assert weights[2][0] == weights[2][1] == weights[2][2]
-    logs = predict_logits(model, store, device).double().log_softmax(1)
-    assert weights[1][0] == pytest.approx(float(logs[1].max()) + np.log(3))

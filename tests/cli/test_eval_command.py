@@ -44,16 +44,6 @@ def test_splits(beside: Path, cli: Cli, split: str, count: int) -> None:
     assert json.loads(ended.out)["num_examples"] == count
 
 
-def test_held_out_rows_are_scored_as_while_training(beside: Path, cli: Cli) -> None:
-    scores = json.loads(cli("eval", "run", "--split", "validation", "--json").out)
-    lines = (beside / "run/metrics.jsonl").read_text().splitlines()
-    best = next(e for e in map(json.loads, lines) if e.get("best") is True)
-    epochs = [e for e in map(json.loads, lines) if e["event"] == "epoch" and e["best"]]
-    best = epochs[-1]
-    assert scores["accuracy"] == pytest.approx(best["validation"]["accuracy"])
-    assert scores["loss"] <= best["validation"]["loss"] + 1e-6  # calibrated on these rows
-
-
 def test_table_goes_to_stdout_and_the_rest_to_stderr(beside: Path, cli: Cli) -> None:
     ended = cli("eval", "run")
     assert "accuracy" in ended.out
@@ -85,13 +75,6 @@ def test_model_folder_scores_a_file_but_names_no_split(
     ended = cli("eval", tmp_path / "model")
     assert ended.code == 2
     assert "--data" in ended.err
-
-
-def test_a_held_out_test_part_is_found_again(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=0.25")
-    scores = json.loads(cli("eval", "r", "--json").out)
-    assert sum(map(sum, scores["confusion_matrix"])) == 10
-    assert scores["loss"] == pytest.approx(json.loads(Path("r/test.json").read_text())["loss"])
 
 
 def test_split_that_the_config_lacks(project: Path, cli: Cli) -> None:
@@ -157,15 +140,3 @@ def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> N
     assert ended.out == ""
     assert len(ended.problems) == 1
     assert words in ended.err
-
-
-def test_one_class_for_everything_is_said_by_fit_and_eval(project: Path, cli: Cli) -> None:
-    """A class that weighs next to nothing is never the answer."""
-    weights = "training.class_weights={up: 1000, down: 0.001}"
-    for test, split in ((), "test"), (("--set", "data.test=null"), "validation"):
-        ended = cli("fit", "c.yaml", "--run-dir", split, "--set", weights, *test, "--set",
-                    "data.validation=0.5")  # fmt: skip
-        told = [line for line in ended.problems if "every prediction is 'up'" in line]
-        assert [line.split(": ")[1] for line in told] == ["validation"]
-        told = [line for line in cli("eval", split).problems if "every prediction is 'up'" in line]
-        assert [line.split(": ")[1] for line in told] == [split]

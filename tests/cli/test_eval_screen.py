@@ -7,7 +7,7 @@ import io
 import torch
 from rich.console import Console
 
-from seqtrain.cli.output.score_screen import display_order, print_scores
+from seqtrain.cli.output.score_screen import print_scores
 from seqtrain.evaluation.metrics import Scores, score
 
 
@@ -51,11 +51,6 @@ def shown(scores: Scores, width: int, most: int | None) -> str:
     print_scores(console, scores, "test", most)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-def test_numbers_in_labels_count_as_numbers() -> None:
-    labels = sorted(["class2", "class10", "class1", "class1b", "7", "other"])
-    assert display_order(labels) == [*("7", "class1", "class1b", "class2", "class10", "other")]
 
 
 def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:

@@ -38,19 +38,6 @@ def test_event_files_hold_the_figures_of_the_metrics(project: Path, cli: Cli) ->
     assert found["test/accuracy"][0][1] == pytest.approx(test["accuracy"])
 
 
-def test_a_refit_has_curves_of_its_own(project: Path, cli: Cli) -> None:
-    """Its updates count from 1 again, and would run through the first model's curve."""
-    refit = ("--set", "training.refit=true")
-    assert cli("fit", "c.yaml", "--run-dir", "run", "-q", "--log", "tensorboard", *refit).code == 0
-    found = figures(project / "run")
-    epochs, refits = (
-        [line["step"] for line in metrics("run") if line["event"] == event]
-        for event in ("epoch", "refit")
-    )
-    assert [step for step, _ in found["train/epoch_loss"]] == epochs
-    assert [step for step, _ in found["refit/epoch_loss"]] == refits
-
-
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_a_log_that_cannot_be_written_stops_nothing(project: Path, cli: Cli, kind: str) -> None:
     """Nothing is written through a link, as everywhere in a run."""

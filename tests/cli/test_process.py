@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from seqtrain.cli.main import ended_by_signals
-from seqtrain.model.engines.native import why_not
 from seqtrain.signals import StopSignals, ended_by_second_interrupt
 from tests.helpers.program import conversing, signals_within, started
 from tests.helpers.tiny import CONFIG, Cli, metrics
@@ -50,39 +49,6 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     codes = [line for line in ended.stdout.splitlines() if line.startswith(b"code")]
     assert codes == [b"code 0"] * 4 + [b"code 2"] * 4 + [b"code 0"]
     assert ended.returncode == 0
-
-
-def test_run_directory_in_use_is_told_without_torch(project: Path) -> None:
-    script = """
-import sys
-from seqtrain.cli.main import run
-try:
-    run(["fit", "c.yaml", "--run-dir", "."])
-finally:
-    print("torch" in sys.modules)
-"""
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True)
-    assert (ended.returncode, ended.stdout) == (2, b"False\n")
-    assert b"isn't empty" in ended.stderr
-
-
-def test_commands_do_not_import_the_compiler_of_torch(begun: Path) -> None:
-    """It takes seconds; training needs it where the native engine isn't built."""
-    script = """
-import sys
-from seqtrain.cli.main import run
-for words in sys.argv[1:]:
-    try:
-        run(words.split())
-    except SystemExit as ended:
-        print("code", ended.code, sorted({"torch._dynamo", "sympy"} & sys.modules.keys()))
-"""
-    commands = ["predict - --run r", "eval r", *([] if why_not() else ["fit c.yaml --run-dir s"])]
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *commands], input=b"rise\n", capture_output=True
-    )
-    codes = [line for line in ended.stdout.splitlines() if line.startswith(b"code")]
-    assert codes == [b"code 0 []"] * len(commands)
 
 
 def test_full_disk_behind_stdout_is_one_line() -> None:
@@ -177,14 +143,6 @@ def test_second_sigint_ends_a_long_native_call(tmp_path: Path) -> None:
             time.sleep(0.05)
         assert program.end() == 130
         assert (program.out, program.err) == ("", "seqtrain: interrupted\n")
-
-
-def test_wakeup_of_signals_is_given_back() -> None:
-    before = signal.set_wakeup_fd(-1)
-    signal.set_wakeup_fd(before)
-    with ended_by_second_interrupt():
-        pass
-    assert signal.set_wakeup_fd(before) == before
 
 
 def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:

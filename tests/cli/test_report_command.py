@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -35,16 +34,6 @@ def test_the_page_holds_the_scores_and_the_errors(beside: Path, tmp_path: Path, 
         assert words in page
 
 
-def test_another_split_and_several_runs(beside: Path, tmp_path: Path, cli: Cli) -> None:
-    shutil.copytree("run", tmp_path / "other")
-    page = tmp_path / "r.html"
-    ended = cli("report", "run", tmp_path / "other", "-o", page, "--split", "validation")
-    assert ended.code == 0
-    text = page.read_text(encoding="utf-8")
-    for words in ("Runs side by side", "run: validation", "other: validation"):
-        assert words in text
-
-
 def test_a_file_is_replaced_by_force_alone(beside: Path, tmp_path: Path, cli: Cli) -> None:
     page = tmp_path / "r.html"
     page.write_text("mine")
@@ -70,8 +59,3 @@ def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> N
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
     assert listing(beside) == before
-
-
-def test_the_newest_run_is_named(trained: Path, project: Path, cli: Cli) -> None:
-    shutil.copytree(trained / "run", "runs/one")
-    assert "run: runs/one" in cli("report").err

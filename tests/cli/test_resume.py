@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -93,32 +92,6 @@ def test_two_damaged_checkpoints_are_refused(project: Path, cli: Cli) -> None:
     assert listing(project) == before
 
 
-def test_finished_run_keeps_one_checkpoint_and_goes_on_from_it(project: Path, cli: Cli) -> None:
-    longer = ("--set", "training.max_epochs=3")
-    cli("fit", "c.yaml", "--run-dir", "whole", *longer)
-    fit_until(2, "r")
-    assert Path("r/previous").is_dir()
-    for options in ((), longer):
-        assert cli("fit", "c.yaml", "--run-dir", "r", "--resume", *options).code == 0
-        assert not Path("r/previous").exists()
-    assert_same_run("whole", "r")
-
-
-def test_only_sound_checkpoint_stays_though_nothing_is_left_to_train(
-    project: Path, cli: Cli
-) -> None:
-    """Both checkpoints stand at the end of training, as after a signal there."""
-    fit_until(2, "r")
-    shutil.rmtree("r/previous")
-    shutil.copytree("r/last", "r/previous")
-    damage(Path("r/last/model.safetensors"))
-    before = listing(Path("r/previous"))
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume")
-    assert ended.code == 0
-    assert "nothing is left to train" in ended.err
-    assert listing(Path("r/previous")) == before
-
-
 def damage(path: Path) -> None:
     path.write_bytes(b"x" * 100)
 
@@ -201,15 +174,6 @@ def test_newest_run_is_named_where_none_is_given(project: Path, cli: Cli) -> Non
     assert ended.problems[0] == "going on with the newest run of c: runs/c-20260102-030405"
 
 
-def test_best_lost_between_two_saves_is_written_again(project: Path, cli: Cli) -> None:
-    """As after a kill once the last checkpoint of an epoch stands, and its best model doesn't."""
-    cli("fit", "c.yaml", "--run-dir", "whole", "--set", "training.max_epochs=1")
-    shutil.copytree("whole", "r")
-    shutil.rmtree("r/best")
-    cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--set", "training.max_epochs=1")
-    assert_same_run("whole", "r")
-
-
 @pytest.mark.parametrize(
     ("every", "saves"),
     [("{steps: 3}", [3, 4]), ("{steps: 5}", [0, 4]), ("{minutes: 1e-9}", [4, 4])],
@@ -267,20 +231,6 @@ def step_of(folder: str) -> int:
     state = json.loads(Path(folder, "training_state.json").read_text())
     assert isinstance(state["progress"]["updates"], int)
     return state["progress"]["updates"]
-
-
-@pytest.mark.parametrize("every", ["{}", "{steps: 0}", "{steps: 2.5}", "{hours: 1}", "5"])
-def test_wrong_interval_is_refused(project: Path, cli: Cli, every: str) -> None:
-    ended = cli("fit", "c.yaml", "--set", f"training.checkpoint_every={every}")
-    assert ended.code == 2
-    assert "checkpoint_every" in ended.err
-
-
-def test_run_without_a_config_cannot_be_resumed(project: Path, cli: Cli) -> None:
-    Path("r").mkdir()
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume")
-    assert ended.code == 2
-    assert "--force" in ended.err
 
 
 EARLY = {".lock": "7\n", ".last-7-0/model.json": "{", ".environment.json-7-0": "{"}
@@ -370,46 +320,6 @@ def test_forged_state_is_refused(begun: Path, cli: Cli, path: str, value: object
     assert "training_state.json" in ended.err
     assert "bug" not in ended.err
     assert listing(begun) == before
-
-
-def _no_moments(tensors: dict[str, Any]) -> None:
-    del tensors["optimizer.0.exp_avg"]
-
-
-def _not_finite(tensors: dict[str, Any]) -> None:
-    tensors["optimizer.1.exp_avg_sq"][0] = float("inf")
-
-
-def _transposed(tensors: dict[str, Any]) -> None:
-    tensors["optimizer.0.exp_avg"] = tensors["optimizer.0.exp_avg"].T.contiguous()
-
-
-@pytest.mark.parametrize("change", [_no_moments, _not_finite, _transposed])
-def test_forged_state_tensors_are_refused(
-    begun: Path, cli: Cli, change: Callable[[dict[str, Any]], None]
-) -> None:
-    files = {p.name: p.read_bytes() for p in Path("r/last").iterdir() if p.name != "manifest.json"}
-    tensors = safetensors.torch.load(files["training_state.safetensors"])
-    change(tensors)
-    files["training_state.safetensors"] = safetensors.torch.save(tensors)
-    write_folder(Path("r/last"), files)
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
-    assert ended.code == 2
-    assert "bug" not in ended.err
-
-
-def test_checkpoint_of_another_architecture_is_refused(begun: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "other", "--set", "model.hidden_size=5")
-    shutil.rmtree("r/last")
-    Path("other/last").rename("r/last")
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
-    assert ended.code == 2
-    assert "architecture" in ended.err
-
-
-def test_shortened_metrics_are_refused(begun: Path, cli: Cli) -> None:
-    Path("r/metrics.jsonl").write_text("")
-    assert cli("fit", "c.yaml", "--run-dir", "r", "--resume").code == 2
 
 
 def test_strays_of_a_killed_process_are_removed(begun: Path, cli: Cli) -> None:

@@ -72,19 +72,6 @@ def test_the_table(place: Path, cli: Cli) -> None:
     assert [line[0] for line in lines[2:]] == ["c", "b", "a"]
 
 
-def test_scores_from_before_a_refit_are_marked(place: Path, cli: Cli) -> None:
-    with (place / "runs/b/metrics.jsonl").open("a") as lines:
-        lines.write(json.dumps({"event": "refit", "epoch": 1, "seconds": 30.0}) + "\n")
-        lines.write(json.dumps({"event": "end", "refit": True}) + "\n")
-    ended = cli("runs")
-    lines = {line.split()[0]: " ".join(line.split()) for line in ended.out.splitlines() if line}
-    assert lines["b"] == "b 0.01 2 of 3 0.2500* 75.00%* - 3 min 0 s"
-    assert "0.3750 62.50% 37.50%" in lines["c"]
-    assert "*: of the model before training.refit" in ended.err
-    found = json.loads(cli("runs", "--json").out)["runs"]
-    assert [run["refit"] for run in found] == [False, True, False]
-
-
 @pytest.mark.parametrize(
     ("key", "order"),
     [
@@ -152,20 +139,3 @@ def test_it_needs_no_torch(place: Path) -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_names_are_whole_on_a_narrow_terminal(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A name that goes on in the next line couldn't be copied; settings are left out first."""
-    names = [f"reviews-2026112{day}-050653" for day in (1, 2)]
-    for day, name in enumerate(names):
-        keys = {"lr": 0.1 + day, "patience": 1 + day, "max_epochs": 3 + day, "weight_decay": day}
-        write_run(tmp_path / "runs", name, 0.5, day, **keys)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    shown = cli("runs").out
-    assert all(name in shown for name in names)
-    assert max(map(len, shown.splitlines())) <= 80

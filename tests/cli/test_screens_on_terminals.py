@@ -139,12 +139,6 @@ def test_what_has_no_room_is_named(
         assert "no room" not in wide
 
 
-def test_sentences_break_between_words(events: list[Event]) -> None:
-    lines = show(["fit"], 60, events).lines()
-    padding = next(at for at, line in enumerate(lines) if line.startswith("padding: "))
-    assert " ".join(lines[padding : padding + 2]).endswith("in buckets of like length")
-
-
 def test_answers_stand_beside_their_texts(
     project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:

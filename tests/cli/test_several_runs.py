@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
-from tests.helpers.program import fingerprint, started, write_project
 from tests.helpers.tiny import Cli, Ended, assert_same_run, listing
 
 
@@ -76,13 +74,6 @@ def test_jobs_are_of_several_runs(
     assert said in ended.err
 
 
-def test_a_report_shows_each_of_them(together: Path, cli: Cli, tmp_path: Path) -> None:
-    ended = cli("report", "many", "--output", tmp_path / "r.html")
-    assert ended.code == 0, ended.err
-    page = (tmp_path / "r.html").read_text()
-    assert all(f"seed-{seed}" in page for seed in (0, 1, 10))
-
-
 def test_the_runs_are_listed(together: Path, cli: Cli) -> None:
     found = json.loads(cli("runs", ".", "--json").out)
     assert {run["path"] for run in found["runs"]} == {f"many/seed-{seed}" for seed in (0, 1, 10)}
@@ -136,12 +127,6 @@ def test_mean_and_standard_error_are_shown(together: Path) -> None:
     assert "next: seqtrain predict FILE many, seqtrain eval many" in said
 
 
-def test_seeds_differ_in_nothing_else(together: Path) -> None:
-    configs = [load_config(f"many/seed-{seed}/config.yaml", []) for seed in (0, 1, 10)]
-    assert [config.seed for config in configs] == [0, 1, 10]
-    assert len({config.model_copy(update={"seed": 0}).model_dump_json() for config in configs}) == 1
-
-
 def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
     ended = cli("fit", "c.yaml", "--run-dir", "many", "--folds", "4", "--quiet")
     assert ended.code == 0, ended.err
@@ -166,18 +151,6 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
     for runs in ("many", "two"):  # of two folds no row is in both trains
         refused = cli("eval", runs, "--split", "train")
         assert (refused.code, "hold out different rows" in refused.err) == (2, True)
-
-
-def test_a_test_split_held_out_is_the_same_in_every_fold(project: Path) -> None:
-    tests, held_out = [], []
-    for number in (1, 2, 3):
-        fold = f"data.validation={{fold: {number}, of: 3}}"
-        config = load_config("c.yaml", [fold, "data.test=0.25"])
-        splits = prepare(config, cache_folder=None).splits
-        tests.append(splits["test"].lines.tolist())
-        held_out += splits["validation"].lines.tolist()
-    assert tests[0] == tests[1] == tests[2]
-    assert sorted(held_out + tests[0]) == list(range(2, 42))
 
 
 def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
@@ -233,17 +206,6 @@ def test_what_needs_one_run_says_so(together: Path, cli: Cli, use: Callable[[Cli
     assert re.search("many: holds several runs; name one of them, such as many/seed-0", ended.err)
 
 
-@pytest.mark.parametrize(
-    "content", ["[]", "{", '{"format_version": 1, "members": ["../../etc", "seed-1"]}']
-)
-def test_a_forged_list_of_runs_is_refused(project: Path, cli: Cli, content: str) -> None:
-    Path("many").mkdir()
-    Path("many/ensemble.json").write_text(content)
-    ended = cli("predict", "test.tsv", "--run", "many")
-    assert ended.code == 2
-    assert "ensemble.json" in ended.err
-
-
 def test_too_few_rows_for_the_folds_end_it_before_the_first(project: Path, cli: Cli) -> None:
     lines = ["text\tlabel", "up we go\tup", "so high\tup", "down\tdown"]
     Path("train.tsv").write_text("\n".join(lines) + "\n")
@@ -265,39 +227,9 @@ def test_a_class_of_one_row_is_learned_in_every_fold(project: Path, cli: Cli) ->
     assert json.loads(cli("eval", "many", "--json").out)["num_examples"] == 6
 
 
-def test_runs_that_score_no_rows_in_common_name_no_eval(project: Path, cli: Cli) -> None:
-    settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
-    held_out = ("--set", "data.validation=0.05")  # 2 of 40 rows, and 2 others
-    ended = cli("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "many", *settings, *held_out)
-    assert "next: seqtrain predict FILE many\n" in ended.err
-    assert "hold out different rows" in cli("eval", "many").err
-
-
 def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project: Path, cli: Cli) -> None:
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
     assert "seqtrain eval folds\n" in cli("fit", "c.yaml", *settings).err
     assert not load_config("folds/fold-1/config.yaml", []).training.refit
     assert json.loads(cli("eval", "folds", "--json").out)["trained_on_rows"] is False
-
-
-def test_stopped_runs_go_on_with_the_same_bits(tmp_path: Path) -> None:
-    write_project(tmp_path)
-    one_by_one = ("fit", "c.yaml", "--seeds", "0,1", "--quiet", "--run-dir")
-    several = ("fit", "c.yaml", "--seeds", "0,1", "--jobs", "2", "--quiet", "--run-dir")
-    with started(tmp_path, *one_by_one, "whole") as running:
-        assert running.end() == 0, running.err
-    with started(tmp_path, *several, "parts") as running:
-        running.wait_for(tmp_path / "parts/seed-1/metrics.jsonl")
-        running.send(signal.SIGTERM)
-        assert running.end() == 143
-    assert "go on with --resume --run-dir parts" in running.err
-    assert not (tmp_path / "parts/ensemble.json").exists()
-    with started(tmp_path, *one_by_one, "parts", "--resume") as running:
-        assert running.end() == 0, running.err
-    for member in ("seed-0", "seed-1"):
-        found, expected = (
-            fingerprint(tmp_path / "parts" / member),
-            fingerprint(tmp_path / "whole" / member),
-        )
-        assert found == expected

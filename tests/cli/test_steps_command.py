@@ -21,10 +21,8 @@ from tests.helpers.tiny import (
     CONFIG,
     Cli,
     fit,
-    rows,
     series,
     write_npz,
-    write_table,
     write_text_project,
 )
 
@@ -164,9 +162,3 @@ def test_eval_scores_shares_of_each_sequence(
     table = cli("eval", "run", "--steps").out
     assert all(f" {n}0% " in table for n in range(1, 11))
     assert "same label as at the end" in table
-
-
-def test_eval_of_another_file_by_shares(trained: Path, tmp_path: Path, cli: Cli) -> None:
-    write_table(tmp_path / "one.tsv", rows(1, seed=4))
-    ended = cli("eval", trained / "run", "--data", tmp_path / "one.tsv", "--steps", "--json")
-    assert json.loads(ended.out)["by_share"][-1]["agreement"] == 1

@@ -74,20 +74,6 @@ def test_validations_loss_falls_and_no_answer_changes(beside: Path, cli: Cli) ->
     assert "most confident" in shown
 
 
-def test_without_calibration_a_model_answers_as_it_learned(
-    beside: Path, cli: Cli, tmp_path: Path
-) -> None:
-    run = str(tmp_path / "plain")
-    none = "training.calibration=none"
-    assert cli("fit", "c.yaml", "--run-dir", run, "--quiet", "--set", none).code == 0
-    assert description(Path(run))["calibration"] == {"temperature": 1.0, "coverage": [], "rows": 0}
-    scores = json.loads(cli("eval", run, "--split", "validation", "--json").out)
-    assert scores["loss"] == pytest.approx(best_epoch(Path(run))["loss"])
-    ended = cli("predict", "test.tsv", "--run", run, "--precision", "0.8")
-    assert ended.code == 2
-    assert "training.calibration was none" in ended.err
-
-
 def test_steps_and_errors_have_predicts_probabilities(beside: Path, cli: Cli) -> None:
     answers = table(cli("predict", "test.tsv", "--run", "run").out)
     steps = map(json.loads, cli("predict", "test.tsv", "--run", "run", "--steps").out.splitlines())
@@ -151,15 +137,6 @@ def test_refusals_of_thresholds(beside: Path, cli: Cli) -> None:
         "seqtrain: --min-probability: --steps writes rows; give one of them\n",
     )
     assert cli("predict", "-", "--run", "run", "--min-probability", "1.5").code == 2
-
-
-def test_a_model_trained_anew_has_the_temperature_of_the_one_before(
-    beside: Path, cli: Cli, tmp_path: Path
-) -> None:
-    run = tmp_path / "refit"
-    refit = "training.refit=true"
-    assert cli("fit", "c.yaml", "--run-dir", str(run), "--quiet", "--set", refit).code == 0
-    assert description(run)["calibration"] == description(beside / "run")["calibration"]
 
 
 def test_a_folder_of_before_has_temperature_1(beside: Path, cli: Cli, tmp_path: Path) -> None:

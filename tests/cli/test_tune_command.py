@@ -127,22 +127,6 @@ def test_searches_that_share_a_storage_know_of_better_trials(
     assert "trial 0 of another search is better" in ended.err
 
 
-def test_a_storage_is_refused_before_data_is_read(beside: Path, cli: Cli, tmp_path: Path) -> None:
-    unread = tmp_path / "unread.yaml"
-    unread.write_text("data: {train: empty.tsv, validation: 0.1, sequence: text, label: label}")
-    Path("empty.tsv").touch()
-    command = ("tune", str(unread), "--trials", "2", "--storage")
-    refused = cli(*command, "c.yaml", "--run-dir", str(tmp_path / "c"))
-    assert (refused.code, (tmp_path / "c").exists()) == (2, False)
-    assert "--storage: found c.yaml; expected the file of a search's trials" in refused.err
-    refused = cli(*command, "sqlite:///new.db", "--run-dir", str(tmp_path / "c"))
-    assert "--storage: found sqlite:/new.db; expected" in refused.err
-    refused = cli(*command, "new.log", "--run-dir", str(tmp_path / "c"))
-    assert refused.code == 2
-    assert "empty.tsv" in refused.err
-    assert not list(beside.glob("new.*"))
-
-
 @pytest.mark.slow
 def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> None:
     place = str(tmp_path / "stopped")

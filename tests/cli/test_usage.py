@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -78,19 +77,6 @@ def test_resolved_config_loads_back(project: Path, cli: Cli) -> None:
     assert "# default" in ended.out
     (project / "again.yaml").write_text(ended.out)
     assert load_config("again.yaml") == load_config("c.yaml", ["model.rnn=lstm"])
-
-
-def test_schema_is_json(cli: Cli) -> None:
-    schema = json.loads(cli("config", "--schema").out)
-    assert schema["properties"].keys() == {
-        "seed",
-        "data",
-        "batching",
-        "model",
-        "training",
-        "pretraining",
-        "tune",
-    }
 
 
 def test_control_characters_of_a_message_are_escaped(cli: Cli) -> None:

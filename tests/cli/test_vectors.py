@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import safetensors.numpy
-import torch
 
-from seqtrain.comparison.task import prepare_task
-from seqtrain.config import load_config
-from seqtrain.tuning.space import space_of
-from tests.helpers.tiny import Cli, assert_same_run, rows, series, write_npz, write_table
+from tests.helpers.tiny import Cli, assert_same_run, rows, write_table
 from tests.helpers.vectors import WORDS, vector, write_vectors
 
 CONFIG = """\
@@ -82,61 +76,37 @@ def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder: Path, cl
 
 VARIANTS = {
     "native": (),
-    "torch": ("model.engine=torch", "model.rnn=lstm", "model.bidirectional=true"),
-    "dense": ("training.sparse_embedding=false",),
-    "sgd": ("training.optimizer=sgd", "model.embedding_dropout=0"),
-    "bfloat16": ("training.precision=bfloat16", "model.engine=torch"),
-    "subwords": ("model.subwords=[3, 5]", "model.ngrams=[1, 2]"),
-    "padded": ("model.unroll=padded",),
-    "refit": ("training.refit=true", "seed=3"),
+    "torch": ("model.engine=torch", "model.rnn=lstm", "training.precision=bfloat16"),
+    "dense": ("training.sparse_embedding=false", "training.optimizer=sgd"),
+    "subwords": ("model.subwords=[3, 5]", "model.ngrams=[1, 2]", "training.refit=true", "seed=3"),
     "pretrained": ("pretraining.objective=language_model", "pretraining.max_epochs=1"),
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_frozen_vectors_stay_for_so_many_epochs(variant: str, folder: Path, cli: Cli) -> None:
-    settings = ("training.max_epochs=2", *VARIANTS[variant])
+    settings = ("training.max_epochs=2", "training.lr=0.05", *VARIANTS[variant])
     kept = [*KNOWN, "ocean", "river"]
-    fit(cli, "two", "model.freeze=2", *settings)
-    assert as_in_the_file(embedding("two/last")) == kept
-    fit(cli, "one", "model.freeze=1", "training.lr=0.05", *settings)
-    assert as_in_the_file(embedding("one/last")) != kept
+    for freeze, stay in (("2", True), ("true", True), ("1", False)):
+        fit(cli, freeze, f"model.freeze={freeze}", *settings)
+        assert (as_in_the_file(embedding(f"{freeze}/last")) == kept) == stay
 
 
-@pytest.mark.parametrize("variant", ["native", "subwords", "pretrained"])
-def test_frozen_vectors_stay_for_ever(variant: str, folder: Path, cli: Cli) -> None:
-    fit(cli, "ever", "model.freeze=true", *VARIANTS[variant])
-    assert as_in_the_file(embedding("ever/last")) == [*KNOWN, "ocean", "river"]
-
-
-def test_vectors_that_arent_frozen_learn_and_fade(folder: Path, cli: Cli) -> None:
-    fit(cli, "run")
-    assert as_in_the_file(embedding("run/last")) == []
-
-
-@pytest.mark.parametrize("freeze", ["2", "true"])
-def test_a_run_goes_on_where_it_thaws(freeze: str, folder: Path, cli: Cli) -> None:
-    frozen = f"model.freeze={freeze}"
-    fit(cli, "whole", frozen)
+def test_a_run_goes_on_where_it_thaws(folder: Path, cli: Cli) -> None:
+    fit(cli, "whole", "model.freeze=2")
     for epochs in (1, 2, 3):
         options = ("--resume",) if epochs > 1 else ()
-        fit(cli, "parts", frozen, f"training.max_epochs={epochs}", options=options)
+        fit(cli, "parts", "model.freeze=2", f"training.max_epochs={epochs}", options=options)
     assert_same_run("whole", "parts")
 
 
 def test_a_model_needs_the_file_no_more(folder: Path, cli: Cli) -> None:
     fit(cli, "run")
-    for folder_of_model in ("best", "last"):
-        text = Path("run", folder_of_model, "model.json").read_text()
-        assert "w.vec" not in text
+    assert "w.vec" not in Path("run/best/model.json").read_text()
     Path("w.vec").unlink()
     answered = cli("predict", "test.tsv", "--run", "run/best")
     assert answered.code == 0, answered.err
-    assert cli("eval", "run").code == 0
-    assert cli("check", "run").code == 0
-    assert cli("errors", "run").code == 0
-    shutil.copytree("run/best", "alone")
-    assert cli("predict", "test.tsv", "--run", "alone").out == answered.out
+    assert cli("eval", "run").code == cli("check", "run").code == 0
     ended = cli("fit", "c.yaml", "--run-dir", "run", "--resume")
     assert ended.code == 2
     assert ended.problems == [
@@ -186,68 +156,24 @@ def test_symbols_and_characters_have_vectors_too(folder: Path, cli: Cli) -> None
     assert found["a b"] == pytest.approx(vector("a b", 4))
 
 
-REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+REFUSED: dict[str, tuple[str, str]] = {
     "width": (
-        ("model.embedding_dim=300",),
+        "model.embedding_dim=300",
         "model.embedding_dim: found 300, but the vectors of w.vec have 4 numbers; expected 4 or "
         "null",
     ),
-    "bytes": (
-        ("data.tokenizer=byte",),
-        "model.vectors: found 'w.vec', but data.tokenizer is 'byte', whose tokens are no words; "
-        "expected null",
-    ),
-    "binary": (
-        ("model.vectors=wiki.bin",),
-        "found 'wiki.bin'; a binary file; expected text, such as a .vec file or one of GloVe",
-    ),
-    "zip": (("model.vectors=glove.zip",), "found 'glove.zip'; unpack it first: unzip 'glove.zip'"),
-    "missing": (("model.vectors=w.txt",), "model.vectors: no file 'w.txt' (looked for "),
-    "no file to keep of": (
-        ("model.vectors=null", "model.vectors_keep=5"),
-        "model.vectors_keep=5: found 5, but model.vectors is null; name the file there",
-    ),
-    "never": (("model.freeze=0",), "found 0; expected true, false or a whole number from 1 to"),
-    "folder": (("model.vectors=.",), ".: is a folder; expected a regular file"),
+    "binary": ("model.vectors=wiki.bin", "found 'wiki.bin'; a binary file; expected text"),
+    "zip": ("model.vectors=glove.zip", "found 'glove.zip'; unpack it first: unzip 'glove.zip'"),
+    "missing": ("model.vectors=w.txt", "model.vectors: no file 'w.txt' (looked for "),
+    "never": ("model.freeze=0", "found 0; expected true, false or a whole number from 1 to"),
+    "folder": ("model.vectors=.", ".: is a folder; expected a regular file"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals(name: str, folder: Path, cli: Cli) -> None:
-    settings, said = REFUSED[name]
-    given = [word for setting in settings for word in ("--set", setting)]
-    ended = cli("fit", "c.yaml", "--run-dir", "run", *given)
-    assert ended.code == 2
-    assert said in ended.err, ended.err
-    assert len(ended.problems) == 1
+    setting, said = REFUSED[name]
+    ended = cli("fit", "c.yaml", "--run-dir", "run", "--set", setting)
+    assert (ended.code, len(ended.problems)) == (2, 1)
+    assert said in ended.err
     assert not Path("run").exists()
-
-
-def test_series_have_no_words(folder: Path, cli: Cli) -> None:
-    write_npz(folder / "train.npz", series(20, 1), ["ab"[i % 2] for i in range(20)])
-    config: dict[str, Any] = {"data": {"train": "train.npz"}, "model": {"vectors": "w.vec"}}
-    (folder / "c.yaml").write_text(json.dumps(config))
-    ended = cli("fit", "c.yaml", "--set", "model.freeze=true")
-    assert ended.code == 2
-    assert "found 'w.vec', but data.kind is 'features'; expected null" in ended.err
-    assert "found true, but data.kind is 'features'; expected false" in ended.err
-
-
-def test_a_doubtful_file_is_told(folder: Path, cli: Cli) -> None:
-    write_vectors(folder / "w.vec", ["the", "THE", "the"])
-    said = fit(cli, "run")
-    assert "of train's text has no vector in w.vec; words are compared as data.tokenizer" in said
-    assert "w.vec: 1 word again, of which the first one counts" in said
-
-
-def test_compare_measures_without_them(folder: Path) -> None:
-    task = prepare_task(load_config("c.yaml", []), torch.device("cpu"), None)
-    assert task.warnings[0] == "compared without model.vectors, model.vectors_keep"
-    assert task.config.model.embedding_dim == 4
-    assert task.new_model(task.config).embedding.embedding_dim == 4
-
-
-def test_tune_leaves_the_width_alone(folder: Path) -> None:
-    assert "model.embedding_dim" not in space_of(load_config("c.yaml", []))
-    without = load_config("c.yaml", ["model.vectors=null", "model.vectors_keep=20000"])
-    assert "model.embedding_dim" in space_of(without)

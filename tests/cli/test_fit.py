@@ -1,0 +1,437 @@
+"""What `seqtrain fit` promises: the run directory, its files, and refusals that write nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from seqtrain.config import load_config
+from tests.helpers.packing import ENDINGS, pack
+from tests.helpers.tiny import CONFIG, Cli, listing, rows, write_table, write_text_project
+
+
+def test_stdout_is_exactly_the_run_directory(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml")
+    assert ended.code == 0
+    assert ended.out.endswith("\n")
+    assert len(ended.out.splitlines()) == 1
+    run = Path(ended.out.rstrip("\n"))
+    assert run.parent == Path("runs")
+    assert run.name.startswith("c-")
+    assert (run / "best" / "model.safetensors").is_file()
+
+
+def test_run_directory_holds_what_the_contract_lists(trained: Path) -> None:
+    run = trained / "run"
+    folder_files = {"model.safetensors", "model.json", "vocabulary.json", "manifest.json"}
+    assert {p.name for p in run.iterdir()} == {
+        *("config.yaml", "environment.json", "metrics.jsonl", "test.json", "best", "last"),
+    }
+    assert {p.name for p in (run / "best").iterdir()} == folder_files
+    state = {p.name for p in (run / "last").iterdir()} - folder_files
+    assert state
+    assert all(name.startswith("training_state.") for name in state)
+    tokens = json.loads((run / "best" / "vocabulary.json").read_text())["tokens"]
+    assert tokens[:2] == ["<pad>", "<unk>"]
+
+
+def test_metrics_lines_hold_the_contracts_keys(trained: Path) -> None:
+    events = [json.loads(line) for line in (trained / "run/metrics.jsonl").read_text().splitlines()]
+    epochs = [event for event in events if event["event"] == "epoch"]
+    assert [event["epoch"] for event in epochs] == [1, 2]
+    assert events[-1]["event"] == "end"
+    for event in epochs:
+        assert event.keys() >= {
+            *("epoch", "step", "train", "validation", "lr", "seconds"),
+            *("tokens", "tokens_per_second", "padding_fraction"),
+        }
+        assert event["train"].keys() >= {"loss", "accuracy"}
+        assert event["validation"].keys() >= {"loss", "accuracy", "macro_f1"}
+        assert 0 <= event["padding_fraction"] < 1
+    words = [len(text.split()) for text, _ in rows(40, seed=1)]
+    assert sum(words) * 0.5 < epochs[0]["tokens"] < sum(words)
+
+
+def test_resolved_config_repeats_the_run(
+    trained: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained)
+    assert cli("fit", "run/config.yaml", "--run-dir", tmp_path / "again").code == 0
+    for name in ("best/model.safetensors", "last/model.safetensors", "config.yaml"):
+        assert (tmp_path / "again" / name).read_bytes() == (trained / "run" / name).read_bytes()
+
+
+def test_set_and_device_reach_the_resolved_config(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--set", "training.lr=3e-4", "--device", "cpu", "--run-dir", "r")
+    assert ended.code == 0
+    config = load_config("r/config.yaml")
+    assert config.training.lr == 3e-4
+    assert config.training.device == "cpu"
+
+
+def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
+    write_table(project / "test.tsv", [*rows(20, seed=2), ("rise", "sideways")])
+    ended = cli("fit", "c.yaml", "--quiet")
+    assert ended.code == 0
+    assert ended.problems
+    assert all(line.startswith("warning: ") for line in ended.problems)
+    assert "test.tsv:22" in ended.err
+    assert "sideways" in ended.err
+
+
+BAD = {
+    "not enough memory": (["--set", "model.hidden_size=65536"], ["hidden_size", "bytes", "GiB"]),
+    "no such device": (["--device", "tpu"], ["--device: found 'tpu'", "cpu"]),
+    "full directory": (["--run-dir", "full"], ["full", "holds no run", "--force"]),
+    "not a run": (["--resume", "--run-dir", "full"], ["full", "config.yaml"]),
+    "data in the run directory": (["--run-dir", ".", "--force"], ["--run-dir", "data.train"]),
+    "class weight of no label": (
+        ["--set", "training.class_weights={up: 1, dwn: 2}"],
+        ["class_weights", "dwn"],
+    ),
+    "validation is train": (["--set", "data.validation=train.tsv"], ["data.validation"]),
+    "bad rows": (["--set", "data.test=bad.tsv"], ["bad.tsv:2: expected 2 fields", "2 not shown"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_exit_2_and_writes_nothing(project: Path, cli: Cli, case: str) -> None:
+    """More of these, with their whole messages: tests/faults/messages.txt."""
+    (project / "full").mkdir()
+    (project / "full" / "notes.txt").write_text("mine")
+    (project / "bad.tsv").write_text("text\tlabel\n" + "bad\n" * 7)
+    before = listing(project)
+    options, expected = BAD[case]
+    ended = cli("fit", "c.yaml", "--quiet", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert all(line.startswith("seqtrain: ") for line in ended.problems)
+    assert all(words in ended.err for words in expected)
+    assert listing(project) == before
+
+
+def test_missing_data_names_absolute_path_and_the_file_beside_the_yaml(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "elsewhere").mkdir()
+    monkeypatch.chdir(project / "elsewhere")
+    ended = cli("fit", "../c.yaml")
+    assert ended.code == 2
+    assert len(ended.problems) == 2
+    tried = str(project / "elsewhere" / "train.tsv")
+    assert tried[-40:] in ended.problems[0]  # a long path keeps its end
+    assert "../train.tsv" in ended.problems[0]
+
+
+def test_force_replaces_the_run_and_keeps_other_files(begun: Path, cli: Cli) -> None:
+    (begun / "r" / "notes.txt").write_text("mine")
+    (begun / "r" / ".best-12345").mkdir()
+    assert cli("fit", "c.yaml", "--run-dir", "r").code == 2
+    short = ("--set", "training.max_epochs=1")
+    assert cli("fit", "c.yaml", "--run-dir", "r", "--force", *short).code == 0
+    assert (begun / "r" / "notes.txt").read_text() == "mine"
+    assert not (begun / "r" / ".best-12345").exists()
+    events = [json.loads(line) for line in (begun / "r/metrics.jsonl").read_text().splitlines()]
+    assert sum(event["event"] == "epoch" for event in events) == 1
+
+
+def test_force_leaves_the_old_run_where_the_new_one_is_refused(begun: Path, cli: Cli) -> None:
+    before = listing(begun)
+    (begun / "train.tsv").write_text("text\tlabel\n")
+    assert cli("fit", "c.yaml", "--run-dir", "r", "--force").code == 2
+    after = listing(begun)
+    assert {**after, "train.tsv": before["train.tsv"]} == before
+
+
+@pytest.mark.parametrize("place", ["c.yaml/r", "c.yaml/deeper/r", "/dev/full/r", "x" * 300])
+def test_run_directory_that_cannot_be_is_refused_before_data_are_read(
+    project: Path, cli: Cli, place: str
+) -> None:
+    (project / "train.tsv").write_text("")
+    ended = cli("fit", "c.yaml", "--run-dir", place)
+    assert ended.code == 2
+    assert len(ended.problems) == 1
+    assert ended.err.startswith("seqtrain: --run-dir: ")
+
+
+def test_non_finite_loss_is_exit_3_and_names_rows(project: Path, cli: Cli) -> None:
+    """Decay of a thousand times the weights overshoots until numbers overflow."""
+    diverging = ("optimizer=sgd", "lr=1000", "weight_decay=1000", "max_epochs=9")
+    options = [word for key in diverging for word in ("--set", f"training.{key}")]
+    ended = cli("fit", "c.yaml", "--quiet", "--run-dir", "r", *options)
+    assert ended.code == 3
+    assert ended.out == ""
+    assert len(ended.problems) == 1
+    assert "training.lr" in ended.err
+    if Path("r/last").exists():
+        answered = cli("predict", "-", "--run", "r/last", stdin="rise")
+        assert answered.code == 0 or "its weights are too large" in answered.err
+
+
+def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
+    strange = ["[/red]", "[bold]b", "\x1b[31mred", "=1+2"]
+    examples = [(text, strange[i % 4]) for i, (text, _) in enumerate(rows(40, seed=1))]
+    write_table(project / "train.tsv", examples)
+    write_table(project / "test.tsv", [*examples[:3], ("new", "[/x]\x07")])
+    ended = cli("fit", "c.yaml", "--run-dir", "r")
+    assert ended.code == 0
+    assert "[/red]" in ended.err
+    assert "[bold]b" in ended.err
+    assert "\\x1b[31mred" in ended.err
+    assert "\x1b" not in ended.err
+    assert "\x07" not in ended.err
+    scored = cli("eval", "r")
+    assert scored.code == 0
+    assert "[/red]" in scored.out
+    assert "\x1b" not in scored.out
+    assert json.loads(cli("eval", "r", "--json").out)["labels"] == sorted(strange)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_strange_run_directory_is_printed_safely_on_a_terminal_alone(
+    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    name = "r\x1b[31m\x9b\u202eé"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    ended = cli("fit", "c.yaml", "--run-dir", name, "--quiet", "--set", "training.max_epochs=1")
+    assert ended.code == 0
+    assert ended.out == ("r\\x1b[31m\\x9b\\u202eé\n" if terminal else f"{name}\n")
+
+
+def test_data_file_names_may_be_strange(project: Path, cli: Cli) -> None:
+    (project / "train.tsv").rename(project / "-new\nline.tsv")
+    config = yaml.safe_load(CONFIG)
+    config["data"]["train"] = "-new\nline.tsv"
+    (project / "c.yaml").write_text(json.dumps(config))
+    assert cli("fit", "c.yaml", "--run-dir=-r\n1").out == "-r\n1\n"
+    assert cli("predict", "--run=-r\n1", "--", "-new\nline.tsv").out.count("\n") == 41
+
+
+BAD_ROWS = ["no label", "three\tfields\tup", "blank label\t "]
+DROP = ("--set", "data.bad_rows=drop")
+
+
+def test_bad_rows_may_be_dropped(project: Path, cli: Cli) -> None:
+    """The rest is trained on and scored as if they were not there; predict stops at the first."""
+    for name in ("train.tsv", "test.tsv"):
+        lines = Path(name).read_text().splitlines()
+        text = "\n".join([*lines[:3], *BAD_ROWS, *lines[3:], "bad"])
+        Path(f"spoilt-{name}").write_text(text)
+    Path("spoilt.yaml").write_text(CONFIG.replace("train.tsv", "spoilt-train.tsv"))
+    assert cli("fit", "spoilt.yaml", "--quiet", "--run-dir", "refused").code == 2
+    for attempt in ("read", "cached"):
+        ended = cli("fit", "spoilt.yaml", "--quiet", "--run-dir", attempt, *DROP)
+        assert ended.code == 0
+        assert [line for line in ended.problems if "spoilt-train.tsv:" in line] == [
+            "warning: spoilt-train.tsv:4: expected 2 fields as in the first row, found 1",
+            "warning: spoilt-train.tsv:5: expected 2 fields as in the first row, found 3",
+            "warning: spoilt-train.tsv:6: the label is blank",
+            "warning: spoilt-train.tsv:45: expected 2 fields as in the first row, found 1",
+        ]
+        assert "train with its held-out rows: left out 4 rows that can't be read" in ended.err
+    cli("fit", "c.yaml", "--quiet", "--run-dir", "clean", *DROP)
+    weights = [Path(run, "best/model.safetensors").read_bytes() for run in ("clean", "read")]
+    assert weights[0] == weights[1]
+    wanted = json.loads(cli("eval", "clean", "--json").out) | {"trained_on_rows": None}
+    ended = cli("eval", "clean", "--json", "--data", "spoilt-test.tsv")
+    assert json.loads(ended.out) == wanted
+    assert "spoilt-test.tsv: left out 4 rows that can't be read" in ended.err
+    stopped = cli("predict", "spoilt-test.tsv", "clean")
+    assert (stopped.code, stopped.out.count("\n")) == (2, 3)
+    assert "spoilt-test.tsv:4: expected 2 fields" in stopped.err
+
+
+SETTINGS = ("--set", "training.max_epochs=12", "--set", "training.lr=0.05")
+REFIT = ("--set", "data.validation=0.2", "--set", "training.refit=true")
+
+
+def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--run-dir", "r", *SETTINGS, *REFIT)
+    assert ended.code == 0, ended.err
+    before, _, after = ended.err.partition("refit 1: ")
+    said = " ".join(before.split())
+    assert said.endswith("(training.refit); the validation scores above are of the first one")
+    assert after.count("refit 2: ") == 1
+    assert "the model of the refit is kept" in after
+    assert "next: seqtrain predict FILE r, seqtrain eval r, seqtrain errors r\n" in ended.err
+    no_test = ("--set", "data.test=null", "--set", "training.max_epochs=1")
+    refitted = cli("fit", "c.yaml", "--run-dir", "r2", *REFIT, *no_test)
+    assert "next: seqtrain predict FILE r2\n" in refitted.err  # no rows that weren't learned
+    too = "trained on these rows too (training.refit)"
+    assert too in " ".join(cli("eval", "r", "--split", "validation").err.split())
+    assert "trained on these rows" in cli("eval", "r", "--split", "train").err
+    asked = {"--split": ("train", "validation", "test"), "--data": ("test.tsv",)}
+    said = [
+        json.loads(cli("eval", "r", option, value, "--json").out)["trained_on_rows"]
+        for option, values in asked.items()
+        for value in values
+    ]
+    assert said == [True, True, False, None]
+    assert cli("report", "r", "--split", "validation", "--output", "r.html").code == 0
+    page = Path("r.html").read_text()
+    assert f"validation, {too}" in page
+
+
+@pytest.mark.parametrize(("format", "name"), [("fasttext", "txt"), ("tsv", "csv")])
+def test_a_format_that_was_set_holds_for_every_file(
+    project: Path, cli: Cli, format: str, name: str
+) -> None:
+    for split, count in (("train", 40), ("test", 20)):
+        path = project / f"{split}.{name}"
+        if format == "tsv":
+            write_table(path, rows(count, seed=count))
+        else:
+            path.write_text("".join(f"__label__{y} {x}\n" for x, y in rows(count, seed=count)))
+    columns = "sequence: text, label: label, " if format == "tsv" else ""
+    data = f"{{train: train.{name}, test: test.{name}, {columns}format: {format}}}"
+    (project / "c.yaml").write_text("\n".join([f"data: {data}", *CONFIG.splitlines()[1:]]))
+    assert cli("fit", "c.yaml", "--run-dir", "r").code == 0
+    expected = json.loads((project / "r" / "test.json").read_text())["accuracy"]
+    for options in ([], ["--data", f"test.{name}"]):
+        ended = cli("eval", "r", "--json", *options)
+        assert json.loads(ended.out)["accuracy"] == expected
+    predicted = cli("predict", f"test.{name}", "--run", "r")
+    labels = [line.split("\t")[0] for line in predicted.out.splitlines()[1:]]
+    truth = [label for _, label in rows(20, seed=20)]
+    right = sum(a == b for a, b in zip(labels, truth, strict=True))
+    assert right / 20 == pytest.approx(expected)
+
+
+def test_a_file_of_another_kind_is_named_with_what_the_model_reads(
+    trained: Path, trained_features: Path, cli: Cli
+) -> None:
+    """At predict and eval there is no config to change, so no key of it is named."""
+    text, features = trained / "run", trained_features / "run"
+    series, table = trained_features / "train.npz", trained / "test.tsv"
+    cases = [
+        (text, series, "found format npz; the model reads text; expected csv, tsv, jsonl"),
+        (features, table, "found format tsv; the model reads features without named columns; "),
+    ]
+    for run, other, said in cases:
+        for command in (("predict", other, run), ("eval", run, "--data", other)):
+            ended = cli(*command)
+            assert (ended.code, ended.out) == (2, "")
+            assert said in ended.err
+            assert "data." not in ended.err
+    ended = cli("predict", "-", features, stdin="hello\n")
+    assert "stdin:1: expected a JSON list of vectors or numbers, found 'hello'" in ended.err
+
+
+def test_a_run_on_parquet(project: Path, cli: Cli) -> None:
+    texts, labels = zip(*rows(40, seed=1), strict=True)
+    numbers = [int(label == "up") for label in labels]
+    names = {"info": {"features": {"label": {"names": ["down", "up"], "_type": "ClassLabel"}}}}
+    table = pa.table({"text": texts, "label": numbers})
+    pq.write_table(
+        table.replace_schema_metadata({"huggingface": json.dumps(names)}), project / "train.parquet"
+    )
+    data = "data: {train: train.parquet, sequence: text, label: label, validation: 0.2}"
+    (project / "c.yaml").write_text("\n".join([data, *CONFIG.splitlines()[1:]]))
+    assert cli("fit", "c.yaml", "-q").code == 0
+    predicted = cli("predict", "train.parquet")
+    assert predicted.code == 0
+    answers = [line.split("\t")[0] for line in predicted.out.splitlines()[1:]]
+    assert len(answers) == 40
+    assert set(answers) <= {"down", "up"}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_run_on_compressed_pieces(project: Path, cli: Cli, ending: str) -> None:
+    for number in range(3):
+        write_table(project / f"part-{number}.tsv", rows(30, seed=number))
+        packed = pack((project / f"part-{number}.tsv").read_bytes(), ending)
+        (project / f"part-{number}.tsv.{ending}").write_bytes(packed)
+    data = "data: {train: part-*.tsv, validation: 0.2, sequence: text, label: label}"
+    (project / "c.yaml").write_text("\n".join([data, *CONFIG.splitlines()[1:]]))
+    assert cli("fit", "c.yaml", "-q", "--run-dir", "plain").code == 0
+    named = ("--set", f"data.train=part-*.tsv.{ending}")
+    assert cli("fit", "c.yaml", "-q", "--run-dir", "packed", *named).code == 0
+    weights = "best/model.safetensors"
+    assert (project / "plain" / weights).read_bytes() == (project / "packed" / weights).read_bytes()
+    assert json.loads(cli("data", "c.yaml", "--json", *named).out)["splits"]["train"]["rows"] == 72
+    pattern = f"part-*.tsv.{ending}"
+    assert cli("predict", pattern, "--run", "packed", "--output-dir", "out").code == 0
+    answers = (project / "out" / f"part-1.tsv.{ending}.tsv").read_text()
+    assert answers == cli("predict", "part-1.tsv", "--run", "plain").out
+    assert cli("init", pattern).out == "part.yaml\n"
+    assert pattern in (project / "part.yaml").read_text().split("data:")[1]
+
+
+def test_model_folder_travels(trained: Path, tmp_path: Path, cli: Cli) -> None:
+    """Nothing of the run or its data is needed beside the folder."""
+    expected = cli("predict", trained / "test.tsv", "--run", trained / "run", "--format", "jsonl")
+    shutil.copytree(trained / "run" / "best", tmp_path / "elsewhere")
+    shutil.copy(trained / "test.tsv", tmp_path / "in.tsv")
+    ended = cli(
+        "predict", tmp_path / "in.tsv", "--run", tmp_path / "elsewhere", "--format", "jsonl"
+    )
+    assert ended.code == 0
+    assert ended.out == expected.out
+    assert str(trained) not in (trained / "run/best/model.json").read_text()
+
+
+NOBODY = 65534
+PATHS = {
+    "config": ("config", "closed/c.yaml"),
+    "train": ("fit", "c.yaml", "--set", "data.train=closed/train.tsv"),
+    "folder of texts": ("fit", "c.yaml", "--set", "data.train=closed", "--set", "data.format=txt"),
+    "run directory": ("fit", "c.yaml", "--run-dir", "closed/run"),
+    "output": ("predict", "train.tsv", "--output", "closed/new.tsv"),
+    "evaluated run": ("eval", "closed/run"),
+    "link to itself": ("compare", "c.yaml", "--chart", "loop/new.svg"),
+    "long name": ("compare", "c.yaml", "--chart", f"{'x' * 300}.svg"),
+}
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A current directory that any user may read, with a folder in it that nobody may open."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        write_text_project(folder)
+        (folder / "closed").mkdir()
+        write_text_project(folder / "closed")
+        (folder / "loop").symlink_to("loop")
+        monkeypatch.chdir(folder)
+        yield folder
+
+
+@pytest.mark.parametrize("case", PATHS)
+def test_a_folder_without_permission(cli: Cli, shared: Path, case: str) -> None:
+    # so that all is imported that the user who may read nothing needs
+    cli(*(argument.replace("closed", "absent") for argument in PATHS[case]))
+    (shared / "closed").chmod(0)
+    root = os.geteuid() == 0
+    try:
+        if root:
+            os.seteuid(NOBODY)
+        ended = cli(*PATHS[case])
+    finally:
+        if root:
+            os.seteuid(0)
+        (shared / "closed").chmod(0o755)
+    assert ended.code == 2
+    assert len(ended.problems) == 1
+    assert "closed" in ended.err or case in ("link to itself", "long name")
+
+
+def test_a_deleted_current_directory_is_said(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ended = [cli("fit", "c.yaml"), cli("predict", "t.tsv"), cli("check")]
+    monkeypatch.chdir(tmp_path)
+    line = "seqtrain: the current directory was deleted; change to one that exists\n"
+    assert [(each.code, each.err) for each in ended] == [(2, line)] * 3

@@ -1,0 +1,503 @@
+"""What `seqtrain predict` promises: a row for a row, in order, in every format; and refusals."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import json
+import os
+import pty
+import resource
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqtrain.cli.output.prediction_columns import csv_cell, tsv_cell
+from tests.helpers.packing import needs_zstd, unpack
+from tests.helpers.tiny import (
+    CONFIG,
+    Cli,
+    fit,
+    listing,
+    rows,
+    series,
+    write_jsonl,
+    write_npz,
+    write_table,
+)
+
+TEXTS = ["rise the climb", "fall", "the sink the drop slip the the fall", "never seen words", "up"]
+
+
+def read(out: str, delimiter: str = "\t") -> list[list[str]]:
+    return list(csv.reader(io.StringIO(out, newline=""), delimiter=delimiter))
+
+
+def test_every_input_format_gives_the_same_rows(trained: Path, tmp_path: Path, cli: Cli) -> None:
+    labelled = [(text, "up") for text in TEXTS]
+    write_table(tmp_path / "in.tsv", labelled)
+    write_table(tmp_path / "in.csv", labelled, delimiter=",")
+    write_jsonl(tmp_path / "in.jsonl", [{"text": text} for text in TEXTS])
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS))
+    run, fields = trained / "run", "".join(f"{n};{text}\n" for n, text in enumerate(TEXTS))
+    ended = [cli("predict", tmp_path / f"in.{x}", run) for x in ("tsv", "csv", "jsonl", "txt")]
+    ended.append(cli("predict", "-", run, stdin="\n".join(TEXTS)))
+    ended.append(cli("predict", "-", run, "--input-format", "csv", stdin="id;text\n" + fields))
+    fasttext = "".join(f"__label__up {text}\n" for text in TEXTS)
+    ended.append(cli("predict", "-", run, "--input-format", "fasttext", stdin=fasttext))
+    assert {each.code for each in ended} == {0}
+    (out,) = {each.out for each in ended}
+    head, *table = read(out)
+    assert head == ["label", "probability"]
+    assert len(table) == len(TEXTS)
+    assert all(label in ("down", "up") and 0.5 <= float(p) <= 1 for label, p in table)
+
+
+def test_symbols_and_feature_vectors_in_every_format(
+    trained_tokens: Path, trained_features: Path, tmp_path: Path, cli: Cli
+) -> None:
+    write_jsonl(tmp_path / "in.jsonl", [{"text": text.split()} for text in TEXTS])
+    write_table(tmp_path / "in.csv", [(text, "up") for text in TEXTS], delimiter=",")
+    listed = "\n".join(json.dumps(text.split()) for text in TEXTS)
+    run, inputs = trained_tokens / "run", (tmp_path / "in.jsonl", tmp_path / "in.csv")
+    outs = {cli("predict", path, run).out for path in inputs}
+    outs |= {cli("predict", "-", run, stdin=text).out for text in ("\n".join(TEXTS), listed)}
+    assert [out.count("\n") for out in outs] == [1 + len(TEXTS)]
+    sequences, run = series(6, seed=9), trained_features / "run"
+    write_npz(tmp_path / "in.npz", sequences, ["?"] * 6)
+    values = [sequence.astype(float).tolist() for sequence in sequences]
+    head = "@problemName x\n@dimensions 2\n@equalLength false\n@classLabel true c0 c1\n@data\n"
+    channels = [
+        ":".join(",".join(map(repr, channel)) for channel in zip(*vectors, strict=True))
+        for vectors in values
+    ]
+    (tmp_path / "in.ts").write_text(head + "".join(f"{line}:c0\n" for line in channels))
+    outs = {cli("predict", tmp_path / name, run).out for name in ("in.npz", "in.ts")}
+    outs.add(cli("predict", "-", run, stdin="\n".join(map(json.dumps, values))).out)
+    assert [out.count("\n") for out in outs] == [7]
+    ended = cli("predict", "-", run, stdin="[[1, 2]]\n[[1, 2, 3]]\n")
+    assert (ended.code, ended.out.count("\n")) == (2, 2)
+    assert "stdin:2" in ended.err
+
+
+def test_order_is_kept_and_neighbours_change_nothing(
+    trained: Path, tmp_path: Path, cli: Cli
+) -> None:
+    texts = [text for text, _ in rows(60, seed=5)]
+    (tmp_path / "in.txt").write_text("\n".join(texts) + "\n")
+    options = (trained / "run", "--format", "jsonl")
+    out = cli("predict", tmp_path / "in.txt", *options).out
+    together = [json.loads(line) for line in out.splitlines()]
+    assert [row["index"] for row in together] == list(range(60))
+    for i in range(0, 60, 9):
+        alone = json.loads(cli("predict", "-", *options, stdin=texts[i]).out)
+        assert alone["label"] == together[i]["label"]
+        assert alone["probability"] == pytest.approx(together[i]["probability"], abs=2e-6)
+
+
+def test_top_k_every_class_and_jsonl(trained: Path, cli: Cli) -> None:
+    run = trained / "run"
+    table = read(cli("predict", "-", run, "--top-k", 9, stdin="rise").out)
+    assert table[0] == ["label_1", "probability_1", "label_2", "probability_2"]
+    assert float(table[1][1]) + float(table[1][3]) == pytest.approx(1, abs=2e-6)
+    row = json.loads(cli("predict", "-", run, "--format", "jsonl", stdin="rise").out)
+    assert (row["index"], row["label"]) == (0, table[1][0])
+    assert row["probability"] == row["probabilities"][row["label"]]
+    one = cli("predict", "-", run, "--top-k", 1, "--format", "jsonl", stdin="rise").out
+    assert json.loads(one)["probabilities"].keys() == {row["label"]}
+    head, first, blank = read(cli("predict", "-", run, "--probabilities", stdin="rise\n\n").out)
+    assert head == ["label", "probability", "probability_down", "probability_up"]
+    assert blank == [""] * 4
+    assert first[1] == dict(zip(("down", "up"), first[2:], strict=True))[first[0]]
+    options = ("--probabilities", "--format", "jsonl")
+    row = json.loads(cli("predict", "-", run, *options, stdin="rise").out)
+    assert list(row["probabilities"]) == ["down", "up"]
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [("tsv", "label\tprobability\n"), ("csv", "label,probability\n"), ("jsonl", "")],
+)
+def test_empty_stdin_is_empty_output(trained: Path, cli: Cli, format: str, expected: str) -> None:
+    ended = cli("predict", "-", "--run", trained / "run", "--format", format)
+    assert (ended.code, ended.out) == (0, expected)
+
+
+def test_bad_row_midstream_keeps_the_rows_before(trained: Path, tmp_path: Path, cli: Cli) -> None:
+    run = trained / "run"
+    write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", 3, "x")])
+    cases = [
+        (cli("predict", tmp_path / "in.jsonl", run), "in.jsonl:3"),
+        (cli("predict", "-", run, "--empty", "error", stdin="rise\nfall\n\nx\n"), "stdin:3"),
+        (cli("predict", "-", run, stdin=b"rise\nfall\n\xff\nx\n"), "stdin:3"),
+    ]
+    for ended, where in cases:
+        assert (ended.code, len(ended.problems), ended.out.count("\n")) == (2, 1, 3)
+        assert where in ended.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("tsv", b"text\tlabel\nrise\tup\na\tb\tc\nfall\tup\n\xff\tup\nsink\tup\n"),
+        ("csv", b"text,label\nrise,up\na,b,c\nfall,up\n\xff,up\nsink,up\n"),
+        ("jsonl", b'{"text": "rise"}\n{"text": 3}\n{"text": "fall"}\n\xff\n{"text": "sink"}\n'),
+        ("txt", b"rise\n\xff\nfall\n\0\nsink\n"),
+    ],
+)
+def test_bad_rows_may_be_left_blank(
+    trained: Path, tmp_path: Path, cli: Cli, ending: str, content: bytes
+) -> None:
+    path, run = tmp_path / f"in.{ending}", trained / "run"
+    path.write_bytes(content)
+    assert cli("predict", path, run).code == 2
+    ended = cli("predict", path, run, "--bad-rows", "blank")
+    head, first, second, third, fourth, fifth = ended.out.splitlines()
+    good = cli("predict", "-", run, stdin="rise\nfall\nsink\n").out.splitlines()
+    assert [head, first, third, fifth] == good
+    assert [second, fourth] == ["\t", "\t"]
+    assert "2 rows have no" in ended.err
+
+
+@pytest.mark.parametrize("name", ["in.txt", "-"])
+def test_an_empty_row_keeps_its_place(trained: Path, tmp_path: Path, cli: Cli, name: str) -> None:
+    text, run = "rise\n\nfall\n", trained / "run"
+    (tmp_path / "in.txt").write_text(text)
+    source = name if name == "-" else tmp_path / name
+    ended = cli("predict", source, run, stdin=text)
+    lines = ended.out.splitlines()
+    assert [line == "\t" for line in lines[1:]] == [False, True, False]
+    assert ":2: the sequence is empty" in ended.err
+    unk = cli("predict", source, run, "--empty", "unk", stdin=text).out.splitlines()
+    assert [unk[1], unk[3]] == [lines[1], lines[3]]
+    assert unk[2] != "\t"
+    row = cli("predict", source, run, "--format", "jsonl", stdin=text).out.splitlines()[1]
+    nothing = {"label": None, "probability": None, "probabilities": {}}
+    assert json.loads(row) == {"index": 1, **nothing, "problem": "the sequence is empty"}
+
+
+def test_columns_are_kept(trained: Path, tmp_path: Path, cli: Cli) -> None:
+    run, path = trained / "run", tmp_path / "in.csv"
+    path.write_text('id,mark,text,label\n7,-5,"rise, fall",up\n8,=x,"rise, fall",up\n')
+    plain = read(cli("predict", path, run).out)[1:]
+    lines = read(cli("predict", path, run, "--keep", "id,text", "--keep", "label").out)
+    assert lines[0] == ["id", "text", "input_label", "label", "probability"]
+    assert lines[1:] == [[x, "rise, fall", "up", *y] for x, y in zip("78", plain, strict=True)]
+    ended = cli("predict", path, run, "--keep", "mark,text", "--format", "csv")
+    assert ended.out.splitlines()[2].startswith('=x,"rise, fall",')
+    write_jsonl(tmp_path / "in.jsonl", [{"text": "rise", "id": {"a": 1}}, {"text": "", "id": None}])
+    out = cli("predict", tmp_path / "in.jsonl", run, "--keep", "id", "--format", "jsonl").out
+    assert [json.loads(row)["id"] for row in out.splitlines()] == [{"a": 1}, None]
+    table = cli("predict", tmp_path / "in.jsonl", run, "--keep", "id").out.splitlines()
+    assert table[1].startswith('{"a": 1}\t')
+
+
+def test_no_two_columns_have_one_name(trained: Path, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "in.csv").write_text("id,label,input_label,text\n1,up,x,rise\n")
+    source = (tmp_path / "in.csv", trained / "run", "--keep")
+    names = read(cli("predict", *source, "label,input_label").out)[0]
+    assert names == ["input_input_label", "input_label", "label", "probability"]
+    row = json.loads(cli("predict", *source, "label,input_label", "--format", "jsonl").out)
+    assert (row["input_input_label"], row["input_label"]) == ("up", "x")
+    ended = cli("predict", *source, "id,id")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--keep: id is named twice; expected each column once" in ended.err
+
+
+def test_tables_quote_only_what_their_format_quotes() -> None:
+    labels = ('say "x"', "a,b", "a\tb", "=1+1", "-1e3", "-1")
+    assert [tsv_cell(x) for x in labels] == ['say "x"', "a,b", '"a\tb"', "=1+1", "-1e3", "-1"]
+    quoted = ['"say ""x"""', '"a,b"', '"a\tb"']
+    assert [csv_cell(x) for x in labels] == [*quoted, "=1+1", "-1e3", "-1"]
+    safe = [csv_cell(x, spreadsheet_safe=True) for x in labels]
+    assert safe == [*quoted, "'=1+1", "'-1e3", "-1"]
+
+
+LABELS = ["=cmd()", "-1e3", "-x", "@a", "+1.5", 'q"t', "a,b", "[/red]", "t\tb", "l\nf", "c\rr"]
+LABELS += ["'s", "\x1b]0;t\x07", "u\u202ep", "c\x9bm"]
+WORDS = "\n".join(f"word{i}" for i in range(len(LABELS)))
+
+
+@pytest.fixture(scope="module")
+def strange_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose labels are hard to write; from jsonl, which can hold them all."""
+    folder = tmp_path_factory.mktemp("strange")
+    values = [{"text": f"word{i}", "label": label} for i, label in enumerate(LABELS)]
+    write_jsonl(folder / "train.jsonl", values * 4)
+    fit(
+        folder,
+        "data: {train: train.jsonl, sequence: text, label: label}\n"
+        "model: {embedding_dim: 16, hidden_size: 16}\n"
+        "training: {max_epochs: 60, lr: 0.03, patience: null}\n",
+    )
+    return folder / "run"
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_strange_labels_round_trip_and_cannot_steer_a_terminal(
+    strange_run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    options = ("predict", "-", strange_run, "--format", format, "--top-k", 1)
+    out = cli(*options, stdin=WORDS).out
+    if format == "jsonl":
+        assert [json.loads(line)["label"] for line in out.split("\n")[:-1]] == LABELS
+    else:
+        found = read(out, "," if format == "csv" else "\t")[1:]
+        assert [row[0] for row in found] == LABELS
+    controller, terminal = pty.openpty()
+    with open(terminal, "w", encoding="utf-8") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert cli(*options, stdin=WORDS).code == 0
+    shown = bytearray()
+    with contextlib.suppress(OSError), open(controller, "rb", buffering=0) as terminal_shows:
+        while block := terminal_shows.read(4096):
+            shown.extend(block)
+    lines = shown.decode().split("\r\n")[:-1]
+    assert len(lines) == len(LABELS) + (format != "jsonl")
+    assert all(line.replace("\t", " ").isprintable() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("o.jsonl", '{"index"'),
+        ("o.tsv.gz", "label\t"),
+        ("o.csv.gz", "label,"),
+        pytest.param("o.csv.zst", "label,", marks=needs_zstd),
+    ],
+)
+def test_the_outputs_ending_says_how_it_is_written(
+    trained: Path, tmp_path: Path, cli: Cli, name: str, start: str
+) -> None:
+    bare, _, ending = name.removeprefix("o.").partition(".")
+    outputs = [tmp_path / name, tmp_path / f"plain.{bare}"]
+    for path in outputs:
+        assert cli("predict", trained / "test.tsv", trained / "run", "--output", path).code == 0
+    content = outputs[0].read_bytes()
+    assert (unpack(content, ending) if ending else content) == outputs[1].read_bytes()
+    assert outputs[1].read_text().startswith(start)
+
+
+def test_output_is_refused_before_anything_is_lost(
+    trained: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("rise\n")
+    Path("link.txt").symlink_to("in.txt")
+    Path("old.tsv").write_text("mine")
+    Path("folder").mkdir()
+    cases = [
+        ("in.txt", "old.tsv", "", "--force"),
+        ("in.txt", "in.txt", "--force", "is the input"),
+        ("in.txt", "link.txt", "--force", "is the input"),
+        ("in.txt", "folder", "--force", "folder"),
+        ("in.txt", "none/out.tsv", "--force", "no folder"),
+        ("inn.txt", "old.tsv", "--force", "did you mean in.txt?"),
+        ("folder", "new.tsv", "--force", "is a folder"),
+        *(("in.txt", x, "--force", "expected an ending .tsv") for x in ("o.xlsx", "o.json.gz")),
+    ]
+    before = listing(tmp_path)
+    for source, output, force, words in cases:
+        ended = cli("predict", source, trained / "run", "--output", output, *force.split())
+        assert (ended.code, ended.out, len(ended.problems)) == (2, "", 1)
+        assert words in ended.err
+        assert listing(tmp_path) == before
+    forced = ("in.txt", trained / "run", "--output", "old.tsv", "--force")
+    assert cli("predict", *forced).code == 0
+    assert Path("old.tsv").read_text().startswith("label\t")
+
+
+@pytest.mark.parametrize("limit", [10, 20002])
+def test_file_that_may_not_grow_ends_with_a_whole_row(
+    trained: Path, tmp_path: Path, cli: Cli, limit: int
+) -> None:
+    """A limit of a file's size stands in for a full disk."""
+    source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
+    source.write_text("rise\nfall the\n" * 1000)
+    arguments = ("predict", source, trained / "run", "--output", output, "--force")
+    assert cli(*arguments).code == 0
+    whole = output.read_bytes()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        ended = cli(*arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert ended.code == 3
+    assert f"{output}: File too large; it holds whole rows" in ended.err
+    held = output.read_bytes()
+    assert held == whole[: len(held)]
+    assert len(held) > limit - 9000
+    assert held[-1:] in (b"", b"\n")
+
+
+def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained: Path, cli: Cli) -> None:
+    run = trained / "run"
+    assert cli("predict", "-", run, stdin="zzz,y\n" * 2).problems[-1] == (
+        "warning: 2 of 2 sequences with no token that the model knows; each line was read as one; "
+        "if it is tsv: --input-format tsv"
+    )
+    assert "--input-format" not in cli("predict", "-", run, stdin="zzz\nrise\n").err
+    ended = cli("predict", "-", run, stdin='label;"text"\nup;rise\n')
+    assert ended.problems[0] == (
+        "warning: stdin: each line is read as a sequence, but the first one names columns: "
+        "'label;\"text\"'; to read tsv: --input-format tsv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--probabilities", "--top-k", "2"], "--top-k: --probabilities writes every class"),
+        (["--keep", "id"], "--keep: columns of lines can't be copied; expected csv, tsv or jsonl"),
+        (["--device", "cuda:77"], "cuda:77"),
+        (["--precision", "1", "--min-probability", "1"], "--precision: it chooses --min-probab"),
+        (["--steps", "--min-probability", "1"], "--min-probability: --steps writes rows; give"),
+        (["--steps", "--format", "csv"], "--format: found csv; --steps writes jsonl"),
+        (["--steps", "--output", "o.tsv"], "--output: found o.tsv; --steps writes jsonl"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    trained: Path, cli: Cli, options: list[str], words: str
+) -> None:
+    ended = cli("predict", "-", trained / "run", *options, stdin="rise")
+    assert (ended.code, ended.out, len(ended.problems)) == (2, "", 1)
+    assert words in ended.err
+
+
+@pytest.fixture(scope="module")
+def of_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose rows were files: a folder of folders of them."""
+    folder = tmp_path_factory.mktemp("files")
+    for number, (text, label) in enumerate(rows(40, seed=1)):
+        (folder / "train" / label).mkdir(parents=True, exist_ok=True)
+        (folder / "train" / label / f"{number:02}.txt").write_text(text.replace(" ", "\n"))
+    fit(folder, "\n".join(["data: {train: train, validation: 0.2}", *CONFIG.splitlines()[1:]]))
+    return folder / "run"
+
+
+def test_a_folder_of_files_has_a_row_per_file(of_files: Path, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "new" / "a").mkdir(parents=True)
+    for name, text in {"b.txt": "rise\n\nclimb\n", "a/z.txt": "fall\nsink", "c.md": "x"}.items():
+        (tmp_path / "new" / name).write_text(text)
+    head, *lines = read(cli("predict", tmp_path / "new", of_files).out)
+    assert head == ["file", "label", "probability"]
+    names = [str(tmp_path / "new" / name) for name in ("a/z.txt", "b.txt", "c.md")]
+    assert [line[0] for line in lines] == names
+    alone = cli("predict", names[1], of_files)
+    assert read(alone.out)[1] == lines[1]
+    assert "one sequence" in alone.err
+    by_line = cli("predict", names[0], of_files, "--input-format", "lines")
+    piped = cli("predict", "-", of_files, stdin="fall\nsink")
+    assert by_line.out == piped.out
+    assert "each line of stdin is one sequence" in piped.err
+    Path(names[1]).write_bytes(b"\xff\x00")
+    assert cli("predict", tmp_path / "new", of_files).code == 2
+    ended = cli("predict", tmp_path / "new", of_files, "--bad-rows", "blank")
+    assert ended.out.splitlines()[2] == f"{names[1]}\t\t"
+
+
+def test_newest_run_that_has_a_model(begun: Path, cli: Cli) -> None:
+    Path("runs").mkdir()
+    for at, name in enumerate(("old", "begun", "young")):
+        shutil.copytree("r", f"runs/{name}")
+        os.utime(f"runs/{name}/config.yaml", (at, at))
+        if name != "old":
+            shutil.rmtree(f"runs/{name}/best")
+    for arguments in (["predict", "-"], ["eval"], ["errors"], ["check"]):
+        ended = cli(*arguments, stdin="rise")
+        assert ended.code == 0
+        assert "newer, but without a model yet: runs/young and 1 more" in ended.err
+        assert "runs/old" in ended.err
+    shutil.rmtree("runs/old/best")
+    ended = cli("predict", "-", stdin="rise")
+    assert ended.code == 2
+    assert "runs/young: no model in it yet" in ended.err
+
+
+def test_a_run_is_an_argument_or_an_option(trained: Path, cli: Cli) -> None:
+    run = trained / "run"
+    outs = {cli("predict", "-", *given, stdin="x").out for given in ([run], ["--run", run])}
+    assert len(outs) == 1
+    twice = cli("eval", run, "--run", run)
+    assert twice.code == 2
+    assert "give one of them" in twice.err
+
+
+@pytest.fixture
+def many(tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with seven files of a sequence per line."""
+    (tmp_path / "in").mkdir()
+    for number in range(7):
+        text = "".join(f"{text}\n" for text, _ in rows(5 + number, seed=number))
+        (tmp_path / "in" / f"part-{number}.txt.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "run").symlink_to(trained / "run")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def predict_all(cli: Cli, folder: str, *options: str) -> str:
+    ended = cli("predict", "in/*.txt.gz", "--run", "run", "--output-dir", folder, *options)
+    assert (ended.code, ended.out) == (0, ""), ended.err
+    return ended.err
+
+
+def test_three_shards_write_what_one_process_writes(
+    many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "7 files predicted, 0 predicted before" in predict_all(cli, "whole")
+    predict_all(cli, "parts", "--shard", "1/3")
+    assert len(listing(many / "parts")) == 2
+    for rank in "02":
+        with monkeypatch.context() as patch:
+            patch.setenv("RANK", rank)
+            patch.setenv("WORLD_SIZE", "3")
+            predict_all(cli, "parts")
+    assert listing(many / "parts") == listing(many / "whole")
+    one = cli("predict", "in/part-3.txt.gz", "--run", "run")
+    assert (many / "whole" / "part-3.txt.gz.tsv").read_text() == one.out
+
+
+def test_what_is_done_is_not_done_again_and_what_fails_leaves_nothing(many: Path, cli: Cli) -> None:
+    predict_all(cli, "out")
+    before = listing(many / "out")
+    (many / "out" / "part-2.txt.gz.tsv").unlink()
+    (many / "out" / "part-4.txt.gz.tsv").write_text("by hand")
+    assert "1 file predicted, 6 predicted before" in predict_all(cli, "out")
+    assert (many / "out" / "part-4.txt.gz.tsv").read_text() == "by hand"
+    predict_all(cli, "out", "--force")
+    assert listing(many / "out") == before
+    (many / "in" / "part-3.txt.gz").write_bytes(gzip.compress(b"rise\n\xff\n"))
+    ended = cli("predict", "in/*.txt.gz", "--run", "run", "--output-dir", "new")
+    assert ended.code == 2
+    assert "part-3.txt.gz:2: " in ended.err
+    assert sorted(listing(many / "new")) == [f"part-{i}.txt.gz.tsv" for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["in/*.csv", "--output-dir", "out"], "in/*.csv: no such file"),
+        (["in/*", "--output-dir", "in"], "--output-dir: in holds in/part-0.txt.gz"),
+        (["*/part-0*", "--output-dir", "out"], "out/part-0.txt.gz.tsv"),
+        (["in/*", "--output-dir", "run/config.yaml"], "--output-dir: run/config.yaml: "),
+        (["in/*", "--shard", "0/2"], "--shard: it chooses among the files of --output-dir"),
+        (["in/*", "--output-dir", "out", "--shard", "3/3"], "expected K/N, with K from 0 to N - 1"),
+        (["in/*", "--output-dir", "out", "--steps"], "--output-dir: --steps writes rows"),
+        (["in/*", "--output-dir", "out", "--output", "x.tsv"], "--output: --output-dir says where"),
+    ],
+)
+def test_refusals_of_many_files(many: Path, cli: Cli, options: list[str], words: str) -> None:
+    (many / "other").mkdir()
+    (many / "other" / "part-0.txt.gz").write_bytes(b"")
+    ended = cli("predict", *options, "--run", "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    assert not (many / "out").exists()
