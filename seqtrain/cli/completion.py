@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin
-
 
 def complete_override(incomplete: str) -> list[str]:
     """Return the words that `--set` may go on with.
@@ -12,28 +9,12 @@ def complete_override(incomplete: str) -> list[str]:
     Args:
         incomplete: what was typed of `section.key=value`.
     """
+    from seqtrain.config.problems import KEYS, choices
     from seqtrain.config.schema import SECTIONS
 
-    fields = {
-        f"{section}.{name}": field.annotation
-        for section, kind in SECTIONS.items()
-        for name, field in kind.model_fields.items()
-    }
+    keys = [key for key in KEYS if key not in SECTIONS]
     key, equals, value = incomplete.partition("=")
     if not equals:
-        return [f"{name}=" for name in fields if name.startswith(key)]
-    words = _values(fields.get(key))
-    return [f"{key}={word}" for word in dict.fromkeys(words) if word.startswith(value)]
-
-
-def _values(annotation: Any) -> Iterator[str]:
-    """Yield the values that a type lists: of literals, truth values, and null."""
-    if get_origin(annotation) is Literal:
-        yield from map(str, get_args(annotation))
-    elif annotation is bool:
-        yield from ("true", "false")
-    elif annotation is type(None):
-        yield "null"
-    else:
-        for inner in get_args(annotation):
-            yield from _values(inner)
+        return [f"{name}=" for name in keys if name.startswith(key)]
+    words = choices(tuple(key.split("."))) if key in keys else []
+    return [f"{key}={word}" for word in words if word.startswith(value)]

@@ -73,15 +73,14 @@ def raise_if_any(problems: Iterable[Problem]) -> None:
 
 def wrong_value(path: Keys, value: object) -> str:
     """Say what was found at a key, what is allowed, and what may have been meant."""
-    arms = _arms(_schema(path))
     hint = ""
     if isinstance(value, str):
-        near = nearest(value.lower(), [str(word) for arm in arms for word in _choices(arm)])
+        near = nearest(value.lower(), choices(path))
         hint = f"; did you mean {near}?" if near else ""
         instead = RETIRED_VALUES.get(f"{'.'.join(map(str, path))}: {value}")
         hint = f"; {value} was removed: {instead}" if instead else hint
-    elif isinstance(value, int | float) and any("pattern" in arm for arm in arms):
-        number = any(arm.get("type") in ("integer", "number") for arm in arms)
+    elif isinstance(value, int | float) and any("pattern" in arm for arm in _arms(path)):
+        number = any(arm.get("type") in ("integer", "number") for arm in _arms(path))
         hint = "" if number else f'; quote it ("{brief(value)}") if text is meant'
     return f"found {brief(value)}; expected {expected(path)}{hint}"
 
@@ -133,7 +132,12 @@ def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
 
 def expected(path: Keys) -> str:
     """Say what the value at a known key, or one inside its value, may be."""
-    return one_of([word for arm in _arms(_schema(path)) for word in _words(arm)])
+    return one_of([word for arm in _arms(path) for word in _words(arm)])
+
+
+def choices(path: Keys) -> list[str]:
+    """Return the words that the value at a known key may be, if it lists some."""
+    return [word for arm in _arms(path) for word in _words(arm) if _lists_words(arm)]
 
 
 @cache
@@ -141,51 +145,42 @@ def _section_schema(section: type[Section]) -> dict[str, Any]:
     return section.model_json_schema()
 
 
-def _schema(path: Keys) -> dict[str, Any]:
-    """Return the JSON Schema of the value at a key."""
+def _arms(path: Keys) -> list[dict[str, Any]]:
+    """Return the JSON Schemas of which the value at a key has to fit one."""
     section = SECTIONS.get(str(path[0]))
     if section and len(path) == 1:
-        return {"$comment": "a mapping of keys"}
+        return [{"$comment": "a mapping of keys"}]
     key, *inside = path[1:] if section else path
     schema: dict[str, Any] = _section_schema(section or Config)["properties"][key]
     for step in inside:
         part = "items" if isinstance(step, int) else "additionalProperties"
-        schema = next(arm[part] for arm in _arms(schema) if part in arm)
-    return schema
-
-
-def _arms(schema: dict[str, Any]) -> list[dict[str, Any]]:
+        schema = next(arm[part] for arm in schema.get("anyOf", [schema]) if part in arm)
     return list(schema.get("anyOf", [schema]))
 
 
-def _choices(arm: dict[str, Any]) -> list[Any]:
-    return list(arm["enum"]) if "enum" in arm else [arm["const"]] if "const" in arm else []
+def _lists_words(arm: dict[str, Any]) -> bool:
+    return "enum" in arm or "const" in arm or arm.get("type") in ("boolean", "null")
 
 
 def _words(arm: dict[str, Any]) -> list[str]:
     """Say what one arm of a schema allows."""
-    if _choices(arm):
-        return [str(choice) for choice in _choices(arm)]
+    kind = arm.get("type")
+    if "enum" in arm or "const" in arm:
+        return [str(word) for word in arm.get("enum", [arm.get("const")])]
     if "$comment" in arm:
         return [arm["$comment"]]
-    if arm.get("type") == "boolean":
-        return ["true", "false"]
-    if arm.get("type") in ("integer", "number"):
-        return [_range("a whole number" if arm["type"] == "integer" else "a number", arm)]
-    return ["null" if arm.get("type") == "null" else "text"]
+    if kind in ("integer", "number"):
+        return [_range("a whole number" if kind == "integer" else "a number", arm)]
+    return {"boolean": ["true", "false"], "null": ["null"]}.get(str(kind), ["text"])
 
 
 def _range(noun: str, arm: dict[str, Any]) -> str:
     """Say a range of numbers: `a number from 0 to 1`."""
+    limits = {"exclusiveMinimum": "above", "minimum": "of at least"}
+    limits |= {"exclusiveMaximum": "below", "maximum": "at most"}
+    words = [f"{limits[limit]} {_number(arm[limit])}" for limit in limits if limit in arm]
     if "minimum" in arm and "maximum" in arm:
         return f"{noun} from {_number(arm['minimum'])} to {_number(arm['maximum'])}"
-    limits = {
-        "exclusiveMinimum": "above",
-        "minimum": "of at least",
-        "exclusiveMaximum": "below",
-        "maximum": "at most",
-    }
-    words = [f"{word} {_number(arm[limit])}" for limit, word in limits.items() if limit in arm]
     return f"{noun} {' and '.join(words)}"
 
 

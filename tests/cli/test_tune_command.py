@@ -81,9 +81,6 @@ def test_the_best_trial_is_a_run_that_its_config_repeats(beside: Path, cli: Cli)
     assert cli("fit", "best/best.yaml", "--run-dir", "again").code == 0
     assert_same_run("best", "again")
     assert not Path("best/trials").exists()
-    assert Path("best/trials.svg").read_text().count("<circle") == sum(
-        bool(trial["curve"]) for trial in trials("best")
-    )
 
 
 def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(beside: Path) -> None:

@@ -138,14 +138,21 @@ def predict(
     default: Literal["tsv", "jsonl"] | None = "tsv" if output_dir else None
     default = "jsonl" if steps and top_k else default
     written = row_format(format or default, output, steps=steps)
-    columns = PredictionColumns((), top_k, probabilities, columns_to_keep(keep or []))
+    kept = columns_to_keep(keep or [])
 
     from seqtrain.api.load import load
 
     path = chosen_run(run, named)
     classifier = load(path, device=device)
-    threshold = _threshold(classifier, min_probability, precision)
-    columns = columns.of(classifier, threshold, spreadsheet_safe=spreadsheet_safe)
+    columns = PredictionColumns(
+        classifier.labels,
+        top_k,
+        each_class=probabilities,
+        keep=kept,
+        whole_files=classifier.preprocessing.reading.whole_files,
+        threshold=_threshold(classifier, min_probability, precision),
+        spreadsheet_safe=spreadsheet_safe,
+    )
     job = _Job(classifier, columns, written, input_format, empty, bad_rows)
     if output_dir is not None:
         return _predict_files(source, output_dir, shard, job, force=force)

@@ -61,11 +61,9 @@ def tune(
     settings = load_config(config, overrides or [])
     seconds = DEFAULT_BUDGET if budget is None and trials is None else _seconds(budget)
 
-    from seqtrain.cli.output.charts import draw_trials
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import TuneScreen
-    from seqtrain.files.writing import write_file
     from seqtrain.text import counted
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
@@ -87,8 +85,6 @@ def tune(
         storage=None if storage is None else Path(storage),
         listener=screen,
     )
-    picture = draw_trials(found.trials, Path(config).stem, settings.training.monitor)
-    write_file(found.run.path / "trials.svg", picture.encode())
     screen.show_end(found)
     if not quiet:
         note_next(found.run.path, "predict FILE", "eval", "report")

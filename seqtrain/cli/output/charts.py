@@ -1,18 +1,14 @@
-"""Pictures in SVG, readable on light and dark: of speeds (compare), of trials (tune)."""
+"""The picture of `compare --chart`: SVG, readable on light and dark."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from seqtrain.cli.output.compare_screen import in_sections
 from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import printable, shorten
-from seqtrain.tuning.trials import Trial
 
 COLOURS = {"training": "#2f81c7", "prediction": "#d08a1d"}
-DOTS = {"complete": "#2f81c7", "pruned": "#999", "stopped": "#999"}
 TITLE = 40
 """Characters of a config's name that are shown at most."""
 
@@ -34,8 +30,15 @@ def draw_speeds(comparison: Comparison, title: str) -> str:
         for row in (row for row in members if row in measured):
             rows.append((top, row, _bars(row, top, scale)))
             top += 38
-    return _render(
-        "speed.svg",
+    environment = Environment(
+        loader=PackageLoader("seqtrain.cli.output"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if isinstance(value, str) else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("speed.svg").render(
         title=shorten(title, TITLE),
         colours=COLOURS,
         headings=headings,
@@ -57,50 +60,3 @@ def _bars(
             figure = thousands(speed.tokens_per_second)
             bars.append((top + 14 * number, length, *ends, colour, figure))
     return bars
-
-
-def draw_trials(trials: list[Trial], title: str, monitor: str) -> str:
-    """Return a picture: a dot per trial, and a line of the best so far.
-
-    Args:
-        trials: of the search; one at least has a value.
-        title: of the picture; any text.
-        monitor: the score.
-    """
-    scored = [trial for trial in trials if trial.curve]
-    values = [trial.curve[-1][1] for trial in scored]
-    low, high, last = min(values), max(values), max(1, trials[-1].number)
-
-    def at(number: int, value: float) -> tuple[float, float]:
-        height = (value - low) / ((high - low) or 1)
-        return round(64 + 592 * number / last, 1), round(216 - 152 * height, 1)
-
-    best, dots = float("-inf"), []
-    steps: list[tuple[float, float]] = []
-    for trial, value in zip(scored, values, strict=True):
-        dots.append((*at(trial.number, value), DOTS.get(trial.state, "#c33")))
-        if trial.state == "complete" and value > best:
-            steps += [at(trial.number, best)] * bool(steps) + [at(trial.number, value)]
-            best = value
-    return _render(
-        "trials.svg",
-        title=shorten(title, TITLE),
-        monitor=monitor,
-        dots=dots,
-        best=[f"{x},{y}" for x, y in [*steps, at(last, best)]],
-        low=f"{abs(low):.4g}",
-        high=f"{abs(high):.4g}",
-        last=trials[-1].number,
-    )
-
-
-def _render(template: str, **values: Any) -> str:
-    environment = Environment(
-        loader=PackageLoader("seqtrain.cli.output"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if isinstance(value, str) else value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.text import json_line
 
 if TYPE_CHECKING:
-    from seqtrain.api.predictors import Prediction, Predictor
+    from seqtrain.api.predictors import Prediction
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 BREAKING = re.compile(r"[\t\r\n]")
@@ -47,18 +47,6 @@ class PredictionColumns:
     threshold: float | None = None
     spreadsheet_safe: bool = False
     file: bool = False
-
-    def of(
-        self, classifier: Predictor, threshold: float | None, *, spreadsheet_safe: bool
-    ) -> PredictionColumns:
-        """Return these columns of a model's predictions."""
-        return replace(
-            self,
-            labels=classifier.labels,
-            whole_files=classifier.preprocessing.reading.whole_files,
-            threshold=threshold,
-            spreadsheet_safe=spreadsheet_safe,
-        )
 
     @property
     def ranks(self) -> int:
