@@ -99,8 +99,8 @@ class EncodingReport:
             lines.append(f"{name}: read {counted(self.filled, 'empty sequence')} as one <unk>")
         if self.unanswered:
             lines += self.unanswered_rows
-            have = "row has" if self.unanswered == 1 else "rows have"
-            lines.append(f"{name}: {self.unanswered:,} {have} no answer, each an empty one instead")
+            rows = counted(self.unanswered, "row")
+            lines.append(f"{name}: no prediction for {rows}; the label stays empty")
         lines += self.unknown_label_rows
         more = self.unknown_labels - len(self.unknown_label_rows)
         if more:

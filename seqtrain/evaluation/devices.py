@@ -28,7 +28,7 @@ def select_device(name: str) -> torch.device:
         return torch.device("cuda" if "cuda:0" in present else present[-1])
     wanted = "cuda:0" if name == "cuda" else name
     if wanted not in present:
-        raise ConfigError(f"device {name}: not here; this machine has {', '.join(present)}")
+        raise ConfigError(f"device {name}: not found; this machine has {', '.join(present)}")
     return torch.device(name)
 
 

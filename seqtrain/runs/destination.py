@@ -119,7 +119,7 @@ def _check_export(path: Path, *, force: bool) -> None:
         written |= VerifiedFolder(path).digests.keys()
     for each in found:
         if each.name not in written or not each.is_file() or "model.onnx" not in written:
-            problem = f"holds {quote(each.name)}, which no export wrote; choose another"
+            problem = f"holds {quote(each.name)}, which is no part of an export; choose another"
             raise ConfigError(f"{path}: {problem}")
     if found and not force:
         raise ConfigError(f"{path}: holds an export; replace it with --force, or choose another")

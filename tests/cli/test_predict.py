@@ -161,7 +161,7 @@ def test_bad_rows_may_be_left_blank(
     good = cli("predict", "-", run, stdin="rise\nfall\nsink\n").out.splitlines()
     assert [head, first, third, fifth] == good
     assert [second, fourth] == ["\t", "\t"]
-    assert "2 rows have no" in ended.err
+    assert "no prediction for 2 rows" in ended.err
 
 
 @pytest.mark.parametrize("name", ["in.txt", "-"])

@@ -17,5 +17,5 @@ def test_a_device_is_taken_or_refused_and_never_replaced(name: str) -> None:
     else:
         with pytest.raises(ConfigError) as caught:
             select_device(name)
-        problem = f"device {name}: not here; this machine has {', '.join(present)}"
+        problem = f"device {name}: not found; this machine has {', '.join(present)}"
         assert str(caught.value) == problem

@@ -69,7 +69,7 @@ def test_only_an_earlier_export_is_replaced(cli: Cli) -> None:
     (port / "thesis.tex").write_text("mine")
     code, _, err = cli("export", "run", str(port), "--force")
     assert code == 2
-    assert "holds 'thesis.tex', which no export wrote; choose another" in err
+    assert "holds 'thesis.tex', which is no part of an export; choose another" in err
     assert names(port) == {*FILES, "thesis.tex"}
 
 

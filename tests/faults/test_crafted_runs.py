@@ -254,7 +254,7 @@ def test_only_an_export_is_replaced(run: Path, name: str, kind: str) -> None:
     before = listing(port)
     code, _, err = ended("export", "r", "port", "--force")
     assert code == 2, err
-    assert "no export wrote" in err
+    assert "no part of an export" in err
     assert listing(port) == before
 
 

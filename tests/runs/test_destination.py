@@ -200,8 +200,8 @@ def test_no_input_is_replaced(project: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Path("port/mine").write_text(""), "holds 'mine', which no export wrote"),
-        (lambda: Path("port/ngrams.npz").mkdir(), "holds 'ngrams.npz', which no export wrote"),
+        (lambda: Path("port/mine").write_text(""), "holds 'mine', which is no part of an export"),
+        (lambda: Path("port/ngrams.npz").mkdir(), "holds 'ngrams.npz', which is no part of an export"),
         (lambda: Path("port/manifest.json").unlink(), "which no export wrote"),
         (lambda: os.chdir("port"), "is the current directory or a mount point"),
     ],
