@@ -32,7 +32,7 @@ def import_onnx() -> Any:
     try:
         import onnx
         import onnxruntime  # noqa: F401
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ConfigError(
             f"export needs the package {error.name}; "
             "install it with: pip install 'seqtrain[export]'"

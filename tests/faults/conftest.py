@@ -1,22 +1,23 @@
-"""What the fault tests share: a fast disk, a small project, and a list of figures at the end."""
+"""What the fault tests share: a fast disk, a small project, and a tracer of system calls."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.program import write_project
+from tests.helpers.program import fit, write_project
+from tests.helpers.tracing import saved_twice
 
 TIMES = "SEQTRAIN_TIMES"
 """Environment variable: how often a slow form tries, in place of its own number."""
 COUNTS = ("kills", "signals", "stops", "count", "examples")
-FIGURES = pytest.StashKey[list[str]]()
 MEMORY_DISK = Path("/dev/shm")
+SHORT = ("--set", "training.max_epochs=1", "--set", "training.checkpoint_every=null")
 
 
 @pytest.fixture
@@ -33,15 +34,30 @@ def project(disk: Path) -> Path:
     return disk
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a short run, `r`. Read only."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_project(folder)
+    fit(folder, "r", *SHORT)
+    return folder
+
+
 @pytest.fixture
-def figure(pytestconfig: pytest.Config) -> Callable[[str], None]:
-    """Note one line of figures, printed when the tests are over."""
-    return pytestconfig.stash.setdefault(FIGURES, []).append
+def begun(finished: Path, disk: Path) -> Path:
+    """A copy of it, to do anything with."""
+    return shutil.copytree(finished, disk, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def template(disk: Path) -> Path:
+    """A folder in which was saved twice."""
+    return saved_twice(disk / "template")
 
 
 @pytest.fixture
 def strace() -> str:
-    """The tracer that injects faults into system calls, tried out."""
+    """The tracer that injects faults into system calls."""
     path = shutil.which("strace")
     if path is None:
         pytest.skip("needs strace")
@@ -55,11 +71,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if TIMES in os.environ and call is not None and item.get_closest_marker("slow"):
             for name in call.params.keys() & COUNTS:
                 call.params[name] = int(os.environ[TIMES])
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Print the figures."""
-    for line in config.stash.get(FIGURES, []):
-        terminalreporter.write_line(f"faults: {line}")

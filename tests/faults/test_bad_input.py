@@ -4,17 +4,14 @@ kept in messages.txt; `SEQTRAIN_WRITE_MESSAGES=1 pytest tests/faults/test_bad_in
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from seqtrain.cli.main import run as run_program
 from tests.helpers.program import write_project
+from tests.helpers.tiny import Cli
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 LIMIT = 200
@@ -159,88 +156,53 @@ COMMANDS = {
     "a path of 3,000 letters": ["fit", "/".join(["x" * 100] * 30)],
     "a name with escapes": ["fit", "\x1b[31mred\x07"],
 }
-CASES: dict[str, Callable[[Path], list[str]]] = {}
+SEEDS = ("0,00", "0,\u0663", "0," + "9" * 5000, f"0,{2**63}", ",".join(map(str, range(1001))))
+COMMANDS |= {f"seeds: {seeds[:9]}": ["fit", "c.yaml", "--seeds", seeds] for seeds in SEEDS}
+COMMANDS |= {f"folds: {n}": ["fit", "c.yaml", "--folds", str(n)] for n in (1, 1001, 10**9)}
+TSV = b"text\tlabel\n"
+JSONL = ["--set", "data.train=t.jsonl", "--set", "data.test=null"]
+Case = tuple[str, str, bytes, list[str]]
+CASES: list[Case] = [  # its name, a file, its content, and the command
+    ("data.train: a loop of links", "x", b"", ["fit", "c.yaml", "--set", "data.train=.loop.tsv"]),
+    *(
+        (f"--set {key}={value}", "x", b"", ["fit", "c.yaml", "--set", f"{key}={value}"])
+        for key, values in KEYS.items()
+        for value in values
+    ),
+    *((f"config: {name}", "bad.yaml", x, ["fit", "bad.yaml"]) for name, x in CONFIGS.items()),
+    *((f"tsv: {name}", "train.tsv", TSV + x, ["fit", "c.yaml"]) for name, x in ROWS.items()),
+    *((f"jsonl: {name}", "t.jsonl", x, ["fit", "c.yaml", *JSONL]) for name, x in JSON_ROWS.items()),
+    *((f"command: {name}", "full/notes.txt", b"mine", x) for name, x in COMMANDS.items()),
+]
 
 
-def _case(name: str, path: str, content: bytes, arguments: list[str]) -> None:
-    def write(folder: Path) -> list[str]:
-        (folder / path).write_bytes(content)
-        return arguments
-
-    CASES[name] = write
-
-
-def _loop(folder: Path) -> list[str]:
-    """Make a link that leads to itself."""
-    (folder / ".loop.tsv").unlink(missing_ok=True)
-    (folder / ".loop.tsv").symlink_to(".loop.tsv")
-    return ["fit", "c.yaml", "--set", "data.train=.loop.tsv"]
-
-
-CASES["data.train: a loop of links"] = _loop
-for key, values in KEYS.items():
-    for value in values:
-        _case(f"--set {key}={value}", "x", b"", ["fit", "c.yaml", "--set", f"{key}={value}"])
-for name, content in CONFIGS.items():
-    _case(f"config: {name}", "bad.yaml", content, ["fit", "bad.yaml"])
-for name, content in ROWS.items():
-    _case(f"tsv: {name}", "train.tsv", b"text\tlabel\n" + content, ["fit", "c.yaml"])
-for name, content in JSON_ROWS.items():
-    option = ["--set", "data.train=t.jsonl", "--set", "data.test=null"]
-    _case(f"jsonl: {name}", "t.jsonl", content, ["fit", "c.yaml", *option])
-for name, arguments in COMMANDS.items():
-    _case(f"command: {name}", "full/notes.txt", b"mine", arguments)
-
-
-@pytest.fixture
-def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder whose path is long, with a config, its data, and a folder that isn't empty."""
-    folder = tmp_path / ("long" * 50)
-    folder.mkdir()
-    (folder / "full").mkdir()
-    write_project(folder)
-    monkeypatch.chdir(folder)
-    return folder
-
-
-def ending(
-    folder: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> str:
+def ending(folder: Path, case: Case, cli: Cli) -> str:
     """Return the exit code and the message of a case, checked for what holds for all."""
-    arguments = CASES[name](folder)
+    name, path, content, arguments = case
+    write_project(folder)
+    (folder / path).write_bytes(content)
     before = set(folder.rglob("*"))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    with pytest.raises(SystemExit) as ended:
-        run_program(arguments)
-    captured = capsys.readouterr()
-    lines = captured.err.splitlines()
-    assert captured.out == "", name
-    assert "Traceback" not in captured.err, name
-    assert "bug:" not in captured.err, name
-    for line in lines:
-        assert len(line) < LIMIT, line
-        assert line.isprintable(), line
+    ended = cli(*arguments)
+    assert ended.out == "", name
+    assert "Traceback" not in ended.err, name
+    assert "bug:" not in ended.err, name
+    assert all(len(line) < LIMIT and line.isprintable() for line in ended.problems), name
     assert set(folder.rglob("*")) == before, f"{name}: something was written"
-    problems = [line for line in lines if line.startswith("seqtrain: ")]
-    message = re.sub(r"(\w*)(long){5,}", "LONG", problems[0])
+    problem = next(line for line in ended.problems if line.startswith("seqtrain: "))
+    message = re.sub(r"(\w*)(long){5,}", "LONG", problem.removeprefix("seqtrain: "))
     message = re.sub("this machine has .*", "this machine has …", message)
-    return f"{name[:60]} | {ended.value.code} | {message.removeprefix('seqtrain: ')}"
+    return ascii(f"{name[:60]} | {ended.code} | {message}")[1:-1]
 
 
 def test_each_bad_input_has_its_message(
-    bad: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    figure: Callable[[str], None],
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
-    for name in CASES:
-        write_project(bad)
-        found.append(ascii(ending(bad, name, capsys, monkeypatch))[1:-1])
-    text = "".join(f"{line}\n" for line in found)
+    folder = tmp_path / ("long" * 50)
+    (folder / "full").mkdir(parents=True)
+    (folder / ".loop.tsv").symlink_to(".loop.tsv")
+    monkeypatch.chdir(folder)
+    found = [ending(folder, case, cli) for case in CASES]
     if "SEQTRAIN_WRITE_MESSAGES" in os.environ:
-        MESSAGES.write_text(text)
-    expected = MESSAGES.read_text().splitlines()
-    assert found == expected
+        MESSAGES.write_text("".join(f"{line}\n" for line in found))
+    assert found == MESSAGES.read_text().splitlines()
     assert all(" | 2 | " in line for line in found)
-    figure(f"bad inputs: {len(found)}, each exit code 2 and lines under {LIMIT} characters")

@@ -6,7 +6,6 @@ import contextlib
 import io
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,7 +81,7 @@ def run_once(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> tup
 
 @pytest.mark.parametrize("examples", [80, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_generated_configs_and_rows(
-    disk: Path, monkeypatch: pytest.MonkeyPatch, figure: Callable[[str], None], examples: int
+    disk: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
     monkeypatch.chdir(disk)
     Path("empty.yaml").write_text("seed: 0\n")
@@ -108,4 +107,3 @@ def test_generated_configs_and_rows(
     ends_with_0_or_2()
     assert codes[0]
     assert codes[2]
-    figure(f"generated configs and rows: {sum(codes.values())}, exit codes {dict(codes)}")

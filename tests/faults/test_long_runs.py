@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,9 +40,7 @@ def anonymous(process: int) -> int:
 
 @pytest.mark.parametrize("size", [2**20, pytest.param(2 * 2**30, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-def test_memory_is_flat_on_endless_input(
-    project: Path, figure: Callable[[str], None], size: int
-) -> None:
+def test_memory_is_flat_on_endless_input(project: Path, size: int) -> None:
     fit(project, "r")
     held = []
     with conversing(project, "predict", "-", "--run", "r") as (program, rows, answers):
@@ -60,15 +57,11 @@ def test_memory_is_flat_on_endless_input(
     peak, early = max(held), max(held[: 2 * len(held) // 3])
     assert peak < MEMORY
     assert peak < early * 1.05
-    figure(f"predict of {written / 1e6:,.0f} MB: {early / 2**20:.0f} MiB after two thirds, "
-           f"{peak / 2**20:.0f} MiB at the end")  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-def test_fit_of_a_file_larger_than_its_memory(
-    project: Path, tmp_path: Path, figure: Callable[[str], None]
-) -> None:
+def test_fit_of_a_file_larger_than_its_memory(project: Path, tmp_path: Path) -> None:
     """Read, parted, fitted and encoded, until the first step can be made."""
     size = rows = 0
     with open(tmp_path / "large.tsv", "w") as file:
@@ -90,11 +83,10 @@ def test_fit_of_a_file_larger_than_its_memory(
         process.terminate()
         assert process.wait() == 143
     assert peak < MEMORY < rows * WORDS * ID
-    figure(f"fit of {size / 1e6:,.0f} MB: {peak / 2**20:.0f} MiB at most, mapped files left out")
 
 
 @pytest.mark.slow
-def test_equal_runs_whatever_the_hash_seed(project: Path, figure: Callable[[str], None]) -> None:
+def test_equal_runs_whatever_the_hash_seed(project: Path) -> None:
     """By default seeds are drawn at random, so that a run started anew elsewhere shows the same."""
     digests: dict[int, set[str]] = {1: set(), 2: set()}
     for threads, found in digests.items():
@@ -113,4 +105,3 @@ def test_equal_runs_whatever_the_hash_seed(project: Path, figure: Callable[[str]
             assert recorded["threads"] == threads
             found.add(json.dumps(fingerprint(project / run)))
     assert [len(found) for found in digests.values()] == [1, 1]
-    figure(f"equal runs: {SEEDS} hash seeds, 1 and 2 threads: one digest a thread count")

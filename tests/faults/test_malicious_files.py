@@ -12,7 +12,7 @@ import struct
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,8 @@ import torch
 
 from seqtrain.files.folder import write_folder
 from tests.helpers.packing import pack
-from tests.helpers.program import CONFIG, fit, started
+from tests.helpers.program import CONFIG, fit
+from tests.helpers.tiny import Cli
 from tests.helpers.watched import watch
 
 CANARY = "canary"
@@ -100,9 +101,10 @@ def model_folders(files: dict[str, bytes]) -> Iterator[dict[str, bytes]]:
     yield from ({**files, name: deep} for name in NAMES[1:3])
 
 
-def bpe_models(model: str) -> Iterator[dict[str, Any]]:
-    """Yield tokenizer files that keep the merges and add what takes memory, time or turns."""
+def tokenizers(model: str) -> Iterator[tuple[bool, dict[str, Any]]]:
+    """Yield tokenizer files, and whether they keep the merges, beside what costs memory or time."""
     trained = json.loads(model)
+    inner, merges, words = trained["model"], trained["model"]["merges"], trained["model"]["vocab"]
     grow = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
     explode = {"type": "Split", "pattern": {"Regex": "(a*)*b"}, "behavior": "Isolated",
                "invert": False}  # fmt: skip
@@ -111,26 +113,17 @@ def bpe_models(model: str) -> Iterator[dict[str, Any]]:
     cut = {"direction": "Right", "max_length": 0, "strategy": "LongestFirst", "stride": 0}
     special = {"id": 0, "content": "e", "single_word": False, "lstrip": True, "rstrip": True,
                "normalized": False, "special": True}  # fmt: skip
-    yield {**trained, "normalizer": {"type": "Sequence", "normalizers": [grow] * 4}}
-    yield {**trained, "pre_tokenizer": explode}
-    yield {**trained, "padding": pad}
-    yield {**trained, "truncation": cut}
-    yield {**trained, "added_tokens": [special]}
-    yield {
-        **trained,
-        "post_processor": {"type": "BertProcessing", "sep": ["a", 1], "cls": ["b", 2]},
-    }
-    for key, value in (("dropout", 0.5), ("ignore_merges", True), ("byte_fallback", True),
-                       ("continuing_subword_prefix", "##"), ("unk_token", "e")):  # fmt: skip
-        yield {**trained, "model": {**trained["model"], key: value}}
-    for other in ("WordPiece", "Unigram", "WordLevel"):
-        yield {**trained, "model": {**trained["model"], "type": other}}
-
-
-def broken_merges(model: str) -> Iterator[dict[str, Any]]:
-    """Yield tokenizer files whose vocabulary or merges fit no training."""
-    trained = json.loads(model)
-    vocabulary, merges = trained["model"]["vocab"], trained["model"]["merges"]
+    for added in (
+        {"normalizer": {"type": "Sequence", "normalizers": [grow] * 4}},
+        {"pre_tokenizer": explode}, {"padding": pad}, {"truncation": cut},
+        {"added_tokens": [special]},
+        {"post_processor": {"type": "BertProcessing", "sep": ["a", 1], "cls": ["b", 2]}},
+        *({"model": inner | {key: value}} for key, value in (
+            ("dropout", 0.5), ("ignore_merges", True), ("byte_fallback", True),
+            ("continuing_subword_prefix", "##"), ("unk_token", "e"), ("type", "Unigram"),
+        )),
+    ):  # fmt: skip
+        yield True, trained | added
     for key, value in (
         ("merges", [["e", "no token"], *merges]),
         ("merges", [*merges, merges[0]]),
@@ -138,13 +131,13 @@ def broken_merges(model: str) -> Iterator[dict[str, Any]]:
         ("merges", [[*merges[0], "e"]]),
         ("merges", [[["e"], "e"]]),
         ("merges", 5),
-        ("vocab", {**vocabulary, "more": 9999}),
-        ("vocab", dict(list(vocabulary.items())[1:])),
-        ("vocab", list(vocabulary)),
+        ("vocab", {**words, "more": 9999}),
+        ("vocab", dict(list(words.items())[1:])),
+        ("vocab", list(words)),
         ("vocab", None),
     ):
-        yield {**trained, "model": {**trained["model"], key: value}}
-    yield {"model": None}
+        yield False, trained | {"model": inner | {key: value}}
+    yield False, {"model": None}
 
 
 def data_files(folder: Path) -> Iterator[str]:
@@ -176,17 +169,11 @@ def attack(folder: Path, step: int) -> list[tuple[str, int]]:
         folder: of the project.
         step: of so many model folders only one is tried.
     """
-    from seqtrain.cli.main import run
-
     codes = []
 
     def program(kind: str, *arguments: str) -> None:
-        try:
-            run(list(arguments))
-        except SystemExit as ended:
-            codes.append((kind, int(ended.code or 0)))
+        codes.append((kind, run_quietly(*arguments)))
 
-    sys.stdout = sys.stderr = io.StringIO()
     files = {path.name: path.read_bytes() for path in (folder / "r" / "last").iterdir()}
     signed = files.pop(NAMES[-1])
     for number, forged in enumerate(islice(model_folders(files), None, None, step)):
@@ -213,69 +200,57 @@ def attack(folder: Path, step: int) -> list[tuple[str, int]]:
     return codes
 
 
-def attack_bpe(folder: Path) -> list[tuple[str, int, bool]]:
-    """Predict with crafted tokenizers; return the exit codes, and whether answers are the same."""
+def run_quietly(*arguments: str) -> int:
+    """Run the program in this process; return its exit code."""
     from seqtrain.cli.main import run
 
-    def program(*arguments: str) -> int:
-        try:
-            run(list(arguments))
-        except SystemExit as ended:
-            return int(ended.code or 0)
-        return 0
-
     sys.stdout = sys.stderr = io.StringIO()
+    try:
+        run(list(arguments))
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def attack_tokenizer(folder: Path) -> set[tuple[bool, int, bool]]:
+    """Predict with crafted tokenizers; return if merges are kept, exit codes, if rows are equal."""
     files = {path.name: path.read_bytes() for path in (folder / "r" / "best").iterdir()}
     del files[NAMES[-1]]
-    description = json.loads(files["model.json"])
-    model = description["preprocessing"]["bpe_model"]
-    assert program("predict", "test.tsv", "--run", "r", "--output", "expected.tsv") == 0
-    expected = (folder / "expected.tsv").read_bytes()
-    outcomes = []
-    for kind, crafted in (("added", bpe_models(model)), ("broken", broken_merges(model))):
-        for forged in crafted:
-            description["preprocessing"]["bpe_model"] = json.dumps(forged)
-            write_folder(
-                folder / "forged", {**files, "model.json": json.dumps(description).encode()}
-            )
-            code = program(
-                "predict", "test.tsv", "--run", "forged", "--output", "found.tsv", "--force"
-            )
-            same = code == 0 and (folder / "found.tsv").read_bytes() == expected
-            outcomes.append((kind, code, same))
+    description, outcomes = json.loads(files["model.json"]), set()
+    assert run_quietly("predict", "test.tsv", "--run", "r", "--output", "expected.tsv") == 0
+    for keeps, forged in tokenizers(description["preprocessing"]["bpe_model"]):
+        description["preprocessing"]["bpe_model"] = json.dumps(forged)
+        write_folder(folder / "forged", files | {"model.json": json.dumps(description).encode()})
+        rows = folder / "found.tsv"
+        code = run_quietly(
+            "predict", "test.tsv", "--run", "forged", "--output", str(rows), "--force"
+        )
+        same = code == 0 and rows.read_bytes() == (folder / "expected.tsv").read_bytes()
+        outcomes.add((keeps, code, same))
     return outcomes
 
 
-def test_a_tokenizer_is_rebuilt_from_its_merges_alone(
-    project: Path, figure: Callable[[str], None]
-) -> None:
-    fit(project, "r", "--set", "training.max_epochs=1", "--set", "data.tokenizer=bpe",
-        "--set", "data.max_vocab_size=280")  # fmt: skip
-    outcomes, offences, memory = watch(project, attack_bpe)
+def test_a_tokenizer_is_rebuilt_from_its_merges_alone(project: Path) -> None:
+    sets = ("training.max_epochs=1", "data.tokenizer=bpe", "data.max_vocab_size=280")
+    fit(project, "r", *(word for key in sets for word in ("--set", key)))
+    outcomes, offences, memory = watch(project, attack_tokenizer)
     assert offences == []
-    assert {case[1:] for case in outcomes if case[0] == "added"} == {(0, True)}
-    assert {case[1:] for case in outcomes if case[0] == "broken"} == {(2, False)}
+    assert outcomes == {(True, 0, True), (False, 2, False)}
     assert memory < 256 * 2**20
-    figure(f"crafted tokenizers: {len(outcomes)}, answers as trained or exit code 2")
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_nothing_runs(project: Path, figure: Callable[[str], None], step: int) -> None:
-    fit(project, "r", "--set", "training.max_epochs=1")
-    shutil.copytree(project / "r", project / "good")
-    codes, offences, memory = watch(project, partial(attack, step=step))
+def test_nothing_runs(begun: Path, step: int) -> None:
+    shutil.copytree(begun / "r", begun / "good")
+    codes, offences, memory = watch(begun, partial(attack, step=step))
     assert offences == []
-    assert not list(project.rglob(CANARY))
-    assert not list(project.parent.glob("outside*"))
+    assert not list(begun.rglob(CANARY))
+    assert not list(begun.parent.glob("outside*"))
     wrong = [case for case in codes if case[1] not in (0, 2)]
     assert wrong == [("input", 3)]  # /proc/self/mem, which the system fails to read
     harmless = {kind.split()[0] for kind, code in codes if code == 0}
     assert harmless <= {"model"}  # folders whose forged file prediction never reads
     assert memory < MEMORY
-    figure(
-        f"malicious files: {len(codes)} uses, {sum(code == 2 for _, code in codes)} refused, "
-        f"0 executed, 0 files opened elsewhere, at most {memory / 2**20:.0f} MiB more"
-    )
 
 
 USES = (
@@ -289,39 +264,35 @@ USES = (
 )
 
 
-@pytest.mark.parametrize("kind", ["weights", "temperature"])
-def test_answers_that_are_no_numbers_are_told(project: Path, kind: str) -> None:
-    """Each weight is finite, and the temperature one that a model may have; answers aren't."""
-    fit(project, "r", "--set", "training.max_epochs=1")
-    files = {path.name: path.read_bytes() for path in (project / "r" / "best").iterdir()}
+@pytest.mark.parametrize(("size", "temperature"), [(3e38, 1.0), (1e36, 0.01)])
+def test_predictions_that_are_no_numbers_end_with_3(
+    begun: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, size: float, temperature: float
+) -> None:
+    """Each weight is finite, and the temperature one that a model may have; logits aren't."""
+    monkeypatch.chdir(begun)
+    files = {path.name: path.read_bytes() for path in (begun / "r" / "best").iterdir()}
     del files[NAMES[-1]]
     weights = safetensors.torch.load(files["model.safetensors"])
-    weights["head.weight"] = torch.full_like(weights["head.weight"], 3e38)
-    if kind == "temperature":
-        weights["head.weight"] = torch.full_like(weights["head.weight"], 1e36)
-        weights["head.bias"] = torch.full_like(weights["head.bias"], 1e37)
-        description = json.loads(files["model.json"])
-        description["calibration"] = {"temperature": 0.01, "coverage": []}
-        files["model.json"] = json.dumps(description).encode()
-    else:
-        weights["head.bias"] = torch.full_like(weights["head.bias"], 3e38)
+    weights["head.weight"] = torch.full_like(weights["head.weight"], size)
+    weights["head.bias"] = torch.full_like(weights["head.bias"], min(10 * size, 3e38))
+    description = json.loads(files["model.json"])
+    description["calibration"] = {"temperature": temperature, "coverage": []}
+    files["model.json"] = json.dumps(description).encode()
     files["model.safetensors"] = safetensors.torch.save(weights)
-    write_folder(project / "forged", files)
+    write_folder(begun / "forged", files)
     for arguments in USES:
-        with started(project, *arguments) as running:
-            code = running.end()
-        assert code == 3, (arguments, running.out, running.err)
-        assert "finite" in running.err
-        assert "nan" not in running.out
+        ended = cli(*arguments)
+        assert ended.code == 3, (arguments, ended)
+        assert "nan" not in ended.out
 
 
 @pytest.mark.parametrize("payload", [Payload(), Evaluated()])
-def test_the_payloads_and_the_watch_work(project: Path, payload: object) -> None:
+def test_the_payloads_and_the_watch_work(disk: Path, payload: object) -> None:
     """The canary isn't dead: where the file is unpickled, it is seen twice over."""
-    (project / "payload").write_bytes(pickle.dumps(payload))
-    _, offences, _ = watch(project, unpickle)
+    (disk / "payload").write_bytes(pickle.dumps(payload))
+    _, offences, _ = watch(disk, unpickle)
     assert any("find_class" in offence for offence in offences)
-    assert (project / CANARY).exists()
+    assert (disk / CANARY).exists()
 
 
 def unpickle(folder: Path) -> None:

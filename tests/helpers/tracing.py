@@ -1,4 +1,4 @@
-"""Processes under strace: what they asked the system for, and faults put in there."""
+"""Saves of a run under strace: what they asked the system for, and faults put in there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.folder import VerifiedFolder, read_folder
+from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.runs.run_directory import RunDirectory
 from tests.helpers.program import FORKS
-from tests.helpers.saving import save
 
-MUTATING = (
-    "openat", "mkdir", "mkdirat", "write", "ftruncate", "fsync", "rename", "renameat", "renameat2",
-    "unlink", "unlinkat", "rmdir",
-)  # fmt: skip
+CALLS = ("openat", "mkdir", "write", "ftruncate", "fsync", "rename", "unlink", "unlinkat", "rmdir")
 OLD, NEW = 2, 3
 PR_SET_PTRACER = 0x59616D61
 
@@ -42,11 +38,31 @@ class Call:
     line: str
 
 
-def prepare(folder: Path) -> None:
+def save(folder: Path, number: int) -> None:
+    """Save as a run does; each file holds a number, so that a mix of two saves is noticed."""
+    run = RunDirectory(folder)
+    run.remove_strays()
+    length = run.append_metrics({"number": number})
+    files = {"weights": str(number).encode() * 999, "state": f"{number} {length}".encode()}
+    write_folder(run.last, files, previous=run.previous)
+    write_folder(run.best, files)
+    run.write("config.yaml", str(number).encode())
+
+
+def save_new(folder: Path) -> None:
+    """Save once more; an error of the run is exit code 3."""
+    try:
+        save(folder, NEW)
+    except RunError:
+        sys.exit(3)
+
+
+def saved_twice(folder: Path) -> Path:
     """Save twice, so that the next save moves both checkpoints on."""
     folder.mkdir()
     for number in (OLD - 1, OLD):
         save(folder, number)
+    return folder
 
 
 def trace(
@@ -59,7 +75,7 @@ def trace(
     ours.recv()
     log = folder.with_name("trace")
     command = [strace, "-f", "-y", "-xx", "-s", "100000", "-o", str(log), "-p", str(process.pid)]
-    command += ["-e", f"trace={','.join(MUTATING)}", *options]
+    command += ["-e", f"trace={','.join(CALLS)}", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
         assert tracer.stderr
         assert "attached" in (words := tracer.stderr.readline()), words
@@ -76,14 +92,6 @@ def _when_told(told: Connection, task: Callable[[Path], None], folder: Path) -> 
     told.send(None)
     told.recv()
     task(folder)
-
-
-def save_new(folder: Path) -> None:
-    """Save once more; an error of the run is exit code 3."""
-    try:
-        save(folder, NEW)
-    except RunError:
-        sys.exit(3)
 
 
 def calls(lines: list[str], folder: Path) -> list[Call]:
@@ -109,15 +117,14 @@ def plain(line: str) -> str:
     return re.sub(r'[0-9]+<(/[^>"]*)>, "([^/"][^"]*)"', r'"\1/\2"', shown)
 
 
-def copied(template: Path, name: str) -> Path:
+def copied(template: Path, name: str = "run") -> Path:
     """Return a fresh copy of a folder beside it."""
     target = template.with_name(name)
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(template, target)
-    return target
+    return shutil.copytree(template, target)
 
 
-def number(saved: VerifiedFolder) -> tuple[int, int]:
+def number_in(saved: VerifiedFolder) -> tuple[int, int]:
     """Return the number in a saved folder and the length of the metrics then."""
     weights, state = saved.read("weights").decode(), saved.read("state").decode().split()
     assert weights == state[0] * 999, "two writings are mixed"
@@ -129,23 +136,21 @@ def good(*folders: Path) -> list[tuple[int, int]]:
     found = []
     for folder in folders:
         try:
-            found.append(read_folder(folder, number))
+            found.append(read_folder(folder, number_in))
         except CheckpointError:
             continue
     return found
 
 
-def check_recovery(folder: Path, allowed: set[int], least: int) -> None:
-    """Whatever was stopped, checkpoints and the best model are whole, and a next save works."""
+def recovered(folder: Path) -> int:
+    """Recover as a resumed run does; return the number of the save that it goes on from."""
     run = RunDirectory(folder)
-    assert {found for found, _ in good(run.best)} <= allowed
-    assert good(run.best)
-    whole = good(run.last, run.previous)
-    assert len(whole) >= least, f"{len(whole)} good checkpoints"
-    assert whole[0][0] in allowed
-    assert (run.path / "config.yaml").read_text() in map(str, allowed)
+    assert {found for found, _ in good(run.best)} <= {OLD, NEW}
     run.remove_strays()
-    run.cut_metrics(whole[0][1])
-    save(folder, NEW + 1)
-    assert [found for found, _ in good(run.last, run.best)] == [NEW + 1] * 2
+    (best,) = good(run.best)
+    number, length = good(run.last, run.previous)[0]
+    assert {best[0], number} <= {OLD, NEW}
+    run.cut_metrics(length)
+    assert (folder / "config.yaml").read_text() in (str(OLD), str(NEW))
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    return number

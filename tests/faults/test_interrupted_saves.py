@@ -1,0 +1,193 @@
+"""Faults within a save: kills and errors at every system call; readers and other runs meanwhile."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seqtrain.runs.run_directory import RunDirectory
+from tests.faults.conftest import SHORT
+from tests.helpers.program import (
+    FORKS,
+    fingerprint,
+    fit,
+    fit_arguments,
+    fit_until_killed,
+    run_program,
+    started,
+)
+from tests.helpers.tracing import (
+    NEW,
+    calls,
+    copied,
+    good,
+    recovered,
+    save,
+    save_new,
+    trace,
+)
+
+
+def test_kill_at_every_call_leaves_a_good_checkpoint(template: Path, strace: str) -> None:
+    code, lines = trace(strace, copied(template), save_new)
+    points = calls(lines, template.with_name("run"))
+    assert code == 0
+    assert {"mkdir", "write", "fsync", "rename", "unlinkat"} <= {point.name for point in points}
+    for point in points:
+        run = copied(template)
+        inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
+        _, lines = trace(strace, run, save_new, "-e", inject)
+        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        assert len(calls(lines, run)) == points.index(point) + 1, point
+        recovered(run)
+        save(run, NEW + 1)
+        assert [found for found, _ in good(run / "last", run / "best")] == [NEW + 1] * 2
+
+
+@pytest.mark.parametrize(
+    "error", ["ENOSPC", *(pytest.param(x, marks=pytest.mark.slow) for x in ("EIO", "EROFS"))]
+)
+def test_error_at_every_write_and_flush_keeps_what_was_saved(
+    template: Path, strace: str, error: str
+) -> None:
+    _, lines = trace(strace, copied(template), save_new)
+    points = calls(lines, template.with_name("run"))
+    for point in (point for point in points if point.name in ("write", "fsync")):
+        run = copied(template)
+        inject = f"inject={point.name}:error={error}:when={point.ordinal}"
+        code, lines = trace(strace, run, save_new, "-e", inject)
+        assert code == 3, point
+        assert sum("(INJECTED)" in line for line in lines) == 1
+        assert not [path for path in run.iterdir() if path.name.startswith(".")]
+        recovered(run)
+
+
+def test_what_cannot_be_removed_stays_and_goes_later(
+    template: Path, strace: str, project: Path
+) -> None:
+    """As where one of its files is immutable."""
+    refuse = ("-e", "inject=unlinkat:error=EPERM")
+    run = copied(template)
+    code, _ = trace(strace, run, save_new, *refuse)
+    assert code == 0
+    assert recovered(run) == NEW
+    code, _ = trace(strace, project, begin, *refuse)
+    assert code == 0
+    (said,) = project.glob("err-*")
+    assert "can't be removed" in said.read_text()
+    assert "can't be removed" not in fit(project, "r", *SHORT).err
+    assert not (project / "r" / "previous").exists()
+
+
+def begin(folder: Path) -> None:
+    """The whole path of the run is given, for that is how `calls` knows it."""
+    arguments = fit_arguments(folder, str(folder / "r"), *SHORT, "--no-cache")
+    run_program(str(folder), arguments, None)
+
+
+@pytest.mark.slow
+def test_kill_at_every_call_of_a_whole_run(project: Path, strace: str) -> None:
+    fit(project, "whole", *SHORT)
+    _, lines = trace(strace, project, begin)
+    for point in calls(lines, project / "r"):
+        shutil.rmtree(project / "r")
+        inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
+        _, lines = trace(strace, project, begin, "-e", inject)
+        assert "+++ killed by SIGKILL +++" in lines[-1], point
+        fit(project, "r", *SHORT)
+        assert fingerprint(project / "r") == fingerprint(project / "whole"), point
+
+
+def predict(folder: Path) -> None:
+    run_program(str(folder), ["predict", "test.tsv", "--run", "r"], None)
+
+
+def begin_new(folder: Path) -> None:
+    run_program(str(folder), ["fit", "c.yaml", "--run-dir", "new", "--no-cache"], None)
+
+
+def go_on(folder: Path) -> None:
+    run_program(str(folder), fit_arguments(folder, "r"), None)
+
+
+@pytest.mark.parametrize("fault", ["read:error=EIO", "openat:error=EMFILE"])
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("c.yaml", begin_new),
+        ("train.tsv", begin_new),
+        ("test.tsv", predict),
+        ("r/best/model.safetensors", predict),
+        ("r/best/manifest.json", go_on),
+        ("r/environment.json", go_on),
+    ],
+)
+def test_machine_that_fails_to_read_is_exit_3(
+    begun: Path, strace: str, name: str, task: Callable[[Path], None], fault: str
+) -> None:
+    before = fingerprint(begun / "r")
+    options = [word for each in (name, str(begun / name)) for word in ("-P", each)]
+    options += ["-e", f"trace={fault.split(':')[0]}", "-e", f"inject={fault}"]
+    code, lines = trace(strace, begun, task, *options)
+    assert "(INJECTED)" in "".join(lines)
+    (said,) = begun.glob("err-*")
+    problems = [x for x in said.read_text().splitlines() if x.startswith("seqtrain: ")]
+    assert (code, len(problems)) == (3, 1), problems
+    assert name in problems[0]
+    assert fingerprint(begun / "r") == before
+
+
+def test_checkpoint_that_the_machine_fails_to_read_is_skipped(project: Path, strace: str) -> None:
+    fit(project, "whole")
+    fit_until_killed(project, "r", 6)
+    refuse = ("-e", "trace=openat", "-e", "inject=openat:error=EIO:when=1")
+    code, _ = trace(strace, project, go_on, "-P", "r/last/model.json", *refuse)
+    assert code == 0
+    (said,) = project.glob("err-*")
+    assert "going on from r/previous" in said.read_text()
+    said.unlink()
+    assert fingerprint(project / "r") == fingerprint(project / "whole")
+
+
+def save_for_ever(folder: str) -> None:
+    number = 0
+    while True:
+        number += 1
+        save(Path(folder), number)
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_readers_see_whole_folders(disk: Path, count: int) -> None:
+    run = RunDirectory(disk / "r")
+    run.path.mkdir()
+    save(run.path, 0)
+    writer = FORKS.Process(target=save_for_ever, args=(str(run.path),))
+    writer.start()
+    seen: list[int] = []
+    try:
+        while len(seen) < count or seen[-1] < count // 10:
+            ((number, _),) = good(run.best)
+            seen.append(number)
+            assert good(run.last)
+    finally:
+        writer.kill()
+        writer.join()
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_of_two_fits_one_wins(project: Path, count: int) -> None:
+    fit(project, "whole")
+    for turn in range(count):
+        arguments = ["fit", "c.yaml", "--run-dir", f"r{turn}", "--quiet"]
+        with started(project, *arguments) as first, started(project, *arguments) as second:
+            codes = [first.end(), second.end()]
+        winner, loser = (first, second) if codes[0] == 0 else (second, first)
+        assert sorted(codes) == [0, 2], first.err + second.err
+        in_use = re.search(r"in use by process (\d+);", loser.err)
+        assert "isn't empty" in loser.err or (in_use and int(in_use[1]) == winner.process.pid)
+        assert fingerprint(project / f"r{turn}") == fingerprint(project / "whole")
