@@ -13,18 +13,12 @@ from __future__ import annotations
 import errno
 
 MACHINE_FAULTS = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM")
-    if hasattr(errno, name)
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 }
 """Causes of an OSError that lie with the machine, not with what it was given."""
-REFUSALS = {
-    getattr(errno, name)
-    for name in ("EACCES", "EPERM", "ELOOP", "ENAMETOOLONG", "ENOTDIR")
-    if hasattr(errno, name)
-}
+REFUSALS = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 """Causes of an OSError that lie with the path that was given."""
-
 OUT_OF_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",
@@ -38,9 +32,9 @@ OUT_OF_MEMORY = (
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether memory, or the threads that the machine allows, ran out, whatever raised it."""
-    said = isinstance(error, RuntimeError | ImportError | OSError) and str(error)
-    return isinstance(error, MemoryError) or any(words in (said or "") for words in OUT_OF_MEMORY)
+    """Whether memory, or the threads that the machine allows, ran out."""
+    said = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
+    return isinstance(error, MemoryError) or any(words in said for words in OUT_OF_MEMORY)
 
 
 class SeqtrainError(Exception):

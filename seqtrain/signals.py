@@ -1,8 +1,8 @@
-"""Signals that ask the program to stop: how each is answered, in one place.
+"""Signals that ask the program to stop.
 
-A run of training notes them and answers between two updates (`StopSignals`). Everywhere else
-SIGTERM and SIGHUP end the program at once (`ended_by_signals`), as SIGINT does by itself. A second
-SIGINT ends it soon, whatever it is doing (`ended_by_second_interrupt`).
+Training notes them and stops after the update (`StopSignals`). Elsewhere SIGTERM and SIGHUP end
+the program at once (`ended_by_signals`), as SIGINT does by itself. A second SIGINT ends it soon,
+whatever it is doing (`ended_by_second_interrupt`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STOPPING = [
 ]
 INTERRUPTED = 130
 GRACE = 0.5
-"""Seconds in which Python may answer the second SIGINT itself, and clean up."""
+"""Seconds in which Python may handle the second SIGINT itself, and clean up."""
 
 
 class StopSignals:
@@ -63,25 +63,8 @@ class StopSignals:
 
 
 @contextmanager
-def answered_later() -> Iterator[None]:
-    """Let a signal that comes meanwhile wait until the block has ended.
-
-    It is then given to its handler, not raised again: a Ctrl-C would count as two, and the second
-    ends the program without any cleaning up.
-    """
-    with StopSignals() as signals:
-        yield
-    if signals.received is not None:
-        handler = signal.getsignal(signals.received)
-        if callable(handler):
-            handler(signals.received, None)
-        else:
-            signal.raise_signal(signals.received)
-
-
-@contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Leave with 128 + signal where nothing else answers it, as `fit` does while it trains."""
+    """Leave with 128 + signal where nothing else handles it, as `StopSignals` does."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -102,39 +85,39 @@ def ended_by_signals() -> Iterator[None]:
 def ended_by_second_interrupt() -> Iterator[None]:
     """Leave the process with 130 soon after a second SIGINT, whatever it is doing.
 
-    Python answers a signal only between two of its own steps, and takes two waiting ones for one.
+    Python handles a signal only between two of its own steps, and takes two waiting ones for one.
     The system reports each as it comes, and a thread counts them. Leaving harms nothing: saved
     files are renamed into place when they are complete, and locks end with their owner.
     """
     try:
-        told, teller = socket.socketpair()
+        receiver, sender = socket.socketpair()
     except OSError:  # the system has no more descriptors to give
         yield
         return
     over = threading.Event()
-    counter = threading.Thread(target=_leave_at_second, args=(told, over), daemon=True)
-    with told, teller:
+    counter = threading.Thread(target=_leave_at_second, args=(receiver, over), daemon=True)
+    with receiver, sender:
         try:
             counter.start()
         except RuntimeError:  # the system has no more threads to give
             yield
             return
-        teller.setblocking(False)
-        previous = signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
+        sender.setblocking(False)
+        previous = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(previous)
             over.set()
-            teller.close()
+            sender.close()
             counter.join()
 
 
-def _leave_at_second(told: socket.socket, over: threading.Event) -> None:
+def _leave_at_second(receiver: socket.socket, over: threading.Event) -> None:
     """Count SIGINTs until the other end is closed."""
     count = 0
     while count < 2:
-        numbers = told.recv(64)
+        numbers = receiver.recv(64)
         if not numbers:
             return
         count += numbers.count(signal.SIGINT)
@@ -146,11 +129,7 @@ def _leave_at_second(told: socket.socket, over: threading.Event) -> None:
 
 
 def code_of_signal(error: BaseException) -> int | None:
-    """Return the exit code of a signal that came before an error: what is left half-way may fail.
-
-    Args:
-        error: what was raised last.
-    """
+    """Return the exit code of a signal that came before an error; cleaning up half-way may fail."""
     context = error.__context__
     while context is not None:
         if isinstance(context, KeyboardInterrupt):

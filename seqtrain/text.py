@@ -1,8 +1,7 @@
 """Text from outside, made safe and short for people to read. Imports nothing of ours.
 
-File names, labels, cells and config values may hold anything: control characters that steer a
-terminal, marks that turn the direction of writing, a million characters. Everything that a message
-or a screen says about them goes through this module.
+File names, labels, cells and config values may hold anything: control characters, marks that turn
+the direction of writing, a million characters. All messages and screens show them by this module.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LISTED = 5
 """Names that a list in a message shows at most."""
 PATH_KEPT = 40
 """Characters of a long path's end that a message keeps at least."""
-PLACE_KEPT = 59
+LOCATION_KEPT = 59
 """Characters of a long `file:line:column` that a message keeps at least."""
 
 
@@ -85,18 +84,13 @@ def one_line(problem: str) -> str:
     return shorten(line, PROBLEM_LENGTH)
 
 
-def located(place: str, problem: str) -> str:
-    """Put the place before a problem; a long place keeps its end, so that both fit on one line.
-
-    Args:
-        place: such as `file:line:column`, escaped already; or nothing.
-        problem: what is wrong there.
-    """
-    line = f"{place}: {problem}" if place else problem
+def located(where: str, problem: str) -> str:
+    """Put a location, such as `file:line:column`, before a problem; a long one keeps its end."""
+    line = f"{where}: {problem}" if where else problem
     excess = len(line) - PROBLEM_LENGTH
-    if excess > 0 and len(place) > PLACE_KEPT + 1:
-        kept = max(PLACE_KEPT, len(place) - excess - 1)
-        line = "…" + line[len(place) - kept :]
+    if excess > 0 and len(where) > LOCATION_KEPT + 1:
+        kept = max(LOCATION_KEPT, len(where) - excess - 1)
+        line = "…" + line[len(where) - kept :]
     return line
 
 
@@ -117,7 +111,7 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that a wrong one is most alike, if any is alike enough.
+    """Return the known name that a wrong one is most like, if any is.
 
     Args:
         name: what was found.
@@ -129,10 +123,9 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 
 def json_line(value: Any) -> str:
-    """Return a value as one line of JSON, without its end; nothing is lost.
+    """Return a value as one line of JSON; nothing is lost.
 
-    Letters stay as they are; control characters and marks of direction are escaped, so that a
-    label from a file can't steer the terminal that it is shown on.
+    Letters stay as they are; control characters and marks of direction are escaped.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if text.isprintable():
