@@ -264,19 +264,17 @@ USES = (
 )
 
 
-@pytest.mark.parametrize(("size", "temperature"), [(3e38, 1.0), (1e36, 0.01)])
 def test_predictions_that_are_no_numbers_end_with_3(
-    begun: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, size: float, temperature: float
+    begun: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each weight is finite, and the temperature one that a model may have; logits aren't."""
     monkeypatch.chdir(begun)
     files = {path.name: path.read_bytes() for path in (begun / "r" / "best").iterdir()}
     del files[NAMES[-1]]
     weights = safetensors.torch.load(files["model.safetensors"])
-    weights["head.weight"] = torch.full_like(weights["head.weight"], size)
-    weights["head.bias"] = torch.full_like(weights["head.bias"], min(10 * size, 3e38))
+    weights["head.bias"] = torch.full_like(weights["head.bias"], 1e37)
     description = json.loads(files["model.json"])
-    description["calibration"] = {"temperature": temperature, "coverage": []}
+    description["calibration"] = {"temperature": 0.01, "coverage": []}
     files["model.json"] = json.dumps(description).encode()
     files["model.safetensors"] = safetensors.torch.save(weights)
     write_folder(begun / "forged", files)

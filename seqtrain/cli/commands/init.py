@@ -79,8 +79,11 @@ def _check_readable(paths: Sequence[str]) -> None:
     from seqtrain.text import display_name
 
     for path in paths:
-        if not os.path.lexists(path) and not glob(path, recursive=True):
-            raise path_problem(path, FileNotFoundError(), DataError)
+        try:
+            if not glob(path, recursive=True):
+                os.lstat(path)
+        except (OSError, ValueError) as error:
+            raise path_problem(path, error, DataError) from None
         how = advice(path)
         if how is not None:
             raise DataError(f"{display_name(path)}: {how}")

@@ -99,9 +99,7 @@ def load_for(folder: Path, seconds: float, told: Connection) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.2, pytest.param(60, marks=pytest.mark.slow)])
-def test_loads_race_with_saves_and_eviction(
-    disk: Path, figure: Callable[[str], None], seconds: float
-) -> None:
+def test_loads_race_with_saves_and_eviction(disk: Path, seconds: float) -> None:
     folder = disk / "cache"
     savers = [FORKS.Process(target=save_for_ever, args=(folder,)) for _ in range(2)]
     pipes = [FORKS.Pipe() for _ in range(2)]
@@ -119,10 +117,3 @@ def test_loads_race_with_saves_and_eviction(
     total = {name: sum(counts[name] for counts in found) for name in found[0]}
     assert total["wrong"] == 0, total
     assert total["whole"] > 2 * FEW, total
-    figure(f"cache: loads against two savers and eviction: {total}")
-
-
-def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
-    cache.save(tmp_path / KEYS[7], numbered(7))
-    (tmp_path / KEYS[7]).rename(tmp_path / KEYS[1])
-    assert cache.load(tmp_path / KEYS[1]) is None
