@@ -82,14 +82,3 @@ def test_the_choice_is_made_once_and_again_after_a_move() -> None:
     assert model.project_vocabulary() is None
     assert model.float().engine.name == engine.name
     assert copy.deepcopy(model).engine.name == engine.name
-
-
-def test_a_model_can_be_computed_by_each_engine_that_serves() -> None:
-    model, packed = make_network(), pack_sequence(ids())
-    names = serving_engines(model.config, CPU)
-    assert names[0] == "torch"
-    for name in names:
-        other = model.computed_by(engine=name)
-        assert other.engine.name == name
-        torch.testing.assert_close(other(packed), model(packed), atol=1e-5, rtol=0)
-    assert model.config.engine == "auto"

@@ -101,22 +101,6 @@ def test_logits_and_gradients_are_those_of_single_sequences(
     assert all(gradient.abs().sum() > 0 for gradient in found.values())
 
 
-@pytest.mark.parametrize("unroll", ["packed", "padded", "masked"])
-@pytest.mark.parametrize("keys", some(GRID, 13), ids=lambda keys: "-".join(map(str, keys.values())))
-def test_in_float64_unrolls_differ_by_less_than_float32_could_tell(
-    keys: dict[str, Any], unroll: str
-) -> None:
-    model = make_network(engine="torch", **keys).double()
-    for lengths in ((9, 1, 1), (4, 4), (1,)):
-        packed = pack_sequence(ids(lengths))
-        torch.testing.assert_close(
-            model.computed_by(unroll=unroll)(packed),
-            torch.stack([alone(model, sequence) for sequence in ids(lengths)]),
-            atol=1e-12,
-            rtol=0,
-        )
-
-
 @in_both_directions
 @pytest.mark.parametrize("engine", ["auto", "torch"])
 @every_branch
@@ -137,11 +121,6 @@ def test_batch_mates_order_and_padding_change_nothing(
         short = pad_sequence([rows[row] for row in order], batch_first=True)
         assert torch.equal(model(short, torch.tensor([LENGTHS[r] for r in order])), shuffled)
     assert one_by_one.std(0).min() > 1e-3
-
-
-def test_padded_sequences_need_their_lengths() -> None:
-    with pytest.raises(ValueError, match="lengths: missing; padded inputs need them"):
-        make_network()(torch.ones(2, 3, dtype=torch.int64))
 
 
 @every_branch
@@ -231,13 +210,6 @@ def test_a_random_state_is_drawn_per_example_in_training_alone(
     assert torch.equal(model(packed, random=first), drawn)
     with pytest.raises(ValueError, match="random: missing"):
         model(packed)
-
-
-def test_the_scale_of_a_random_state_is_its_standard_deviation() -> None:
-    model = make_network(initial_state="random", initial_scale=0.3, hidden_size=50)
-    drawn = model.start(400, RandomNumbers.of(0, 0, torch.arange(400)))
-    assert drawn is not None
-    assert 0.29 < drawn.std() < 0.31
 
 
 def test_branches_predict_alone_and_together() -> None:

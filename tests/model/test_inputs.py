@@ -39,16 +39,6 @@ def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number
         model(torch.tensor([2, 6]))
 
 
-def test_sparse_gradients_hold_the_rows_of_the_ngrams() -> None:
-    model, ids = make_subwords(), torch.tensor([1, 2, 3])
-    (dense,) = torch.autograd.grad(model(ids).square().sum(), [model.weight])
-    model.sparse = True
-    (sparse,) = torch.autograd.grad(model(ids).square().sum(), [model.weight])
-    rows = {*buckets_of("card", 3, 5), *buckets_of("cards", 3, 5)}
-    assert sparse._indices()[0].tolist() == sorted(rows)
-    torch.testing.assert_close(sparse.to_dense(), dense)
-
-
 def rows_of_series(channels: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [

@@ -109,11 +109,8 @@ def test_any_number_of_threads_gives_torchs_results_and_its_own_bits(
 
 
 @needs_library
-@pytest.mark.parametrize(
-    "cell", ["lstm", *(pytest.param(slow, marks=pytest.mark.slow) for slow in ("gru", "rnn"))]
-)
-def test_a_hundred_thousand_steps(cell: str) -> None:
-    case = Case([100_000], 3, 4, cell=cell, need_outputs=False)
+def test_a_hundred_thousand_steps() -> None:
+    case = Case([100_000], 3, 4, cell="lstm", need_outputs=False)
     _, last = case.native()
     with torch.no_grad():
         _, expected = case.encoder(case.table)

@@ -81,7 +81,3 @@ def test_sparse_gradients_hold_the_rows_of_the_batch() -> None:
     (sparse,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
     assert sparse._indices()[0].tolist() == ngrams.index.unique().tolist()
     torch.testing.assert_close(sparse.to_dense(), dense)
-
-
-def test_the_weights_alone_are_saved() -> None:
-    assert make((1, 2)).state_dict().keys() == {"weight", "bias"}
