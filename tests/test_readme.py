@@ -183,6 +183,14 @@ def test_every_command_is_documented() -> None:
         assert set(re.findall(r"`(--[\w-]+)", cell)) <= OPTIONS[name]
 
 
+def test_the_table_of_commands_is_that_of_help() -> None:
+    page = DOCUMENTS["seqtrain/cli/README.md"]
+    rows = re.findall(r"^\| `([a-z]+)[^|`]*` \| (`--.*) \|$", page, re.MULTILINE)
+    assert {name: set(re.findall("--[a-z-]+", cell)) for name, cell in rows} == {
+        name: {option for option in OPTIONS[name] if option.startswith("--")} for name in COMMANDS
+    }
+
+
 def test_keys_named_in_documents_exist() -> None:
     named = {
         key
