@@ -100,16 +100,22 @@ def space_of(config: Config) -> Space:
     return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
 
 
-def choose(asked: Any, key: str, tried: Range | list[Any], own: Any) -> Any:
-    """Let Optuna's trial choose a value; numbers but the config's own have three digits."""
+def choose(asked: Any, key: str, tried: Range | list[Any]) -> None:
+    """Let one of Optuna's trials choose a value; of a list as YAML writes it."""
     if isinstance(tried, list):
-        chosen = asked.suggest_categorical(key, [flow(value) for value in tried])
-        return next(value for value in tried if flow(value) == chosen)
+        asked.suggest_categorical(key, [flow(value) for value in tried])
+        return
     log = tried.low > 0 and tried.high / tried.low >= LOGARITHMIC
-    if tried.whole:
-        return asked.suggest_int(key, tried.low, tried.high, log=log)
-    chosen = asked.suggest_float(key, tried.low, tried.high, log=log)
-    return own if chosen == own else min(max(rounded(chosen), tried.low), tried.high)
+    suggest = asked.suggest_int if tried.whole else asked.suggest_float
+    suggest(key, tried.low, tried.high, log=log)
+
+
+def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
+    """Return the value that Optuna's stands for; numbers but the config's own have three digits."""
+    if isinstance(tried, list):
+        return next(value for value in tried if flow(value) == chosen)
+    is_exact = tried.whole or chosen == own
+    return chosen if is_exact else min(max(rounded(chosen), tried.low), tried.high)
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:

@@ -17,11 +17,13 @@ from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
-from seqtrain.tuning.space import Space, changed, choose, differing, value_at
+from seqtrain.tuning.space import Space, changed, choose, differing, setting, value_at
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
 FIRST_TRIALS = 8
 """Trials that keep some of the config's values; then the estimator has enough to choose by."""
+GRACE = 5
+"""Seconds after which a lock of the journal counts as that of a killed process."""
 UNPRUNED = 4
 """Complete trials before one may be pruned."""
 SEARCH, RECORD = "search", "record"
@@ -119,7 +121,7 @@ class Study:
             CheckpointError: the journal is damaged.
         """
         optuna, path = import_optuna(), str(self.journal)
-        lock = optuna.storages.journal.JournalFileSymlinkLock(path)
+        lock = optuna.storages.journal.JournalFileOpenLock(path, grace_period=GRACE)
         backend = optuna.storages.journal.JournalFileBackend(path, lock_obj=lock)
         lock.acquire()
         try:  # a kill may have cut the last line, and Optuna would append the next one to it
@@ -160,7 +162,7 @@ class Study:
         optuna = import_optuna()
         for found in self.under_way():
             if problem is not None:
-                lost = Trial(found.number, found.params, problem=problem)
+                lost = replace(self._trial(found), problem=problem)
                 asked = optuna.trial.Trial(self.optuna, found._trial_id)
                 asked.set_user_attr(RECORD, asdict(lost))
             self.optuna.tell(found.number, state=optuna.trial.TrialState.FAIL)
@@ -172,11 +174,17 @@ class Study:
         return [trial for trial in found if trial.user_attrs.get(SEARCH) == self.search]
 
     def choose(self, asked: Any) -> Trial:
-        """Choose the settings of one of Optuna's trials."""
+        """Let one of Optuna's trials choose its settings."""
         asked.set_user_attr(SEARCH, self.search)
-        own = {key: value_at(self.config, key) for key in self.space}
-        settings = {k: choose(asked, k, tried, own[k]) for k, tried in self.space.items()}
-        return Trial(asked.number, settings)
+        for key, tried in self.space.items():
+            choose(asked, key, tried)
+        return self._trial(asked)
+
+    def _trial(self, asked: Any) -> Trial:
+        """Return one of Optuna's trials, under way, as ours."""
+        own = {key: value_at(self.config, key) for key in asked.params}
+        params = asked.params.items()
+        return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
     def trials(self, *, of_others: bool = False) -> list[Trial]:
         """Return the trials of this search that are over, or those of others in its study.

@@ -115,23 +115,35 @@ def tune(
         journal = storage or directory / JOURNAL
         study = Study(journal, _study_name(config, digests, space), own, config, space)
         study.end_lost(None)
-        try:
-            Search(study, directory, limits, listener, cache).run(signals)
-        except Interrupted as error:
-            how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
-            how += [] if storage is None else ["--storage", str(storage)]
-            done = f"stopped after {counted(len(study.trials()), 'trial')}, kept"
-            line = f"{done}; go on with: seqtrain {join(how)}"
-            raise Interrupted(error.exit_code - 128, line) from None
-        trials = study.trials()
-        best = best_of(trials)
-        if best is None:
-            problems = [trial.problem for trial in trials if trial.problem]
-            why = [*problems, "there was no time left"][0]
-            raise RunError(f"{directory}: no trial came to its end; {why}")
+        best = _search(Search(study, directory, limits, listener, cache), signals, storage)
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
-    return Tuned(run, best, trials, config, study.trials(of_others=True))
+    return Tuned(run, best, study.trials(), config, study.trials(of_others=True))
+
+
+def _search(search: Search, signals: StopSignals, storage: Path | None) -> Trial:
+    """Run trials, and return the best one.
+
+    Raises:
+        RunError: none came to its end.
+        Interrupted: by a signal; the message says how to go on.
+    """
+    directory = search.directory
+    try:
+        search.run(signals)
+    except Interrupted as error:
+        how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+        how += [] if storage is None else ["--storage", str(storage)]
+        done = f"stopped after {counted(len(search.study.trials()), 'trial')}, kept"
+        line = f"{done}; go on with: seqtrain {join(how)}"
+        raise Interrupted(error.exit_code - 128, line) from None
+    trials = search.study.trials()
+    best = best_of(trials)
+    if best is None:
+        problems = [trial.problem for trial in trials if trial.problem]
+        why = [*problems, "there was no time left"][0]
+        raise RunError(f"{directory}: no trial came to its end; {why}")
+    return best
 
 
 def _study_name(config: Config, digests: dict[str, str], space: Space) -> str:

@@ -110,3 +110,10 @@ def test_without_optuna_the_message_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[tune\]'"):
         import_optuna()
+
+
+@pytest.mark.slow
+def test_a_lock_that_a_killed_process_held_is_released(tmp_path: Path) -> None:
+    done = try_next(study(tmp_path / "log"))
+    (tmp_path / "log.lock").touch()
+    assert study(tmp_path / "log").trials() == [done]
