@@ -5,7 +5,7 @@ from seqtrain.api.evaluate import evaluate as evaluate
 from seqtrain.api.events import Run as Run
 from seqtrain.api.load import load as load
 from seqtrain.api.predict import predict as predict
-from seqtrain.api.predict_steps import predict_steps as predict_steps
+from seqtrain.api.predict import predict_steps as predict_steps
 from seqtrain.api.predictors import Classifier as Classifier
 from seqtrain.api.predictors import Prediction as Prediction
 from seqtrain.api.reconstruct import reconstruct as reconstruct

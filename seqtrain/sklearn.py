@@ -40,6 +40,11 @@ except ImportError as error:
 
 Array = npt.NDArray[Any]
 TRAIN, RUN = "train.jsonl", "run"
+MODEL_KEYS = (
+    *("rnn", "embedding_dim", "hidden_size", "num_layers", "bidirectional", "pooling"),
+    *("ngrams", "dropout"),
+)
+"""Parameters that are keys of the config's section model."""
 
 
 class InputError(DataError, ValueError):
@@ -108,11 +113,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.device = device
 
     def fit(self, X: Any, y: Any) -> SequenceClassifier:
-        """Train on sequences and their labels.
-
-        Raises:
-            ValueError: a sequence, a label or a parameter is wrong; says which.
-        """
+        """Train on sequences and their labels; an InputError says what is wrong with them."""
         sequences = self._sequences(X, y, reset=True)
         y = column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
@@ -154,7 +155,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _config(self, train: str, kind: str) -> Config:
         """Return the config that these parameters stand for."""
-        model = ("rnn", "embedding_dim", "hidden_size", "num_layers", "bidirectional", "pooling")
         sections: dict[str, Any] = {
             "seed": int(check_random_state(self.random_state).randint(2**31)),
             "data": {
@@ -167,11 +167,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 "validation": self.validation,
             },
             "batching": {"batch_size": self.batch_size},
-            "model": {
-                **{name: getattr(self, name) for name in model},
-                "ngrams": self.ngrams,
-                "dropout": self.dropout,
-            },
+            "model": {name: getattr(self, name) for name in MODEL_KEYS},
             "training": {"lr": self.lr, "max_epochs": self.max_epochs, "device": self.device},
         }
         for name, value in (self.settings or {}).items():
@@ -192,9 +188,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if hasattr(array, "toarray") or getattr(array, "ndim", 1) == 2:  # sparse ones are refused
             finite = "allow-nan" if self._takes_nan else True
             try:
-                checked = validate_data(
-                    self, X, *y, reset=reset, dtype=np.float64, ensure_all_finite=finite
-                )
+                given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": finite}
+                checked = validate_data(self, X, *y, **given)
             except ValueError as error:
                 if "could not convert string" not in str(error):
                     raise
@@ -223,11 +218,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read the model folder; nothing in it can run code, or be written elsewhere.
-
-        Raises:
-            CheckpointError: it holds anything but a model's files, or they don't fit.
-        """
+        """Read the model folder; refuse anything but its files, for a pickle may hold any."""
         super().__setstate__(state)
         files = state.get("classifier_")
         if files is not None:

@@ -1,14 +1,16 @@
-"""A model's prediction for every example of a split, beside its text, its line and its label."""
+"""A model's prediction for every example of a split, beside its text, line and label; a report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from seqtrain.api.events import RunLike
-from seqtrain.api.labelled import Labelled, load_labelled
+from seqtrain.api.events import RunLike, path_of
+from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
+from seqtrain.config import render_config
 from seqtrain.data.examples import Example
 from seqtrain.data.readers.opening import changed
 from seqtrain.data.sources import numbered_rows
@@ -16,8 +18,13 @@ from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.report import PredictedExample, most_confident_errors
-from seqtrain.text import display_name
+from seqtrain.files.strict_json import number_at
+from seqtrain.report import PredictedExample, RunFacts, model_card, most_confident_errors
+from seqtrain.runs.finding import find
+from seqtrain.text import display_name, shorten
+
+SHOWN_TEXT = 400
+"""Characters of a sequence that a report shows at most."""
 
 
 @dataclass(frozen=True)
@@ -109,3 +116,37 @@ def sequence_text(sequence: Any) -> str:
         return " ".join(sequence)
     steps, channels = sequence.shape
     return f"{steps} × {channels} values"
+
+
+def run_facts(
+    run: RunLike = None,
+    *,
+    split: str | None = None,
+    data: str | None = None,
+    steps: bool = False,
+    device: str = "auto",
+) -> RunFacts:
+    """Gather what a report shows of a run; takes and raises as `evaluate`.
+
+    Raises:
+        CheckpointError: it is a model folder alone.
+    """
+    directory = find(path_of(run))
+    config, environment = directory.config(), directory.environment()
+    epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
+    shown = predict_split(directory.path, split=split, data=data, steps=steps, device=device)
+    found, scores = shown.found, shown.scores
+    learned = learned_rows(config, found.split)
+    weights = sum(weight.numel() for weight in found.classifier.network.parameters())
+    return RunFacts(
+        name=directory.path.name or str(directory.path),
+        config=render_config(config),
+        environment=environment,
+        epochs=epochs,
+        card=model_card(directory, config, epochs, scores.labels, found.source, weights),
+        split=(found.split or Path(found.source).name) + (learned and f", trained on {learned}"),
+        scores=asdict(scores),
+        prefixes=shown.by_share or [],
+        predictions=[replace(row, text=shorten(row.text, SHOWN_TEXT)) for row in shown.rows],
+        warnings=found.warnings,
+    )

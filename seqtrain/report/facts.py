@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
+
+from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.data.sources import named_text
+from seqtrain.files.strict_json import number_at
+from seqtrain.runs.overview import summarize_run
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
+from seqtrain.text import counted, listed, shorten
+
+LONGEST = 400
+"""Characters of a line of the model card at most."""
+LABELS = 12
+"""Labels that the card names at most."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +83,67 @@ class RunFacts:
     prefixes: Sequence[Mapping[str, Any]]
     predictions: Sequence[PredictedExample]
     warnings: Sequence[str] = ()
+
+
+def model_card(
+    run: RunDirectory,
+    config: Config,
+    epochs: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    scored: str,
+    weights: int,
+) -> dict[str, str]:
+    """Return names and values of the card, in order.
+
+    Args:
+        run: its directory.
+        config: of the run.
+        epochs: the "epoch" lines of its metrics.
+        labels: that the model knows.
+        scored: name of the data that it was scored on.
+        weights: of the model, counted one by one.
+    """
+    data, summary, environment = config.data, summarize_run(run), run.environment()
+    best = "-" if summary.best_epoch is None else summary.best_epoch
+    again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
+    tokens = number_at(epochs[0], "tokens") if epochs else None
+    versions = [name for name in ("seqtrain", "torch", "python") if name in environment]
+    card = {
+        "trained on": named_text(data.train) + (f", {tokens:,.0f} time steps" if tokens else ""),
+        "validated on": _validation(data.validation),
+        "scored on": scored,
+        "labels": f"{len(labels)}: {listed([shorten(name, 40) for name in labels], LABELS)}",
+        "sequences": data.kind + (f", tokenizer {data.tokenizer}" if data.kind == "text" else ""),
+        "model": f"{_branches(config.model)}; {weights:,} parameters",
+        "epochs": f"best {best} of {summary.epochs}{again}",
+        "time": f"{summary.seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
+        "versions": ", ".join(f"{name} {environment[name]}" for name in versions),
+        "repeat with": f"seqtrain fit {quote(str(run.path / CONFIG))}",
+    }
+    return {name: shorten(value, LONGEST) for name, value in card.items()}
+
+
+def _branches(model: ModelConfig) -> str:
+    """Name every branch of a model that has weights."""
+    direction = "in both directions" if model.bidirectional else "in one direction"
+    pooling = [model.pooling] if isinstance(model.pooling, str) else model.pooling
+    branches = [
+        f"{model.rnn}, {counted(model.num_layers, 'layer')} of {model.hidden_size}, {direction}, "
+        f"pooling {', '.join(pooling)}"
+    ]
+    if model.subwords:
+        branches.append("subwords of {} to {} characters".format(*model.subwords))
+    if model.convolutions:
+        sizes = (f"{channels} of {kernel} steps" for channels, kernel, _ in model.convolutions)
+        branches.append(f"convolutions: {', '.join(sizes)}")
+    if model.ngrams:
+        branches.append("n-grams of {} to {} tokens".format(*model.ngrams))
+    return "; ".join(branches)
+
+
+def _validation(validation: str | list[str] | float | Mapping[Any, int] | None) -> str:
+    if isinstance(validation, Mapping):
+        return f"part {validation['fold']} of {validation['of']} of it, held out"
+    if isinstance(validation, float):
+        return f"{validation:.0%} of it, held out"
+    return named_text(validation) if validation else "nothing"

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import seqtrain
-from seqtrain.api import predict_steps, predictors
+from seqtrain.api import predict, predictors
 from seqtrain.api.predictors import Classifier, Ensemble
 from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
@@ -96,7 +96,7 @@ def test_every_steps_prediction_goes_on_within_groups_too(
 ) -> None:
     path = write(tmp_path / "more.csv", conversations(40, 3))
     plain = [each.probability for each in seqtrain.predict(path, run)]
-    monkeypatch.setattr(predict_steps, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(predict, "STEP_ROWS", 7)
     last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
     assert last == pytest.approx(plain)
     evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)

@@ -13,8 +13,7 @@ from seqtrain.api.check import check
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
-from seqtrain.api.predictions import predict_split
-from seqtrain.api.run_facts import run_facts
+from seqtrain.api.predictions import predict_split, run_facts
 from seqtrain.api.several import fit_several
 from seqtrain.comparison.task import prepare_task
 from seqtrain.config import config_from_mapping

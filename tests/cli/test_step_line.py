@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqtrain.api.predict_steps import StepPredictions
+from seqtrain.api.predict import StepPredictions
 from seqtrain.cli.output.step_rows import step_line
 
 

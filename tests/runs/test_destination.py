@@ -201,7 +201,10 @@ def test_no_input_is_replaced(project: Path, cli: Cli) -> None:
     ("make", "words"),
     [
         (lambda: Path("port/mine").write_text(""), "holds 'mine', which is no part of an export"),
-        (lambda: Path("port/ngrams.npz").mkdir(), "holds 'ngrams.npz', which is no part of an export"),
+        (
+            lambda: Path("port/ngrams.npz").mkdir(),
+            "holds 'ngrams.npz', which is no part of an export",
+        ),
         (lambda: Path("port/manifest.json").unlink(), "which is no part of an export"),
         (lambda: os.chdir("port"), "is the current directory or a mount point"),
     ],

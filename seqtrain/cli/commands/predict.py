@@ -248,7 +248,7 @@ class _Job:
 
     def write_steps(self, source: str, report: EncodingReport, open_file: OpenFile) -> int:
         """Write the predictions after every step; return how many rows had no known token."""
-        from seqtrain.api.predict_steps import predict_steps
+        from seqtrain.api.predict import predict_steps
         from seqtrain.api.predictors import one_model
         from seqtrain.cli.output.console import note
         from seqtrain.cli.output.step_rows import write_steps

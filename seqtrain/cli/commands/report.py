@@ -46,7 +46,7 @@ def report(
     sources = [data] if data else []
     check_destination(output, "file", "--output", force=force, sources=sources)
 
-    from seqtrain.api.run_facts import run_facts
+    from seqtrain.api.predictions import run_facts
     from seqtrain.cli.output.console import note, warn
     from seqtrain.files.writing import write_file
     from seqtrain.report import render

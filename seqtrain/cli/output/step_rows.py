@@ -10,7 +10,7 @@ from typing import TypeVar
 from rich.padding import Padding
 from rich.text import Text
 
-from seqtrain.api.predict_steps import StepPredictions
+from seqtrain.api.predict import StepPredictions
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.prediction_rows import OpenFile
 from seqtrain.text import json_line, printable, shorten
