@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from seqtrain.api.fit import resolved_config
 from seqtrain.comparison.learners import one_by_one
 from seqtrain.comparison.measurement import VariantRun, learn_equally, take_turns
 from seqtrain.comparison.results import Comparison, VariantResult, recommend
-from seqtrain.comparison.task import Task, prepare_task, typical_first
+from seqtrain.comparison.task import Task, prepare_task
 from seqtrain.comparison.variants import VARIANTS, usual_engine, variants_for
 from seqtrain.config import Config
-from seqtrain.data.plan import padding_fraction
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 
@@ -36,9 +33,7 @@ def compare(
     beside: Path | None = None,
     listener: ComparisonListener = lambda doing, share: None,
 ) -> Comparison:
-    """Measure all variants of running a config's model on its data; write nothing.
-
-    All begin with the same weights, and work in this process, one at a time.
+    """Measure all variants of running a config's model on its data, one at a time; write nothing.
 
     Args:
         config: a Config, a mapping of its sections, or the path of a YAML file.
@@ -58,32 +53,22 @@ def compare(
     problems = variants_for(config, where)
     listener("reading the data", 0.0)
     task = prepare_task(config, where, beside)
-    runs = [VariantRun(name, task) for name, problem in problems.items() if not problem]
-    differences = _differences(runs, task)
+    runs = {name: VariantRun(name, task) for name, problem in problems.items() if not problem}
+    _check_logits(runs.values(), task)
     started = time.monotonic()
 
     def before(doing: str, run: VariantRun) -> None:
         listener(f"{doing}: {run.name}", min(1.0, (time.monotonic() - started) / seconds))
 
     for mode, share in SPEED_SHARES.items():
-        take_turns(runs, mode, share * seconds, partial(before, mode))
+        take_turns(runs.values(), mode, share * seconds, partial(before, mode))
     left = (1 - sum(SPEED_SHARES.values())) * seconds  # however long first turns took
-    examples, accuracies = learn_equally(runs, task, left, partial(before, "accuracy"))
-    problems |= {run.name: run.problem for run in runs}
-    measured = {run.name: run for run in runs}
+    examples = learn_equally(runs.values(), task, left, partial(before, "accuracy"))
     results = [
-        VariantResult(
-            name=name,
-            kind=VARIANTS[name].kind,
-            setting=VARIANTS[name].setting(task.config),
-            training=measured[name].speed("training") if name in measured else None,
-            prediction=measured[name].speed("prediction") if name in measured else None,
-            padding=_padding(name, task),
-            largest_difference=differences.get(name),
-            accuracy=accuracies.get(name),
-            problem=problem,
-        )
-        for name, problem in problems.items()
+        runs[name].result()
+        if name in runs
+        else VariantResult(name, VARIANTS[name].kind, problem=why)
+        for name, why in problems.items()
     ]
     recommended, reason = recommend(results, usual_engine(config, where))
     return Comparison(
@@ -102,25 +87,15 @@ def compare(
     )
 
 
-def _differences(runs: Sequence[VariantRun], task: Task) -> dict[str, float]:
-    """Return each variant's largest difference of logits from the same sequences one by one."""
-    expected, found = {}, {}
+def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
+    """Note each variant's largest difference of logits from the same sequences one by one."""
+    expected = {}
     for run in runs:
-        pooling = str(VARIANTS[run.name].config(task.config).model.pooling)
+        pooling = str(run.config.model.pooling)
         if pooling not in expected:
-            expected[pooling] = one_by_one(task, pooling).numpy()
+            expected[pooling] = one_by_one(task, pooling)
         try:
-            logits = run.learner.logits([task.probe]).numpy()
+            found = run.learner.logits([task.probe])
+            run.largest_difference = float((found - expected[pooling]).abs().max())
         except SeqtrainError as error:
             run.problem = str(error)
-            continue
-        found[run.name] = float(np.abs(logits - expected[pooling]).max())
-    return found
-
-
-def _padding(name: str, task: Task) -> float:
-    """Return the share of padding in a variant's batches of training."""
-    if not VARIANTS[name].pads:
-        return 0.0
-    plan = typical_first(task.train.lengths, VARIANTS[name].config(task.config))
-    return padding_fraction(plan, task.train.lengths)

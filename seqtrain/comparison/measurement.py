@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle, islice
 
 import torch
 import torch._dynamo  # the first optimizer would load it, in seconds
 
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner
-from seqtrain.comparison.results import Speed
+from seqtrain.comparison.results import Speed, VariantResult
 from seqtrain.comparison.task import Task, typical_first
 from seqtrain.comparison.variants import VARIANTS
-from seqtrain.data.plan import plan_epoch
+from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.store import Ints
 from seqtrain.errors import SeqtrainError
 from seqtrain.training.budget import budget
@@ -33,10 +33,12 @@ class VariantRun:
     """A variant at work; `problem` says why it can't go on, and is empty while it can."""
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name, self.problem = name, ""
+        self.name, self.problem, self.task = name, "", task
+        self.config = VARIANTS[name].config(task.config)
         self.learner = make_learner(name, task)
-        self._lengths, self._device = task.train.lengths, task.device
-        self._plan = typical_first(self._lengths, VARIANTS[name].config(task.config))
+        self.largest_difference: float | None = None
+        self.accuracy: float | None = None
+        self._plan = typical_first(task.train.lengths, self.config)
         self._batches = {mode: cycle(self._plan) for mode in MODES}
         self._at_once = dict.fromkeys(MODES, 1)
         self._turns: dict[str, list[tuple[int, float]]] = {mode: [] for mode in MODES}
@@ -55,6 +57,21 @@ class VariantRun:
         rates = [tokens / seconds for tokens, seconds in self._turns[mode]]
         return Speed(self.rate(mode), len(rates), min(rates), max(rates)) if rates else None
 
+    def result(self) -> VariantResult:
+        """Return what was found."""
+        variant, lengths = VARIANTS[self.name], self.task.train.lengths
+        return VariantResult(
+            name=self.name,
+            kind=variant.kind,
+            setting=variant.setting(self.task.config),
+            training=self.speed("training"),
+            prediction=self.speed("prediction"),
+            padding=padding_fraction(self._plan, lengths) if variant.pads else 0.0,
+            largest_difference=self.largest_difference,
+            accuracy=self.accuracy,
+            problem=self.problem,
+        )
+
     def take_turn(self, mode: str, left: float) -> None:
         """Train or predict for TURN seconds, at least one batch, unless that takes too long."""
         if not self._turns[mode]:
@@ -69,7 +86,7 @@ class VariantRun:
         while not tokens or (mode == "training" and spent < TURN):
             batches = list(islice(self._batches[mode], self._at_once[mode]))
             spent += self._timed(mode, batches)
-            tokens += sum(int(self._lengths[rows].sum()) for rows in batches)
+            tokens += sum(int(self.task.train.lengths[rows].sum()) for rows in batches)
         if mode == "prediction" and spent < TURN / 2:  # as many as a whole file has
             self._at_once[mode] = min(2 * self._at_once[mode], len(self._plan))
         self._turns[mode].append((tokens, spent))
@@ -80,13 +97,14 @@ class VariantRun:
             self.learner.learn(batches[0])
         else:
             self.learner.logits(batches)
-        if self._device.type != "cpu":
-            getattr(torch, self._device.type).synchronize()
+        kind = self.task.device.type
+        if kind != "cpu":
+            getattr(torch, kind).synchronize()
         return time.perf_counter() - began
 
 
 def take_turns(
-    runs: Sequence[VariantRun], mode: str, seconds: float, before: Callable[[VariantRun], None]
+    runs: Iterable[VariantRun], mode: str, seconds: float, before: Callable[[VariantRun], None]
 ) -> None:
     """Measure variants until the seconds are over: always the one measured the shortest so far.
 
@@ -110,44 +128,42 @@ def take_turns(
 
 
 def learn_equally(
-    runs: Sequence[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
-) -> tuple[int, dict[str, float]]:
+    runs: Iterable[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
+) -> int:
     """Train all variants on as many examples in the time left, at most as long as `fit` would.
 
     Variants with equal logits and equal batches are the same model, so the fastest of them learns
     for all; each of the others learns for itself. `before` is called before each learns.
 
     Returns:
-        Examples of train that each learned from, each pass counted (0: there was no time), and
-        accuracies on held-out sequences by variant.
+        Examples of train that each learned from, each pass counted; 0: there was no time.
     """
-    learners: dict[object, tuple[VariantRun, SeqtrainLearner]] = {}
-    for run in sorted(runs, key=lambda each: each.rate("training")):
-        if isinstance(run.learner, SeqtrainLearner) and run.rate("training") and not run.problem:
-            learners[_model_of(run.name, task)] = run, run.learner  # the fastest comes last
-    held_out = task.held_out.lengths.sum()
-    at_work = [run for run, _ in learners.values()]
-    scoring = sum(held_out / (run.rate("prediction") or run.rate("training")) for run in at_work)
-    example = sum(task.train.lengths.mean() / run.rate("training") for run in at_work)
+    models: dict[object, list[VariantRun]] = {}
+    for run in sorted(runs, key=lambda each: -each.rate("training")):
+        alone = VARIANTS[run.name].kind in ("wrong", "pooling")
+        models.setdefault(run.name if alone else run.config.batching.bucketing, []).append(run)
+    learners = []
+    for alike in models.values():
+        able = [run for run in alike if run.rate("training") and not run.problem]
+        learners += [(r, r.learner, alike) for r in able if isinstance(r.learner, SeqtrainLearner)][
+            :1
+        ]
+    held_out, fastest = task.held_out.lengths.sum(), [run for run, _, _ in learners]
+    scoring = sum(held_out / (run.rate("prediction") or run.rate("training")) for run in fastest)
+    example = sum(task.train.lengths.mean() / run.rate("training") for run in fastest)
     left = seconds / MARGIN - scoring
     if not held_out or not learners or left < example:
-        return 0, {}
+        return 0
     plan = plan_epoch(task.train.lengths, task.config.batching, seed=task.config.seed, epoch=0)
     epochs = budget(task.config.training, len(plan)).epochs
     examples = min(epochs * len(task.train), int(left / example))
-    found = {}
-    for model, (run, learner) in learners.items():
+    for run, learner, alike in learners:
         before(run)
         try:
-            found[model] = learner.accuracy(examples)
+            accuracy = learner.accuracy(examples)
         except SeqtrainError as error:
             run.problem = str(error)
-    models = {run.name: _model_of(run.name, task) for run in runs}
-    return examples, {name: found[model] for name, model in models.items() if model in found}
-
-
-def _model_of(name: str, task: Task) -> object:
-    """Return what variants of the same model share: their batches; or else the variant's name."""
-    if VARIANTS[name].kind in ("wrong", "pooling"):
-        return name
-    return VARIANTS[name].config(task.config).batching.bucketing
+            continue
+        for each in alike:
+            each.accuracy = accuracy
+    return examples

@@ -59,13 +59,13 @@ class VariantResult:
 
     name: str
     kind: str
-    setting: str
-    training: Speed | None
-    prediction: Speed | None
-    padding: float
-    largest_difference: float | None
-    accuracy: float | None
-    problem: str
+    setting: str = ""
+    training: Speed | None = None
+    prediction: Speed | None = None
+    padding: float = 0.0
+    largest_difference: float | None = None
+    accuracy: float | None = None
+    problem: str = ""
 
     @property
     def is_right(self) -> bool:
