@@ -42,9 +42,6 @@ class SeqtrainError(Exception):
 
     Args:
         problems: each one line that says where, what was found, and what is allowed.
-
-    Attributes:
-        told: whether another of several processes tells the user.
     """
 
     exit_code = 1
@@ -52,7 +49,6 @@ class SeqtrainError(Exception):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
-        self.told = False
 
 
 class ConfigError(SeqtrainError):
@@ -84,9 +80,9 @@ class Interrupted(SeqtrainError):
 
     Args:
         signal_number: which signal.
-        problem: one line that says how to go on.
+        problems: one line that says how to go on; nothing where another process says it.
     """
 
-    def __init__(self, signal_number: int, problem: str) -> None:
-        super().__init__(problem)
+    def __init__(self, signal_number: int, *problems: str) -> None:
+        super().__init__(*problems)
         self.exit_code = 128 + signal_number

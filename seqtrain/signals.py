@@ -28,19 +28,12 @@ GRACE = 0.5
 class StopSignals:
     """While entered, the first signal to stop is noted; a second SIGINT raises KeyboardInterrupt.
 
-    Args:
-        shared: whether several processes stop together: then a signal isn't received before all
-            know of it.
-
     Attributes:
         received: the signal's number, or None.
-        noted: of the signal that came to this process, or None.
     """
 
-    def __init__(self, *, shared: bool = False) -> None:
+    def __init__(self) -> None:
         self.received: int | None = None
-        self.noted: int | None = None
-        self._shared = shared
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
@@ -55,11 +48,9 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.noted is not None and number == signal.SIGINT:
+        if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.noted = self.noted or number
-        if not self._shared:
-            self.received = self.noted
+        self.received = self.received or number
 
 
 @contextmanager

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.helpers.examples import ALL, SOME
-from tests.helpers.forked import fork_children
 
 if TYPE_CHECKING:
     from tests.helpers.tiny import Cli, Ended
@@ -85,10 +84,7 @@ def own_signals() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down.
-
-    The program's own processes are forked; tests/processes/test_child.py begins one anew.
-    """
+    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down."""
     if find_spec("torch"):
         import torch
 
@@ -96,7 +92,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")
-        fork_children(patch)
         yield
 
 

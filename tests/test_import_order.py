@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "processes", "files", "config", "data", "proposal", "model"),
+    *("errors", "text", "signals", "files", "config", "data", "proposal", "model"),
     *("evaluation", "training", "runs", "export", "report", "api", "sklearn"),
     *("comparison", "tuning", "cli"),
 )
@@ -119,7 +119,9 @@ def test_config_and_readers_need_no_torch() -> None:
     "path", [p for p in FILES if p.parent.name in ("evaluation", "training")], ids=lambda p: p.name
 )
 def test_evaluation_and_training_touch_no_file(path: Path) -> None:
-    assert not {name.split(".")[0] for name in imports(path)} & {"pathlib", "os", "io", "json"}
+    """`distributed.py` reads the environment."""
+    refused = {"pathlib", "io", "json"} | ({"os"} if path.name != "distributed.py" else set())
+    assert not {name.split(".")[0] for name in imports(path)} & refused
     calls = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"open", "print"}
 

@@ -7,7 +7,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,17 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.errors import CheckpointError
 from seqtrain.model.engines.native import vector_path
-from seqtrain.processes.place import Place
 from seqtrain.runs.run_directory import CONFIG
+from seqtrain.training.distributed import Processes
 
 HELD_OUT = "held_out"
 """Entry of environment.json: of each split that is held out of train's file, which rows it has."""
 
 
-def environment(data: PreparedData, device: torch.device, place: Place) -> dict[str, Any]:
-    """Return versions, device, processes, threads, and the digest of each data file."""
+def environment(
+    config: Config, data: PreparedData, device: torch.device, processes: Processes
+) -> dict[str, Any]:
+    """Return versions, device, processes, threads, and digests of data files and held-out rows."""
     return {
         "seqtrain": seqtrain.__version__,
         "python": platform.python_version(),
@@ -38,14 +41,15 @@ def environment(data: PreparedData, device: torch.device, place: Place) -> dict[
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "native": vector_path(),
         "cpu_count": os.cpu_count(),
-        "processes": place.size,
-        **({} if place.launch is None else {"launch": place.launch}),
+        "processes": processes.size,
+        **({} if processes.launch is None else {"launch": processes.launch}),
         "threads": torch.get_num_threads(),
         "device": str(device),
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
         **({} if data.vectors is None else {"vectors": asdict(data.vectors.coverage)}),
+        HELD_OUT: held_out(config, data),
     }
 
 
@@ -65,7 +69,7 @@ def check_held_out(
     Args:
         config: as the run's directory has it now.
         data: prepared by it.
-        recorded: the run's environment.json; one of an older version doesn't tell.
+        recorded: the run's environment.json; one of an older version has no such entry.
         run: its directory, for the message.
 
     Raises:
@@ -88,3 +92,22 @@ def peak_memory(device: torch.device) -> int | None:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+@contextmanager
+def deterministic_algorithms(wanted: bool) -> Iterator[None]:
+    """Let torch choose, while entered, what gives equal bits on CUDA too; on a CPU all does.
+
+    cuBLAS reads its setting when its first product is computed: enter before. An operation that has
+    no such algorithm raises RuntimeError.
+    """
+    if not wanted:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("error")  # unlike use_deterministic_algorithms, no compiler
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(before)

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
+import math
+import os
+import signal
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from seqtrain.api import run_state
-from seqtrain.api.determinism import deterministic_algorithms
-from seqtrain.api.disk import check_space
-from seqtrain.api.events import Event, Listener, Run
+from seqtrain.api.environment import deterministic_algorithms, environment
+from seqtrain.api.events import DataEvent, Event, Listener, Run, StartEvent
+from seqtrain.api.origin import LINEAGE
 from seqtrain.api.recorder import Recorder
-from seqtrain.api.restart import check_config
-from seqtrain.api.run_data import read_data
+from seqtrain.api.resources import check_longest, check_model, check_space
 from seqtrain.api.run_state import RunState
-from seqtrain.api.start import Request, Start, find_start
+from seqtrain.api.start import Request, Start, find_start, inexact
 from seqtrain.config import Config, config_from_mapping, load_config
-from seqtrain.data.dataset import PreparedData
+from seqtrain.data.cache import default_folder
+from seqtrain.data.dataset import PreparedData, load_prepared, prepare
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import check_files
+from seqtrain.data.store import SequenceStore
+from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
+from seqtrain.errors import ConfigError, DataError, Interrupted
+from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import check_finite
-from seqtrain.evaluation.metrics import score_logits
+from seqtrain.evaluation.logits import Combine, check_finite
+from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.processes.group import Group
-from seqtrain.processes.place import Place
+from seqtrain.model.ngrams import combined
 from seqtrain.runs import run_directory
-from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.signals import StopSignals
+from seqtrain.runs.model_folder import load_model
+from seqtrain.runs.run_directory import CONFIG
+from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
+
+SMALLEST_INPUT = 2
+"""Rows of the smallest embedding: what a model needs at least is known before any data is read."""
 
 
 def fit(
@@ -44,8 +60,7 @@ def fit(
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    name: str | None = None,
-    beside: Path | None = None,
+    source: Path | None = None,
     init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
     finish: bool = True,
@@ -59,8 +74,8 @@ def fit(
         resume: go on from run_dir's last checkpoint (None: the newest run's of this name).
         force: replace an earlier run in run_dir.
         cache: keep encoded data between runs.
-        name: first part of the run's default name; None: the YAML file's, or "run".
-        beside: folder of the YAML file, for the message where a data file is missing.
+        source: the YAML file that a Config was read from: it names the run, and is looked at for
+            the message where a data file is missing.
         init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
         finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
@@ -71,127 +86,30 @@ def fit(
         Interrupted: a signal stopped it; a checkpoint is saved.
     """
     if isinstance(config, str | Path):
-        name, beside = name or Path(config).stem, beside or Path(config).parent
+        source = source or Path(config)
     config = resolved_config(config, device)
-    if config.model.vectors is not None:
-        check_files(config, beside)
-        config = with_width(config)
-    place = Place.here()
-    check_config(config, place.size)
-    chosen = select_device(config.training.device)
     directory = None if run_dir is None else Path(run_dir)
-    request = Request(directory, name, beside, init_from, resume=resume, force=force)
-    request = request.after_restart(place)
+    request = Request(directory, source, init_from, resume=resume, force=force)
+    if config.model.vectors is not None:
+        check_files(config, request.beside)
+        config = with_width(config)
     with ExitStack() as held:
-        chosen, group = _join(held, place, chosen)
-        choose_engine(config.model, chosen)
-        listener = listener if group.is_first else _nobody
-        start = find_start(held, config, request, group)
-        data = read_data(start, listener, group, cache=cache)
+        asked = select_device(config.training.device)
+        processes, chosen = held.enter_context(connected(asked))
+        listener = listener if processes.is_first else _nobody
+        with processes.first_before_others():
+            _check_can_share(config, processes)
+            choose_engine(config.model, chosen)
+            check_model(config.model, SMALLEST_INPUT, num_classes=2)
+        start = find_start(held, config, request, processes)
+        data = _read_data(config, start, processes, listener, cache=cache)
         held.enter_context(deterministic_algorithms(config.training.deterministic))
-        group.signals = held.enter_context(StopSignals(shared=place.size > 1))
-        run, state = _state(held, config, data, chosen, request, start, group)
-        recorder = _recorder(run, state, listener, request)
-        return _train(recorder, group.signals, finish=finish)
-
-
-def _join(held: ExitStack, place: Place, device: torch.device) -> tuple[torch.device, Group]:
-    """Return this process's own device, and the group of processes that it has joined."""
-    if place.size == 1:
-        return device, Group(place)
-    from seqtrain.processes.joined import joined, own_device
-
-    device = own_device(place, device)
-    return device, held.enter_context(joined(place, device))
-
-
-def _state(
-    held: ExitStack,
-    config: Config,
-    data: PreparedData,
-    device: torch.device,
-    request: Request,
-    start: Start,
-    group: Group,
-) -> tuple[RunDirectory | None, RunState]:
-    """Return a run's directory, in the first process, and its state: begun, or put back."""
-    with group.together():
-        if start.run is not None and start.point is not None:
-            state = run_state.resume(config, data, device, start.run, start.point, group)
-        else:
-            state = run_state.begin(config, data, device, start.origin, group)
-        if start.run is not None or not group.is_first:
-            return start.run, state
-        _check_space(request.directory or run_directory.RUNS, state)
-        run = run_directory.make(request.directory, request.name or "run")
-        held.enter_context(run.lock())
-        return run, state
-
-
-def _recorder(
-    run: RunDirectory | None, state: RunState, listener: Listener, request: Request
-) -> Recorder:
-    """Return what records a run, with its first files written, or brought to where it goes on."""
-    group = state.group
-    path = group.tell(None if run is None else str(run.path))[0]
-    state.follow_first()
-    notes = group.tell(group.notes)
-    others = [
-        (rank, line) for rank, own in enumerate(notes) for line in own if line not in notes[0]
-    ]
-    state.warnings += notes[0] + [f"{group.names([rank])}: {line}" for rank, line in others]
-    recorder = Recorder(run or RunDirectory(Path(path)), state, listener)
-    with group.together():
-        if request.resume:
-            recorder.go_on()
-        else:
-            recorder.begin(force=request.force)
-    return recorder
-
-
-def _nobody(event: Event) -> None:
-    """Listen to a process that isn't the first."""
-
-
-def _train(recorder: Recorder, signals: StopSignals, *, finish: bool) -> Run:
-    """Pretrain where the config has an objective, train, calibrate, refit, and score test.
-
-    The recorder saves after every epoch and keeps the best model. A signal is answered after an
-    update, and before a batch is scored.
-    """
-    state, answer = recorder.state, partial(recorder.answer, signals)
-
-    def learn(trainer: Trainer) -> None:
-        for event in trainer.events(before_scoring=answer):
-            recorder.record(event)
-            answer()
-
-    recorder.start()
-    if state.pretrainer is not None:
-        learn(state.pretrainer)
-        recorder.end_pretraining()
-    learn(state.trainer)
-    if not finish:
-        return recorder.finish(None)
-    if not state.trainer.progress.refit:
-        calibration = recorder.calibrate(answer)
-        if state.config.training.refit:
-            recorder.begin_refit(calibration)
-            learn(state.trainer)
-    scores = None
-    if "test" in state.data.splits:
-        store = state.data.splits["test"]
-        best = recorder.best_model().network.to(state.device)
-        logits = shared_logits(best, store, state.device, state.group, answer)
-        names = state.data.preprocessing.labels
-        scores = score_logits(check_finite(logits, store), store, names)
-    return recorder.finish(scores)
-
-
-def _check_space(place: Path, state: RunState) -> None:
-    """Refuse to begin where the disk can't hold what the run saves."""
-    groups = state.trainer.objective.groups
-    check_space(place, state.model, state.learner.objective.model, groups)
+        held.enter_context(processes.signals)
+        state, kept = _state(config, data, chosen, processes, start)
+        recorder = _recorder(held, state, start, listener) if processes.is_first else None
+        if recorder is not None:
+            listener(_start_event(recorder, start, kept))
+        return _train(state, recorder, finish=finish)
 
 
 def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:
@@ -208,3 +126,262 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
         return config
     training = config.training.model_copy(update={"device": device})
     return config.model_copy(update={"training": training})
+
+
+def _nobody(event: Event) -> None:
+    """Listen to a process that isn't the first."""
+
+
+def _check_can_share(config: Config, processes: Processes) -> None:
+    """Refuse to share the batches of a model that must see them whole."""
+    if processes.size > 1 and config.model.convolutions is not None:
+        raise ConfigError(
+            "model.convolutions: their batch normalisation must see whole batches; train with one "
+            "process"
+        )
+
+
+def _read_data(
+    config: Config, start: Start, processes: Processes, listener: Listener, *, cache: bool
+) -> PreparedData:
+    """Read the data, check it, and call the listener."""
+    began = time.perf_counter()
+    folder = default_folder() if cache else None
+    data = _prepared_once(start.reading, folder, start.known, processes)
+    with processes.first_before_others():
+        rules = data.preprocessing
+        check_model(config.model, rules.input_size, len(rules.labels), rules.num_ngrams)
+        check_longest(config, data.splits["train"])
+    _check_equal(config, data, processes)
+    if processes.is_first:
+        summaries = summarize(data)
+        listener(
+            DataEvent(
+                data=data,
+                summaries=summaries,
+                padding=padding_shares(data, config.batching, config.seed),
+                warnings=warnings(data, summaries, config.data),
+                seconds=time.perf_counter() - began,
+            )
+        )
+    return data
+
+
+def _prepared_once(
+    config: Config, cache_folder: Path | None, known: Preprocessing | None, processes: Processes
+) -> PreparedData:
+    """Let the first process of each host read the data; the others load the entry of the cache."""
+    data = None
+    with ExitStack() as held:
+        if processes.local_rank == 0:
+            if processes.local_size > 1 and cache_folder is None:
+                cache_folder = Path(held.enter_context(TemporaryDirectory()))
+            data = prepare(config, cache_folder=cache_folder, known=known)
+        processes.broadcast()  # which may take hours
+        entries = processes.gather(b"" if data is None else os.fsencode(data.entry or ""))
+        entry = entries[processes.rank - processes.local_rank]
+        if data is None and entry:
+            data = load_prepared(config, Path(os.fsdecode(entry)))
+        data = data or prepare(config, cache_folder=None, known=known)
+        processes.broadcast()  # before a temporary entry is removed
+    return data
+
+
+def _check_equal(config: Config, data: PreparedData, processes: Processes) -> None:
+    """Refuse to train on where another process has another config, or other data.
+
+    Raises:
+        ConfigError, DataError: as said; in all processes.
+    """
+    others = processes.unlike_first([config.model_dump_json().encode()])
+    if others:
+        problem = f"config: not that of rank 0 on {others}; start all processes with the same one"
+        raise ConfigError(*processes.lines(problem))
+    arrays = (array for store in data.splits.values() for array in store.arrays().values())
+    others = processes.unlike_first(np.ascontiguousarray(array) for array in arrays)
+    if others:
+        problem = (
+            f"data: encoded otherwise than by rank 0 on {others}; give all hosts the same files"
+        )
+        raise DataError(*processes.lines(problem))
+
+
+def _state(
+    config: Config, data: PreparedData, device: torch.device, processes: Processes, start: Start
+) -> tuple[RunState, str | None]:
+    """Return a run's state, new or put back, and what was kept of an old model."""
+    kept = None
+    with processes.first_before_others():
+        if start.run is not None and start.point is not None:
+            state = run_state.resume(config, data, device, processes, start.run, start.point)
+        else:
+            state, kept = run_state.begin(config, data, device, processes, start.origin)
+    state.follow_first()
+    return state, kept
+
+
+def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener) -> Recorder:
+    """Return what records a run, with its first files written, or brought to where it goes on."""
+    request, point = start.request, start.point
+    if start.run is not None and point is not None:
+        length, whole = point.checkpoint.metrics_length, point.folder == start.run.last
+        recorder = Recorder(start.run, state, listener, metrics_length=length, last_is_whole=whole)
+        recorder.go_on()
+        return recorder
+    objective = state.learner.objective
+    place = request.directory or run_directory.RUNS
+    check_space(place, state.model, objective.model, state.trainer.objective.groups)
+    run = run_directory.make(request.directory, request.name)
+    held.enter_context(run.lock())
+    facts = environment(state.config, state.data, state.device, state.processes)
+    recorder = Recorder(run, state, listener)
+    recorder.begin(facts | ({LINEAGE: start.lineage} if start.lineage else {}), force=request.force)
+    return recorder
+
+
+def _start_event(recorder: Recorder, start: Start, kept: str | None) -> StartEvent:
+    """Return what the listener is called with before training."""
+    state, point, said = recorder.state, start.point, list[str]()
+    if point is not None:
+        here = environment(state.config, state.data, state.device, state.processes)
+        said = point.warnings + inexact(point.recorded, here)
+    progress = state.learner.progress
+    return StartEvent(
+        run=recorder.run.path,
+        config=state.config,
+        device=str(state.device),
+        **recorder.engine,
+        parameters=sum(p.numel() for p in state.model.network.parameters()),
+        epochs=state.trainer.budget.epochs,
+        updates=state.trainer.total_updates,
+        resumed_at=progress.updates,
+        nothing_left=state.nothing_left,
+        pretraining=progress.pretraining,
+        warnings=said,
+        origin=kept,
+    )
+
+
+def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
+    """Pretrain where the config has an objective, train, calibrate, refit, and score test."""
+    stop = partial(_stop_if_asked, state, recorder)
+
+    def learn(trainer: Trainer) -> None:
+        for event in trainer.events(before_scoring=stop):
+            if recorder is not None:
+                recorder.record(event)
+            stop()
+
+    if state.pretrainer is not None:
+        pretrainer = state.pretrainer
+        learn(pretrainer)
+        state.pretrainer = None
+        if recorder is not None:
+            recorder.end_pretraining(pretrainer)
+    learn(state.trainer)
+    scores = None
+    if finish:
+        if not state.trainer.progress.refit:
+            _calibrate_best(state, recorder)
+            if state.config.training.refit:
+                state.begin_refit()
+                if recorder is not None:
+                    recorder.save_last()
+                learn(state.trainer)
+        scores = _test_scores(state, recorder)
+    return _finished(state, recorder, scores)
+
+
+def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
+    """Go back to the best epoch's weights, and calibrate them on validation."""
+    if not state.trainer.progress.is_best:
+        state.take(None if recorder is None else load_model(recorder.run.best))
+    validation = state.data.splits.get("validation")
+    if validation is None or state.config.training.calibration == "none":
+        return
+    logits = _logits(state, recorder, validation, combine=combined)
+    state.model = state.model.calibrated(calibrate(logits, torch.tensor(validation.labels)))
+    if recorder is not None:
+        recorder.save_best()
+
+
+def _test_scores(state: RunState, recorder: Recorder | None) -> Scores | None:
+    """Score the test split, where there is one, with the weights that the network has."""
+    test = state.data.splits.get("test")
+    if test is None:
+        return None
+    logits = check_finite(_logits(state, recorder, test), test)
+    return score_logits(logits, test, state.model.preprocessing.labels)
+
+
+def _logits(
+    state: RunState, recorder: Recorder | None, store: SequenceStore, combine: Combine | None = None
+) -> Tensor:
+    """Return logits of the network; a signal ends it, the checkpoint stays as it is."""
+    stop = partial(_stop_if_asked, state, recorder, save=False)
+    network, processes = state.model.network, state.processes
+    return shared_logits(
+        network, store, state.device, processes, before_batch=stop, combine=combine
+    )
+
+
+def _finished(state: RunState, recorder: Recorder | None, scores: Scores | None) -> Run:
+    """Return the finished run, recorded."""
+    trainer, monitor = state.trainer, state.config.training.monitor
+    progress = trainer.progress
+    best = math.nan if progress.best_value is None else progress.best_value
+    run = Run(
+        path=Path() if recorder is None else recorder.run.path,
+        epochs=progress.epoch,
+        best_epoch=progress.best_epoch,
+        best_value=-best if monitor == "loss" else best,
+        stopped_early=trainer.out_of_patience,
+        refit=progress.refit,
+        test=scores,
+        advice=_advice(trainer) if "validation" in state.data.splits else None,
+    )
+    if recorder is not None:
+        names = ("epochs", "best_epoch", "best_value", "refit")
+        end = {name: getattr(run, name) for name in names}
+        recorder.finish(run, {**end, "step": progress.updates, "monitor": monitor})
+    return run
+
+
+def _advice(trainer: Trainer) -> str | None:
+    """Say what to try where training ended while the model still got better."""
+    progress, budget = trainer.progress, trainer.budget
+    if progress.best_value is not None and progress.best_value >= 1:
+        return None  # all of validation is right
+    if trainer.out_of_patience and progress.loss_fell:
+        return (
+            f"training.patience ({budget.patience} epochs) ended it while the validation loss "
+            "still fell; more patience may help"
+        )
+    if 1 < progress.epoch == progress.best_epoch == budget.epochs:
+        more = f"more than {budget.epochs} may help: training.max_epochs"
+        return f"the last epoch was the best; {more}"
+    return None
+
+
+def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = True) -> None:
+    """Stop where a signal asks for it, with a checkpoint after the last update.
+
+    Raises:
+        Interrupted: it does.
+    """
+    number, processes = state.processes.stop_signal, state.processes
+    if number is None:
+        return
+    if recorder is None:
+        raise Interrupted(number)
+    if save:
+        recorder.save_last()
+    together = ""
+    if processes.size == processes.local_size > 1:
+        together = f" --nproc-per-node {processes.size}"
+    run = recorder.run.path
+    raise Interrupted(
+        number,
+        f"stopped by {signal.Signals(number).name} after {recorder.where()}, saved; go on with: "
+        f"seqtrain fit {quote(str(run / CONFIG))} --resume --run-dir {quote(str(run))}{together}",
+    )

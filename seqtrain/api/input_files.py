@@ -9,8 +9,8 @@ from pathlib import Path
 from seqtrain.data.sources import matching_files
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.files.reading import path_problem
-from seqtrain.processes.place import Place
 from seqtrain.text import display_name
+from seqtrain.training.distributed import Processes
 
 SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
@@ -34,8 +34,8 @@ def shard_of(files: list[str], shard: str | None) -> list[str]:
         shard: K/N, from 0/N; None: as a launcher set RANK and WORLD_SIZE, else all files.
     """
     if shard is None:
-        place = Place.here()
-        return files[place.rank :: place.size]
+        processes = Processes.launched()
+        return files[processes.rank :: processes.size]
     parts = SHARD.fullmatch(shard)
     if parts is None or not int(parts[1]) < int(parts[2]):
         raise ConfigError(f"--shard: found {shard}; expected K/N, with K from 0 to N - 1")

@@ -43,10 +43,12 @@ class Origin:
 
     Attributes:
         model: on the CPU.
+        folder: where it was read.
         lineage: where it was read, its weights' SHA-256, and the same of those before it.
     """
 
     model: Model
+    folder: Path
     lineage: list[dict[str, str]]
 
 
@@ -65,7 +67,7 @@ def read_origin(run: str | Path, config: Config) -> Origin:
     folder = model_folder(found.path)
     model, digest = read_folder(folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS]))
     _check_alike(config, model, str(run))
-    return Origin(model, [{"run": str(run), "weights_sha256": digest}, *lineage(found)])
+    return Origin(model, folder, [{"run": str(run), "weights_sha256": digest}, *lineage(found)])
 
 
 def lineage(run: RunDirectory) -> list[dict[str, str]]:

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import math
-import signal
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
-import numpy as np
 import torch
 
-from seqtrain.api.environment import HELD_OUT, environment, held_out, peak_memory
-from seqtrain.api.events import Listener, Run, StartEvent, WarningEvent
-from seqtrain.api.metric_lines import epoch_line, pretraining_line, update_line
-from seqtrain.api.origin import LINEAGE
-from seqtrain.api.resume_point import is_best, stays
+from seqtrain.api.environment import peak_memory
+from seqtrain.api.events import Listener, Run, WarningEvent
 from seqtrain.api.run_state import RunState
 from seqtrain.config import render_config
-from seqtrain.errors import Interrupted, RunError
-from seqtrain.evaluation.calibration import Calibration, calibrate
-from seqtrain.evaluation.metrics import Scores, one_class_doubts
+from seqtrain.errors import RunError
+from seqtrain.evaluation.metrics import OF_AN_EPOCH, Scores, one_class_doubts
 from seqtrain.files.folder import write_folder
 from seqtrain.files.writing import remove
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.ngrams import combined
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.model_folder import Model, load_model, model_files, new_network
+from seqtrain.runs.model_folder import model_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
-from seqtrain.signals import StopSignals
-from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.objectives import shared_logits
+from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 
 UPDATES_PER_LINE = 50
@@ -42,80 +31,63 @@ UPDATES_PER_LINE = 50
 
 
 class Recorder:
-    """Writes a run's files as it goes on, and tells the listener.
+    """Writes a run's files as it goes on, and calls the listener; in the first process alone.
 
     A checkpoint (last/) is written at the start, after each epoch, where training.checkpoint_every
     asks for it, and where a signal stops the run; the best model (best/) after the checkpoint of
-    its epoch. Every saved model is settled, and finite. Of several processes that train together
-    the first alone writes.
+    its epoch. Every saved model is finite.
 
     Args:
         run: its directory, locked.
         state: what is recorded.
         listener: is called with every event.
+        metrics_length: bytes of metrics.jsonl that belong to the run.
+        last_is_whole: whether the folder last/ holds a sound checkpoint (or there is none yet).
     """
 
-    def __init__(self, run: RunDirectory, state: RunState, listener: Listener) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        state: RunState,
+        listener: Listener,
+        *,
+        metrics_length: int = 0,
+        last_is_whole: bool = True,
+    ) -> None:
         self.run = run
         self.state = state
         self.listener = listener
-        self.writes = state.group.is_first
+        self._metrics_length = metrics_length
+        self._last_is_whole = last_is_whole
         engine = choose_engine(state.config.model, state.device)
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
-        self.saved_at = time.monotonic()
-        self.best_scores: Scores | None = None  # on validation, of an epoch since the start
+        self._saved_at = time.monotonic()
+        self._best_scores: Scores | None = None  # on validation, of an epoch since the start
 
-    def begin(self, *, force: bool) -> None:
+    def begin(self, facts: dict[str, Any], *, force: bool) -> None:
         """Write a new run's first files; the config comes last, when the run can be resumed.
 
         Args:
-            force: whether an earlier run in its place may be replaced.
+            facts: for environment.json.
+            force: whether an earlier run may be replaced.
         """
-        if not self.writes:
-            return
         self.run.clear(force=force)
-        state = self.state
-        facts = environment(state.data, state.device, state.group.place)
-        facts[HELD_OUT] = held_out(state.config, state.data)
-        if state.lineage:
-            facts[LINEAGE] = state.lineage
         self.run.write_json(ENVIRONMENT, facts)
         self.save_last()
-        self.run.write(CONFIG, render_config(self.state.config).encode())
+        self._write_config()
 
     def go_on(self) -> None:
-        """Bring the directory to where the run goes on from."""
-        if not self.writes:
-            return
-        self.state.warnings += map(stays, self.run.remove_strays())
-        self.run.cut_metrics(self.state.metrics_length)
+        """Bring the directory to where the run goes on from; what is out of date is removed."""
+        for left in self.run.remove_strays():
+            self._warn_of(left)
+        self.run.cut_metrics(self._metrics_length)
         self._save_best_if_due()
         if not self.state.nothing_left:
             remove(self.run.path / TEST)  # of the model before
-            self.run.write(CONFIG, render_config(self.state.config).encode())
-
-    def start(self) -> None:
-        """Tell the listener what begins, or goes on."""
-        state, progress = self.state, self.state.learner.progress
-        self.listener(
-            StartEvent(
-                run=self.run.path,
-                config=state.config,
-                device=str(state.device),
-                **self.engine,
-                parameters=sum(p.numel() for p in state.model.network.parameters()),
-                epochs=state.trainer.budget.epochs,
-                updates=state.trainer.total_updates,
-                resumed_at=progress.updates,
-                nothing_left=state.nothing_left,
-                pretraining=progress.pretraining,
-                warnings=state.warnings,
-                origin=state.origin,
-            )
-        )
+            self._write_config()
 
     def record(self, event: UpdateEvent | EpochEvent) -> None:
-        """Write down an event, save where it is due, and tell the listener."""
+        """Write down an event, save where it is due, and call the listener."""
         if isinstance(event, UpdateEvent):
             if event.update % UPDATES_PER_LINE == 0 and not event.pretraining:
                 self._append(update_line(event))
@@ -126,134 +98,60 @@ class Recorder:
             self.save_last()
         else:
             if event.is_best:
-                self.best_scores = event.validation
+                self._best_scores = event.validation
             self._append({**epoch_line(event), **self.engine})
             self.save_last()
             self._save_best_if_due()
         self.listener(event)
 
-    def answer(self, signals: StopSignals) -> None:
-        """Save and stop where a signal asks for it.
-
-        Raises:
-            Interrupted: it does; the last checkpoint holds the last update.
-        """
-        if signals.received:
-            self.save_last()
-            stopped = Interrupted(signals.received, self._how_to_go_on(signals.received))
-            stopped.told = not self.writes
-            raise stopped
-
-    def end_pretraining(self) -> None:
+    def end_pretraining(self, pretrainer: Trainer) -> None:
         """Keep what pretraining brought; a checkpoint from now on stands in training."""
-        state = self.state
-        assert state.pretrainer is not None
-        pretrained = state.pretrainer.objective.model
+        pretrained = pretrainer.objective.model
         assert isinstance(pretrained, PretrainingModel)
-        self._write(self.run.pretrained, model_files(state.model, pretrained))
-        state.pretrainer = None
+        self._write(self.run.pretrained, model_files(self.state.model, pretrained))
         self.save_last()
 
-    def calibrate(self, before_batch: Callable[[], None]) -> Calibration:
-        """Calibrate the best model on validation, where the config says so and there is one.
+    def finish(self, run: Run, end: dict[str, Any]) -> None:
+        """Write the scores of the test split and close the metrics; one checkpoint stays.
 
         Args:
-            before_batch: is called before each batch; what it raises ends the work.
+            run: what the listener is called with last.
+            end: what the "end" line of metrics.jsonl holds beside.
         """
-        state = self.state
-        validation = state.data.splits.get("validation")
-        if validation is None or state.config.training.calibration == "none":
-            return Calibration()
-        best = self.best_model()
-        network = best.network.to(state.device)
-        logits = shared_logits(
-            network, validation, state.device, state.group, before_batch, combine=combined
-        )
-        found = calibrate(logits, torch.from_numpy(np.array(validation.labels)))
-        if found != best.calibration:
-            self._write(self.run.best, model_files(best.calibrated(found)))
-        return found
-
-    def best_model(self) -> Model:
-        """Return the best model, which the first process reads and sends to the others."""
-        state = self.state
-        group, preprocessing = state.group, state.data.preprocessing
-        with group.together():
-            if group.is_first:
-                best = load_model(self.run.best)
-            else:
-                best = Model(new_network(state.config.model, preprocessing), preprocessing)
-        calibration = best.calibration.model_dump() if group.is_first else None
-        calibration = group.tell(calibration)[0]
-        group.send_from_first(best.network.state_dict().values())
-        return best.calibrated(Calibration.model_validate(calibration))
-
-    def begin_refit(self, calibration: Calibration) -> None:
-        """Begin to train anew on train and validation; a checkpoint from now on stands there.
-
-        Args:
-            calibration: of the model before; no rows are left that could tell of the new one's.
-        """
-        self.state.begin_refit()
-        self.state.model = self.state.model.calibrated(calibration)
-        self.save_last()
-
-    def finish(self, scores: Scores | None) -> Run:
-        """Write the scores of the test split and close the metrics; one checkpoint stays."""
-        trainer, config = self.state.trainer, self.state.config
-        if scores is not None and self.writes:
+        scores = run.test
+        if scores is not None:
             self.run.write_json(TEST, asdict(scores))
-        progress = trainer.progress
-        best = progress.best_value if progress.best_value is not None else math.nan
-        best = -best if config.training.monitor == "loss" else best
-        end: dict[str, Any] = {
-            "event": "end",
-            "epochs": progress.epoch,
-            "step": progress.updates,
-            "best_epoch": progress.best_epoch,
-            "monitor": config.training.monitor,
-            "best_value": best,
-            "refit": progress.refit,
-            "peak_memory_bytes": peak_memory(self.state.device),
-        }
-        if scores:
-            end["test"] = scores.figures()
-        self._append(end)
-        self._remove_previous()
-        for name, found in (("validation", self.best_scores), ("test", scores)):
-            doubts = one_class_doubts(found, name) if found else []
-            if doubts:
+            end = {**end, "test": scores.figures()}
+        self._append({"event": "end", **end, "peak_memory_bytes": peak_memory(self.state.device)})
+        if self._last_is_whole:  # else previous/ is the only sound checkpoint
+            self._warn_of(self.run.remove_previous())
+        for name, found in (("validation", self._best_scores), ("test", scores)):
+            if doubts := one_class_doubts(found, name) if found else []:
                 self.listener(WarningEvent(doubts[0]))
                 break
-        run = Run(
-            path=self.run.path,
-            epochs=progress.epoch,
-            best_epoch=progress.best_epoch,
-            best_value=best,
-            stopped_early=trainer.out_of_patience,
-            refit=progress.refit,
-            test=scores,
-            advice=_advice(trainer) if "validation" in self.state.data.splits else None,
-        )
         self.listener(run)
-        return run
 
     def save_last(self) -> None:
-        """Write the model, settled, and all that going on from here needs.
+        """Write the model, and all that going on from here needs.
 
         Raises:
             RunError: a weight isn't finite; nothing was written.
         """
-        if not self.writes:
-            return
-        state = self.state
-        with state.learner.settled():
-            checkpoint = Checkpoint(state.model, *state.learner.capture(), state.metrics_length)
-            self._check_finite(checkpoint)
-            files = checkpoint_files(checkpoint)
-        kept = self.run.previous if state.last_is_whole else None
-        self._write(self.run.last, files, previous=kept)
-        state.last_is_whole, self.saved_at = True, time.monotonic()
+        model, learner = self.state.model, self.state.learner
+        checkpoint = Checkpoint(model, *learner.capture(), self._metrics_length)
+        self._check_finite(checkpoint)
+        kept = self.run.previous if self._last_is_whole else None
+        self._write(self.run.last, checkpoint_files(checkpoint), previous=kept)
+        self._last_is_whole, self._saved_at = True, time.monotonic()
+
+    def save_best(self) -> None:
+        """Write the model as the best one."""
+        self._write(self.run.best, model_files(self.state.model))
+
+    def where(self) -> str:
+        """Say after which update the run stands."""
+        progress = self.state.learner.progress
+        return f"{progress.phase} step {progress.updates}".lstrip()
 
     def _check_finite(self, checkpoint: Checkpoint) -> None:
         tensors = checkpoint.model.network.state_dict() | checkpoint.tensors
@@ -261,67 +159,82 @@ class Recorder:
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 section = self.state.learner.objective.key
                 raise RunError(
-                    f"{self._where()}: {name} holds values that aren't finite; not saved; lower "
+                    f"{self.where()}: {name} holds values that aren't finite; not saved; lower "
                     f"{section}.lr or training.weight_decay; what was saved stays valid"
                 )
 
     def _is_due(self, updates: int) -> bool:
         """Whether training.checkpoint_every asks for a checkpoint after this update."""
         every = self.state.config.training.checkpoint_every or {}
-        minutes = (time.monotonic() - self.saved_at) / 60
+        minutes = (time.monotonic() - self._saved_at) / 60
         due = updates % every.get("steps", updates + 1) == 0
         return due or minutes >= every.get("minutes", math.inf)
 
     def _save_best_if_due(self) -> None:
         """Write the best model, right after the epoch that brought it was saved as the last."""
-        if self.writes and is_best(self.state.trainer.progress):
-            self._write(self.run.best, model_files(self.state.model))
+        if self.state.trainer.progress.is_best:
+            self.save_best()
+
+    def _write_config(self) -> None:
+        self.run.write(CONFIG, render_config(self.state.config).encode())
 
     def _write(self, target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
-        """Write a folder, and say where the one it replaces can't be removed."""
-        if not self.writes:
-            return
-        left = write_folder(target, files, previous)
-        if left is not None:
-            self.listener(WarningEvent(stays(left)))
+        self._warn_of(write_folder(target, files, previous))
 
-    def _remove_previous(self) -> None:
-        """Remove previous/, which only an unfinished run may need, where last/ is sound."""
-        if self.writes and self.state.last_is_whole:
-            left = self.run.remove_previous()
-            if left is not None:
-                self.listener(WarningEvent(stays(left)))
+    def _warn_of(self, left: Path | None) -> None:
+        """Say that a folder of an earlier state stays, where it can't be removed."""
+        if left is not None:
+            line = f"{left}: can't be removed, so it stays; the next --resume tries again"
+            self.listener(WarningEvent(line))
 
     def _append(self, line: dict[str, Any]) -> None:
-        if self.writes:
-            self.state.metrics_length = self.run.append_metrics(line)
-
-    def _where(self) -> str:
-        progress = self.state.learner.progress
-        phase = "pretraining " if progress.pretraining else "refit " if progress.refit else ""
-        return f"{phase}step {progress.updates}"
-
-    def _how_to_go_on(self, number: int) -> str:
-        place = self.state.group.place
-        together = f" --nproc-per-node {place.size}" if place.size == place.local_size > 1 else ""
-        return (
-            f"stopped by {signal.Signals(number).name} after {self._where()}, saved; go on with: "
-            f"seqtrain fit {quote(str(self.run.path / CONFIG))} --resume "
-            f"--run-dir {quote(str(self.run.path))}{together}"
-        )
+        self._metrics_length = self.run.append_metrics(line)
 
 
-def _advice(trainer: Trainer) -> str | None:
-    """Say what to try where training ended while the model still got better."""
-    progress, budget = trainer.progress, trainer.budget
-    if progress.best_value is not None and progress.best_value >= 1:
-        return None  # all of validation is right
-    if trainer.out_of_patience and progress.loss_fell:
-        return (
-            f"training.patience ({budget.patience} epochs) ended it while the validation loss "
-            "still fell; more patience may help"
-        )
-    if 1 < progress.epoch == progress.best_epoch == budget.epochs:
-        more = f"more than {budget.epochs} may help: training.max_epochs"
-        return f"the last epoch was the best; {more}"
-    return None
+def update_line(event: UpdateEvent) -> dict[str, Any]:
+    """Return the "step" line of metrics.jsonl."""
+    return {
+        "event": "step",
+        "epoch": event.epoch,
+        "step": event.update,
+        "loss": event.loss,
+        "lr": event.lr,
+    }
+
+
+def pretraining_line(event: EpochEvent) -> dict[str, Any]:
+    """Return the "pretrain" line of metrics.jsonl."""
+    loss = event.validation_loss
+    return {
+        "event": "pretrain",
+        "epoch": event.epoch,
+        "step": event.update,
+        "loss": event.loss,
+        "perplexity": perplexity(event.loss),
+        "validation": None if loss is None else {"loss": loss, "perplexity": perplexity(loss)},
+        **_speed(event),
+    }
+
+
+def epoch_line(event: EpochEvent) -> dict[str, Any]:
+    """Return the "epoch" line of metrics.jsonl."""
+    scores = event.validation
+    return {
+        "event": "refit" if event.refit else "epoch",
+        "epoch": event.epoch,
+        "step": event.update,
+        "train": {"loss": event.loss, "accuracy": event.accuracy},
+        "validation": None if scores is None else scores.figures(OF_AN_EPOCH),
+        **_speed(event),
+        "padding_fraction": event.padding_fraction,
+        "best": event.is_best,
+    }
+
+
+def _speed(event: EpochEvent) -> dict[str, Any]:
+    return {
+        "lr": event.lr,
+        "seconds": event.seconds,
+        "tokens": event.time_steps,
+        "tokens_per_second": event.time_steps / event.seconds,
+    }

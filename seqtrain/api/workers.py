@@ -18,6 +18,10 @@ from seqtrain.signals import STOPPING
 T = TypeVar("T")
 
 
+def _nothing() -> None:
+    """Set nothing up."""
+
+
 class Workers:
     """A pool of processes; for one job no process is started.
 
@@ -27,10 +31,12 @@ class Workers:
 
     Args:
         jobs: calls side by side.
+        setup: is called first in each process.
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, setup: Callable[[], None] = _nothing) -> None:
         self._jobs = jobs
+        self._setup = setup
         self._lifeline: Connection | None = None
 
     def __enter__(self) -> Workers:
@@ -66,11 +72,12 @@ class Workers:
         if self._lifeline is None:
             theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._jobs, context, _end_with, (theirs,))
+            start = _end_with, (theirs, self._setup)
+            self._pool = ProcessPoolExecutor(self._jobs, context, *start)
         return self._pool
 
 
-def _end_with(lifeline: Connection) -> None:
+def _end_with(lifeline: Connection, setup: Callable[[], None]) -> None:
     """End this process as soon as the other end of a connection is closed."""
 
     def watch() -> None:
@@ -79,3 +86,4 @@ def _end_with(lifeline: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    setup()

@@ -134,8 +134,7 @@ def _exit_code(arguments: list[str]) -> int:
         return code if isinstance(code, int) else 0
     except SeqtrainError as error:
         bad_input = error.exit_code == BAD_USAGE
-        problems = () if error.told else error.problems
-        _complain(*(one_line(problem) if bad_input else problem for problem in problems))
+        _complain(*(one_line(problem) if bad_input else problem for problem in error.problems))
         return error.exit_code
     except typer.Exit as end:
         return end.exit_code

@@ -23,8 +23,7 @@ class FitOptions(TypedDict, total=False):
     resume: bool
     force: bool
     cache: bool
-    name: str | None
-    beside: Path | None
+    source: Path | None
     init_from: str | Path | None
     finish: bool
 

@@ -86,14 +86,12 @@ class SeqtrainLearner:
     def accuracy(self, examples: int) -> float:
         """Train a new model on so many examples, as `fit` would; return its accuracy."""
         self._begin()
-        done, lr = 0, 0.0
+        done = 0
         for rows in self._endless_rows():
             if done >= examples:
                 break
-            lr = lr_at(done, examples, self.config.training)
-            self.learn(rows, lr)
+            self.learn(rows, lr_at(done, examples, self.config.training))
             done += len(rows)
-        self.trainer.optimizer.settle(lr=lr)
         held_out, config = self.task.held_out, self.config
         batches = [np.arange(len(held_out))]
         if self.objective.groups is None:  # else states are carried from row to row

@@ -16,7 +16,7 @@ from seqtrain.comparison.variants import VARIANTS
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.store import Ints
 from seqtrain.errors import SeqtrainError
-from seqtrain.training.budget import budget
+from seqtrain.training.schedule import budget
 
 MODES = ("prediction", "training")
 TURN = 0.15

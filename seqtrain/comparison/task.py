@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from seqtrain.api.memory import check_longest, check_model
+from seqtrain.api.resources import check_longest, check_model
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare

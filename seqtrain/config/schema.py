@@ -266,7 +266,7 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Optimizer. sgd has momentum 0.9."""
     sparse_embedding: bool = True
-    """Update only tokens of the batch and make up for the others later. false: update all."""
+    """Update, and decay, only the rows of tables that a batch touches; false: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0

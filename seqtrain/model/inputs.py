@@ -8,7 +8,6 @@ N packed time steps, E size of an embedded step, U distinct tokens of a batch, V
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -31,14 +30,7 @@ from seqtrain.model.subwords import Subwords
 
 
 class TokenEmbedding(nn.Embedding):
-    """A vector for each token.
-
-    Attributes:
-        before_read: is called with the rows that a batch is about to read, ascending, each once;
-            None: nobody asks.
-    """
-
-    before_read: Callable[[Tensor], None] | None = None
+    """A vector for each token."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +184,6 @@ def embed(
     unknown = 0 if grams is None else len(grams.offsets) - 1
     ids, index = distinct_ids(packed.data, embedding.num_embeddings + unknown)
     rows = ids if subwords is None else subwords.rows(ids)
-    if embedding.before_read is not None:
-        embedding.before_read(rows if subwords is None else torch.unique(rows))
     # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
     table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
     if subwords is not None:

@@ -22,10 +22,10 @@ from seqtrain.runs.model_folder import (
     tensor_file,
 )
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
-MOMENTS = 3
-"""Tensors of a weight's size that an optimizer keeps for it, within an epoch."""
+MOMENTS = 2
+"""Tensors of a weight's size that an optimizer keeps for it."""
 COUNTERS = 2**20
 """Bytes that counters take at most."""
 LONGEST_METRICS = 2**62
@@ -111,8 +111,7 @@ def _largest_state(model: Model, *, pretraining: bool) -> int:
         with shapes_alone():
             learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
     carried = CARRIED if network.config.initial_state == "carried" else 0
-    # Beside an embedding stands a number a row too: with one column, as much as two weights more.
-    return (MOMENTS + 2) * learning + COUNTERS + carried
+    return (MOMENTS + 1) * learning + COUNTERS + carried
 
 
 def _size(network: nn.Module) -> int:

@@ -220,6 +220,11 @@ def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> lis
     ]
 
 
+def default_path(name: str) -> Path:
+    """Return where a new run stands if nothing else is asked for: runs/<name>-<time>."""
+    return RUNS / f"{name}-{time.strftime(TIME)}"
+
+
 def make(path: Path | None, config_name: str) -> RunDirectory:
     """Make the directory of a new run.
 
@@ -230,7 +235,7 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
     Raises:
         ConfigError: nothing can be written there.
     """
-    wanted = path or RUNS / f"{config_name}-{time.strftime(TIME)}"
+    wanted = path or default_path(config_name)
     chosen, number = wanted, 1
     try:
         while True:

@@ -1,34 +1,32 @@
-"""What is learned: labels of sequences; what comes before that stands in `token_prediction.py`.
-
-An objective gives the losses of a batch, the scores of a split, and its own state. Everything else
-about training is the trainer's.
-"""
+"""What is learned: the losses of a batch, the scores of a split, and what belongs to them alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.data.augmentation import augmented
-from seqtrain.data.batch import Batch, collate
+from seqtrain.data.batch import Batch
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.errors import ConfigError
 from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import Combine, carried_groups, classify, predict_logits
+from seqtrain.evaluation.logits import carried_groups, classify, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.ngrams import combined
 from seqtrain.model.randomness import RandomNumbers
-from seqtrain.processes.group import ALONE, Group
-from seqtrain.training.loss import class_weights, example_losses
+from seqtrain.text import quote
+from seqtrain.training.distributed import ALONE, Processes
 
 
 class Losses(NamedTuple):
-    """The loss of each example (or predicted token) in nats, and how many were answered rightly.
+    """The loss of each example (or predicted token) in nats, and the number of correct labels.
 
     Shape:
         each: (B,), row by row of the batch, or one per prediction. correct: ().
@@ -38,63 +36,96 @@ class Losses(NamedTuple):
     correct: Tensor
 
 
-class Objective(Protocol):
+class Objective:
     """What a trainer asks of what it trains.
 
-    Attributes:
+    Args:
         model: what learns, on the device.
-        device: where to compute.
         store: the sequences to learn from.
-        groups: group of each of them, where states are carried on in groups; else None.
+        validation: the split to score after each epoch, or None.
         config: the whole config; seed and batching are the trainer's.
         settings: how to train.
-        group: the processes that train together.
+        device: where to compute.
+        processes: that train together.
+
+    Attributes:
+        groups: group of each sequence, where states are carried on in groups; else None.
         pretraining: whether it comes before training.
-        refit: whether it comes after training, as `Refit` does.
+        refit: whether it trains on train and validation together, once the best epoch is known.
         key: the config's section where its learning rate stands.
+        sort: as for `collate`.
         lower: keys to lower where memory runs out.
     """
 
-    model: SequenceClassifier | PretrainingModel
-    device: torch.device
-    store: SequenceStore
-    groups: Ints | None
-    config: Config
-    settings: TrainingConfig
-    group: Group
-    pretraining: bool
-    refit: bool
-    key: str
-    lower: str
+    pretraining = False
+    refit = False
+    key = "training"
+    sort = "collate"
+    lower = ""
 
-    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
-        """Put the sequences of a batch together; it has this number in its epoch, both from 0."""
+    def __init__(
+        self,
+        model: SequenceClassifier | PretrainingModel,
+        store: SequenceStore,
+        validation: SequenceStore | None,
+        config: Config,
+        settings: TrainingConfig,
+        device: torch.device,
+        processes: Processes,
+    ) -> None:
+        self.model = model
+        self.store = store
+        self.validation = validation
+        self.config = config
+        self.settings = settings
+        self.device = device
+        self.processes = processes
+        self.groups: Ints | None = None
+
+    def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
+        """Return the sequences of a batch as they are learned from.
+
+        Args:
+            rows: of the batch.
+            epoch: from 0.
+            number: of the batch in its epoch, from 0.
+        """
+        return rows
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the losses of a batch, with the random numbers of the update."""
+        raise NotImplementedError
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Return the mean loss of the validation split and its scores, where there are any."""
+        raise NotImplementedError
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
         """Return the value of an epoch, greater is better; None: every epoch is as good."""
+        return None
 
     def suspects(self, batch: Batch, losses: Tensor) -> Ints:
         """Return the examples whose losses aren't finite; all where it is unknown."""
+        return batch.examples
 
-    def share_carried(self, batch: Batch, rows: Tensor) -> None:
-        """Learn from the other processes where their rows of a batch ended.
+    def ended(self, examples: Ints, mine: Ints) -> Tensor:
+        """Return the states in which the rows of a batch ended; zeros for those of others.
 
         Args:
-            batch: on the device.
-            rows: of the batch that this process computed.
+            examples: of the batch.
+            mine: indices of those that this process computed.
         """
+        return torch.zeros(0, device=self.device)
+
+    def take_ended(self, examples: Ints, states: Tensor) -> None:
+        """Keep the states in which the rows of a batch ended in any process."""
 
     def begin_epoch(self) -> None:
         """Forget what was carried through the epoch before."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return its own state, by name."""
+        return {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
         """Put back its own state.
@@ -108,25 +139,22 @@ class Objective(Protocol):
         """
 
 
-class Classification:
-    """A classifier learns the labels of sequences; attributes as `Objective` says.
+class Classification(Objective):
+    """A classifier learns the labels of sequences.
 
     Args:
         model: on the device.
-        train: what to learn from.
+        train: what to learn from; of a refit train and validation together.
         validation: what to monitor, or None (then train's own running scores are monitored).
         names: label of each class index.
         config: the whole config.
         device: where to compute.
-        group: the processes that train together.
+        processes: that train together.
+        refit: whether to learn for a known number of epochs, which nothing monitors.
 
     Raises:
         ConfigError: class weights name a label that train lacks, or leave one out.
     """
-
-    pretraining = False
-    refit = False
-    key = "training"
 
     def __init__(
         self,
@@ -136,17 +164,18 @@ class Classification:
         names: Sequence[str],
         config: Config,
         device: torch.device,
-        group: Group = ALONE,
+        processes: Processes = ALONE,
+        *,
+        refit: bool = False,
     ) -> None:
-        self.group = group
-        self.model: SequenceClassifier | PretrainingModel = model
+        settings = config.training
+        if refit:
+            settings = settings.model_copy(update={"patience": None})
+        super().__init__(model, train, validation, config, settings, device, processes)
+        self.refit = refit
+        self.sort = config.batching.sort
         self.classifier = model
-        self.store = train
-        self.validation = validation
         self.names = names
-        self.config = config
-        self.settings = config.training
-        self.device = device
         self.groups = carried_groups(model, train)
         self.carried = CarriedStates()
         size = "batch_size" if config.batching.max_tokens is None else "max_tokens"
@@ -154,45 +183,48 @@ class Classification:
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
 
-    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
-        """Put the sequences of a batch together, changed as training.augment has it."""
+    def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
+        """Return the sequences of a batch, changed as training.augment says."""
         amounts, config = self.settings.augment, self.config
-        if amounts is not None:
-            width = rows.values.shape[1]
-            rows = augmented(
-                rows,
-                shift=amounts.get("shift", 0.0),
-                slice=amounts.get("slice", 0.0),
-                channels=width // 2 if config.data.missing == "mask" else width,
-                seed=config.seed,
-                epoch=epoch,
-                batch=number,
-            )
-        return collate(rows, config.batching.sort)
+        if amounts is None:
+            return rows
+        width = rows.values.shape[1]
+        return augmented(
+            rows,
+            shift=amounts.get("shift", 0.0),
+            slice=amounts.get("slice", 0.0),
+            channels=width // 2 if config.data.missing == "mask" else width,
+            seed=config.seed,
+            epoch=epoch,
+            batch=number,
+        )
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the cross-entropy of each example, row by row of the batch; of all parts' sum."""
+        """Return the cross-entropy of each example: of several branches, their sum."""
         carried = None if self.groups is None else self.carried
-        parts = classify(self.classifier, batch, carried, bptt=self.settings.bptt, random=random)
+        branches = classify(self.classifier, batch, carried, bptt=self.settings.bptt, random=random)
         each, *others = [
-            example_losses(p, batch.labels, self.class_weights, self.settings) for p in parts
+            example_losses(logits, batch.labels, self.class_weights, self.settings)
+            for logits in branches
         ]
         for losses in others:
             each = each + losses
-        return Losses(each, (combined(parts).argmax(1) == batch.labels).sum())
+        return Losses(each, (combined(branches).argmax(1) == batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Score the validation split."""
         if self.validation is None:
             return None, None
         logits = shared_logits(
-            self.classifier, self.validation, self.device, self.group, before_batch
+            self.classifier, self.validation, self.device, self.processes, before_batch=before_batch
         )
         scores = score_logits(logits, self.validation, self.names)
         return scores.loss, scores
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return validation's monitored value; without validation train's own."""
+        """Return validation's monitored value; without validation train's own; None for a refit."""
+        if self.refit:
+            return None
         if scores is not None:
             return scores.monitored(self.settings.monitor)
         return -loss if self.settings.monitor == "loss" else accuracy
@@ -202,15 +234,20 @@ class Classification:
         bad = ~torch.isfinite(batch.restore(losses.detach().cpu())).numpy()
         return batch.examples[bad] if bad.any() else batch.examples
 
-    def share_carried(self, batch: Batch, rows: Tensor) -> None:
-        """Learn the states that the other processes' rows ended in: one process alone has each."""
-        if self.groups is None or self.group.size == 1:
-            return
-        own = self.carried.starts(batch.groups, self.classifier)
-        assert own is not None
-        ended, rows = torch.zeros_like(own), rows.to(own.device)
-        ended[:, :, rows] = own[:, :, rows]
-        self.carried.keep(batch.groups, self.group.sum(ended))
+    def ended(self, examples: Ints, mine: Ints) -> Tensor:
+        """Return the states that this process's rows ended in; zeros for other rows."""
+        if self.groups is None:
+            return super().ended(examples, mine)
+        states = self.carried.starts(self.groups[examples], self.classifier)
+        assert states is not None, "there are groups"
+        ended = torch.zeros_like(states)
+        ended[:, :, mine] = states[:, :, mine]
+        return ended
+
+    def take_ended(self, examples: Ints, states: Tensor) -> None:
+        """Keep the states in which the rows of a batch ended in any process."""
+        if self.groups is not None:
+            self.carried.keep(self.groups[examples], states)
 
     def begin_epoch(self) -> None:
         """Every group starts from zeros."""
@@ -234,55 +271,89 @@ def shared_logits(
     model: SequenceClassifier,
     store: SequenceStore,
     device: torch.device,
-    group: Group,
-    before_batch: Callable[[], None],
-    combine: Combine | None = None,
+    processes: Processes,
+    **options: Any,
 ) -> Tensor:
-    """Return the logits of all rows, which the processes compute together; signals reach all.
-
-    Arguments, shape and errors are those of `predict_logits`.
-    """
-    share = group.rank, group.size
-    logits = predict_logits(
-        model, store, device, before_batch=before_batch, combine=combine, share=share
-    )
-    if group.size == 1:
-        return logits
-    if carried_groups(model, store) is not None:
-        group.tell(None, patiently=True)  # while the first computes alone
-    asked = logits.new_tensor(group.asked_to_stop())
-    both = group.sum(torch.cat((logits.flatten(), asked)).to(device)).cpu()
-    flat, came = both.split_with_sizes([logits.numel(), len(asked)])
-    group.heed(came.tolist())
-    return flat.view_as(logits)
-
-
-class Refit(Classification):
-    """A new classifier learns from train and validation together, which nothing monitors.
+    """Return the logits of every sequence, each process computing its share of the batches.
 
     Args:
-        model: on the device, with its initial weights.
-        train: train and validation.
-        names: label of each class index.
-        config: the whole config.
+        model: on the device.
+        store: the sequences.
         device: where to compute.
-        group: the processes that train together.
+        processes: that share the work.
+        options: before_batch and answer, as for `predict_logits`.
+
+    Shape:
+        Returns: (B, C) float32, on the CPU.
+
+    Raises:
+        RunError: memory ran out, or a process is lost.
     """
+    share = processes.rank, processes.size
+    logits = predict_logits(model, store, device, share=share, **options)
+    processes.broadcast()  # unlike a sum, it waits without end
+    return processes.sum(logits)[0]
 
-    refit = True
 
-    def __init__(
-        self,
-        model: SequenceClassifier,
-        train: SequenceStore,
-        names: Sequence[str],
-        config: Config,
-        device: torch.device,
-        group: Group = ALONE,
-    ) -> None:
-        super().__init__(model, train, None, names, config, device, group)
-        self.settings = config.training.model_copy(update={"patience": None})
+def example_losses(
+    logits: Tensor, labels: Tensor, weights: Tensor | None, config: TrainingConfig
+) -> Tensor:
+    """Return the cross-entropy of each example in nats, times the weight of its class.
 
-    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return nothing: how many epochs it takes is known."""
+    A batch's loss is their plain mean (torch's weighted mean would divide by the batch's weights,
+    so that an example counted differently beside other batch-mates).
+
+    Args:
+        logits: one row per example.
+        labels: class index of each.
+        weights: of each class, or None.
+        config: label_smoothing.
+
+    Shape:
+        logits: (B, C). labels: (B,). weights: (C,). Returns: (B,) float32.
+    """
+    return functional.cross_entropy(
+        logits.float(),
+        labels,
+        weight=weights,
+        reduction="none",
+        label_smoothing=config.label_smoothing,
+    )
+
+
+def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) -> Tensor | None:
+    """Return the weight of each class in the loss, or None.
+
+    Balanced weights are examples / (classes * examples of the class), as in scikit-learn, so that
+    their mean over train's examples is 1.
+
+    Args:
+        config: class_weights.
+        labels: class index of each example of train.
+        names: label of each class index.
+
+    Shape:
+        labels: (B,). Returns: (C,) float32.
+
+    Raises:
+        ConfigError: given weights name a label that train lacks, or leave one out.
+    """
+    given = config.class_weights
+    if given is None:
         return None
+    if given == "balanced":
+        counts = torch.bincount(torch.tensor(labels, device="cpu"), minlength=len(names))
+        return counts.sum() / (len(names) * counts.clamp(min=1).float())
+    weights = dict(given)
+    allowed = ", ".join(quote(name) for name in names)
+    problems = [
+        f"training.class_weights: found label {quote(name)}; expected one of: {allowed}"
+        for name in sorted(weights.keys() - set(names))
+    ] + [
+        f"training.class_weights: label {quote(name)} has no weight"
+        for name in names
+        if name not in weights
+    ]
+    if problems:
+        raise ConfigError(*problems)
+    return torch.tensor([weights[name] for name in names], dtype=torch.float32, device="cpu")

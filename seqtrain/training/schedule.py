@@ -1,12 +1,56 @@
-"""The learning rate as a pure function of the update."""
+"""When training ends, and the learning rate of each update: pure functions.
+
+An epoch of 300 rows is five updates, one of 300,000 is five thousand. So where the config leaves
+epochs and patience to us, they are counted such that a small data set has its updates too.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 from seqtrain.config.schema import TrainingConfig
 
 PLATEAU_FACTOR = 0.5
+EPOCHS, MOST_EPOCHS = 10, 100
+"""Epochs where max_epochs is auto: so many, or more up to the second where that is few updates."""
+UPDATES = 2000
+"""Updates that a run has at least where max_epochs is auto, as far as MOST_EPOCHS allows."""
+PATIENCE, PATIENCE_SHARE = 3, 0.2
+"""Epochs without progress where patience is auto: so many, or this share of all where it's more."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When training ends.
+
+    Attributes:
+        epochs: passes over train at most.
+        patience: epochs without progress that end it earlier; None: they never do.
+        progress: what counts as progress: a better monitored value, or also a validation loss lower
+            than ever.
+    """
+
+    epochs: int
+    patience: int | None
+    progress: Literal["value", "value or loss"]
+
+
+def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
+    """Return when training ends.
+
+    Args:
+        settings: max_epochs and patience, each a number or auto; patience also None.
+        updates_per_epoch: batches of train.
+    """
+    if settings.max_epochs == "auto":
+        epochs = max(EPOCHS, min(MOST_EPOCHS, -(-UPDATES // updates_per_epoch)))
+    else:
+        epochs = settings.max_epochs
+    if settings.patience == "auto":
+        return Budget(epochs, max(PATIENCE, round(PATIENCE_SHARE * epochs)), "value or loss")
+    return Budget(epochs, settings.patience, "value")
 
 
 def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int = 0) -> float:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-MOST_COUNTED = 2**62
-"""Largest count that is believed."""
 MOST_SUMMED = 1e300
 """Largest sum that is believed."""
-TENSOR = re.compile(
-    r"optimizer\.[0-9]{1,9}\.[a-z_]+|unsettled\.weight"
-    r"|carried\.(groups|states)|pretraining\..+"
-)
+Count = Annotated[int, Field(strict=True, ge=0, le=2**62)]
+Sum = Annotated[float, Field(strict=True, ge=0, le=MOST_SUMMED)]
+Signed = Annotated[float, Field(strict=True, ge=-MOST_SUMMED, le=MOST_SUMMED)]
+Flag = Annotated[bool, Field(strict=True)]
+TENSOR = re.compile(r"optimizer\.[0-9]{1,9}\.[a-z_]+|carried\.(groups|states)|pretraining\..+")
 """Names of the tensors of a saved state."""
 
 
@@ -25,12 +25,11 @@ class Progress:
     """Counters and sums of a run; with weights and optimizer its whole state.
 
     Attributes:
+        pretraining: whether it stands before training; its examples are the predicted tokens.
+        refit: whether it stands in the refit; the best values are those that were found before.
         epoch: number of the epoch under way, from 0.
         updates: made so far.
         batches_done: batches of this epoch already learned from.
-        pretraining: whether it stands before training; its examples are the predicted tokens.
-        refit: whether it is of the training anew after the best epoch was found; the best values
-            are those that were found before.
         loss_sum, correct, examples, time_steps: of this epoch so far.
         seconds: spent in this epoch so far.
         best_value: best monitored value so far, greater is better; None before the first.
@@ -44,32 +43,60 @@ class Progress:
         loss_fell: whether it is that of the last epoch.
     """
 
-    pretraining: bool = False
-    refit: bool = False
-    epoch: int = 0
-    updates: int = 0
-    batches_done: int = 0
-    loss_sum: float = 0.0
-    correct: int = 0
-    examples: int = 0
-    time_steps: int = 0
-    seconds: float = 0.0
-    best_value: float | None = None
-    best_epoch: int = 0
-    best_error: float = 0.0
-    refit_epochs: int = 0
-    epochs_without_better: int = 0
-    plateaus: int = 0
-    best_loss: float = MOST_SUMMED
-    lowest_loss: float = MOST_SUMMED
-    loss_fell: bool = False
+    pretraining: Flag = False
+    refit: Flag = False
+    epoch: Count = 0
+    updates: Count = 0
+    batches_done: Count = 0
+    loss_sum: Signed = 0.0
+    correct: Count = 0
+    examples: Count = 0
+    time_steps: Count = 0
+    seconds: Sum = 0.0
+    best_value: Signed | None = None
+    best_epoch: Count = 0
+    best_error: Sum = 0.0
+    refit_epochs: Count = 0
+    epochs_without_better: Count = 0
+    plateaus: Count = 0
+    best_loss: Sum = MOST_SUMMED
+    lowest_loss: Sum = MOST_SUMMED
+    loss_fell: Flag = False
+
+    @model_validator(mode="after")
+    def check_proportions(self) -> Progress:
+        """Refuse counters that contradict each other."""
+        sums = self.examples, self.time_steps, self.seconds
+        refitted = self.pretraining or self.epoch > self.refit_epochs
+        if not (
+            self.updates >= self.batches_done
+            and all(bool(value) == bool(self.batches_done) for value in sums)
+            and self.correct <= self.examples
+            and (self.pretraining or self.examples <= self.time_steps)
+            and self.best_epoch <= self.refit_epochs
+            and (not refitted if self.refit else self.refit_epochs <= self.epoch)
+            and (self.best_value is None) == (self.best_epoch == 0)
+        ):
+            raise ValueError("the counters contradict each other")
+        return self
+
+    @property
+    def phase(self) -> str:
+        """Where it stands, in a word; nothing in training itself."""
+        return "pretraining" if self.pretraining else "refit" if self.refit else ""
+
+    @property
+    def is_best(self) -> bool:
+        """Whether its model is the best: at the end of the best epoch, or of the refit."""
+        best = self.refit_epochs if self.refit else self.best_epoch
+        return self.batches_done == 0 and 0 < self.epoch == best
 
     def add_batch(self, loss: float, correct: int, examples: int, time_steps: int) -> None:
         """Count one update.
 
         Args:
             loss: mean over the batch's examples.
-            correct: examples whose label was answered.
+            correct: examples whose label was right.
             examples: of the batch.
             time_steps: of its sequences.
         """
@@ -115,7 +142,7 @@ class Progress:
 
         Args:
             loss: in nats, where there is a validation split.
-            counts: whether a lower one is progress that patience begins anew from.
+            counts: whether a lower one is progress, so that patience starts again.
         """
         self.loss_fell = loss is not None and loss < self.lowest_loss
         if loss is not None and self.loss_fell:
@@ -130,50 +157,19 @@ class Progress:
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:
-    """Return counters that a run can have had: whole numbers from 0, finite sums, in proportion.
+    """Return counters that a run can have had.
 
     Raises:
         ValueError: a run can't have had these.
     """
-    wanted = asdict(Progress())
-    if values.keys() != wanted.keys():
-        raise ValueError(f"progress: expected {', '.join(wanted)}")
-    for name, value in values.items():
-        if isinstance(wanted[name], bool):
-            if type(value) is not bool:
-                raise ValueError(f"progress.{name}: expected true or false")
-            continue
-        whole = isinstance(wanted[name], int)
-        if name == "best_value" and value is None:
-            continue
-        most = MOST_COUNTED if whole else MOST_SUMMED
-        least = -most if name in ("best_value", "loss_sum") else 0
-        if type(value) not in ((int,) if whole else (int, float)) or not least <= value <= most:
-            kind = "a whole number" if whole else "a number"
-            raise ValueError(
-                f"progress.{name}: found {shown(value)}; expected {kind} from {least:g} to {most:g}"
-            )
-    progress = Progress(**values)
-    sums = progress.examples, progress.time_steps, progress.seconds
-    if not (
-        progress.updates >= progress.batches_done
-        and all(bool(value) == bool(progress.batches_done) for value in sums)
-        and progress.correct <= progress.examples
-        and (progress.pretraining or progress.examples <= progress.time_steps)
-        and progress.best_epoch <= progress.refit_epochs
-        and (progress.refit or progress.refit_epochs <= progress.epoch)
-        and not (
-            progress.refit and (progress.pretraining or progress.epoch > progress.refit_epochs)
-        )
-        and (progress.best_value is None) == (progress.best_epoch == 0)
-    ):
-        raise ValueError("progress: the counters contradict each other")
-    return progress
-
-
-def shown(value: object) -> str:
-    """Return a value for a message, of a long one the beginning."""
-    return f"{value!r:.40}"
+    if values.keys() != vars(Progress()).keys():
+        raise ValueError(f"progress: expected {', '.join(vars(Progress()))}")
+    try:
+        return TypeAdapter(Progress).validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(["progress", *map(str, first["loc"])])
+        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')[:80]}") from None
 
 
 def check_names(tensors: dict[str, Tensor]) -> None:

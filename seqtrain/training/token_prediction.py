@@ -9,23 +9,22 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, collate, map_batches
+from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.evaluation.metrics import Scores
-from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
-from seqtrain.processes.group import ALONE, Group
-from seqtrain.training.objectives import Losses
+from seqtrain.training.distributed import ALONE, Processes
+from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.state import check_tensor
 
 OWN = "pretraining."
 """Before the name of a captured tensor of the model that isn't the classifier's."""
 
 
-class TokenPrediction:
+class TokenPrediction(Objective):
     """A language model or an autoencoder learns sequences without labels, and so the encoder.
 
     Args:
@@ -35,11 +34,10 @@ class TokenPrediction:
         config: the whole config; optimizer, schedule, clipping and batches are those of training,
             learning rate and epochs those of the section pretraining.
         device: where to compute.
-        group: the processes that train together.
+        processes: that train together.
     """
 
     pretraining = True
-    refit = False
     key = "pretraining"
     lower = "pretraining.max_length, batching.batch_size or model.hidden_size"
 
@@ -50,27 +48,19 @@ class TokenPrediction:
         validation: SequenceStore | None,
         config: Config,
         device: torch.device,
-        group: Group = ALONE,
+        processes: Processes = ALONE,
     ) -> None:
-        settings = config.pretraining
-        self.group = group
-        self.model: SequenceClassifier | PretrainingModel = model
-        self.predictor = model
-        self.store = shortened(store, settings.max_length)
-        self.validation = None if validation is None else shortened(validation, settings.max_length)
-        self.config = config
-        self.settings = config.training.model_copy(
-            update={"lr": settings.lr, "max_epochs": settings.max_epochs, "patience": None}
+        own = config.pretraining
+        settings = config.training.model_copy(
+            update={"lr": own.lr, "max_epochs": own.max_epochs, "patience": None}
         )
-        self.device = device
-        self.groups: Ints | None = None
-
-    def collate(self, rows: SequenceStore, epoch: int, number: int) -> Batch:
-        """Put the sequences of a batch together."""
-        return collate(rows)
+        store = shortened(store, own.max_length)
+        validation = None if validation is None else shortened(validation, own.max_length)
+        super().__init__(model, store, validation, config, settings, device, processes)
+        self.predictor = model
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the loss of each prediction; none of them counts as an answer."""
+        """Return the loss of each prediction; none of them counts as a label."""
         each: Tensor = self.predictor(batch.packed, random)
         return Losses(each, each.new_zeros(()))
 
@@ -80,36 +70,19 @@ class TokenPrediction:
         if self.validation is None:
             return None, None
         self.model.eval()
-        total, count, group = 0.0, 0, self.group
+        sums = torch.zeros(2, dtype=torch.float64, device="cpu")
         plan = plan_in_order_of_length(self.validation.lengths, EVALUATION_BATCHING)
         for _, losses in map_batches(
             lambda batch: self.predictor(batch.packed),
             self.validation,
-            plan[group.rank :: group.size],
+            plan[self.processes.rank :: self.processes.size],
             self.device,
             lower=self.lower,
             before_batch=before_batch,
         ):
-            total, count = total + float(losses.sum()), count + len(losses)
-        told = [total, count, *group.asked_to_stop()]
-        sums = torch.tensor(told, dtype=torch.float64, device="cpu")
-        total, count, *came = group.sum(sums.to(self.device)).tolist()
-        group.heed(came)
+            sums += torch.tensor([float(losses.sum()), len(losses)], dtype=torch.float64)
+        ((total, count),) = (figures.tolist() for figures in self.processes.sum(sums))
         return total / count, None
-
-    def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return None: the last epoch is taken."""
-        return None
-
-    def suspects(self, batch: Batch, losses: Tensor) -> Ints:
-        """Return the examples of the whole batch: losses are of tokens."""
-        return batch.examples
-
-    def share_carried(self, batch: Batch, rows: Tensor) -> None:
-        """Nothing is carried."""
-
-    def begin_epoch(self) -> None:
-        """Nothing is carried."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights that aren't the classifier's."""
@@ -131,10 +104,10 @@ def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:
     """
     if steps is None:
         return store
-    parts = -(-store.lengths // steps)
-    row = np.arange(len(store)).repeat(parts)
-    number = np.arange(len(row)) - (parts.cumsum() - parts)[row]
-    starts = store.offsets[row] + number * store.lengths[row] // parts[row]
+    pieces = -(-store.lengths // steps)
+    row = np.arange(len(store)).repeat(pieces)
+    number = np.arange(len(row)) - (pieces.cumsum() - pieces)[row]
+    starts = store.offsets[row] + number * store.lengths[row] // pieces[row]
     offsets = np.append(starts, store.offsets[-1])
     return SequenceStore(
         store.values, offsets, store.labels[row], store.lines[row], files=store.files

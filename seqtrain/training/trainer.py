@@ -5,35 +5,29 @@ It touches no file and prints nothing.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, map_batches
+from seqtrain.data.batch import Batch, collate, map_batches
 from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
-from seqtrain.data.store import Ints
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed
-from seqtrain.training.budget import budget
 from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.gradient import sum_gradients, touched_rows
 from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.optimizer import Optimizer
-from seqtrain.training.parts import part_of
-from seqtrain.training.schedule import lr_at
-from seqtrain.training.shared_gradient import SharedGradient
-from seqtrain.training.state import (
-    Progress,
-    check_names,
-    checked_progress,
-)
+from seqtrain.training.schedule import budget, lr_at
+from seqtrain.training.state import Progress, check_names, checked_progress
 
 SHOWN_LINES, SHOWN_FILES = 10, 3
 
@@ -44,10 +38,9 @@ class Learned(NamedTuple):
     Attributes:
         loss: mean over the batch, in nats.
         norm: of the gradient before clipping.
-        correct: right answers.
+        correct: correct labels.
         num_losses: how many losses there are.
-        each: the losses row by row of the batch, or one per prediction; of several parts only
-            where the mean isn't finite.
+        each: the losses row by row of the batch, or one per prediction.
     """
 
     loss: float
@@ -67,7 +60,7 @@ class Trainer:
     Attributes:
         progress: where it stands; valid after every event.
         optimizer: with its moments.
-        budget: when it ends, but for a run trained anew.
+        budget: when it ends, but for a refit.
         last_epoch: after which it ends, from 1.
         total_updates: of all epochs, as the learning rate's schedule counts them.
     """
@@ -75,10 +68,6 @@ class Trainer:
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
         self.objective = objective
         self.optimizer = Optimizer(objective.model, objective.settings)
-        self._shared: SharedGradient | None = None
-        if objective.group.size > 1:
-            by_rows = self.optimizer.by_rows
-            self._shared = SharedGradient(objective.model, by_rows, objective.group)
         updates_per_epoch = len(self.plan(0))
         self.budget = budget(objective.settings, updates_per_epoch)
         self.total_updates = self.budget.epochs * updates_per_epoch
@@ -95,7 +84,8 @@ class Trainer:
                 the last update; what it raises ends the work, and the scoring is still to be done.
 
         Raises:
-            RunError: a loss or gradient isn't finite (nothing was updated), or memory ran out.
+            RunError: a loss or gradient isn't finite (nothing was updated), memory ran out, or a
+                process is lost.
         """
         progress = self.progress
         while progress.epoch < self.last_epoch and not self.out_of_patience:
@@ -112,23 +102,34 @@ class Trainer:
         return plan_epoch_of_groups(lengths, groups, config.batching, seed=config.seed, epoch=epoch)
 
     @property
-    def _frozen_epochs(self) -> float:
-        """Epochs in which the vectors of tokens stay as they are.
-
-        In pretraining all or none: where no file has them, they are what it is for.
-        """
-        model = self.objective.config.model
-        if self.objective.pretraining:
-            return math.inf if model.freeze and model.vectors else 0
-        if isinstance(model.freeze, bool):
-            return math.inf if model.freeze else 0
-        return model.freeze
-
-    @property
     def out_of_patience(self) -> bool:
         """Whether too many epochs went by without progress."""
         patience = self.budget.patience
         return patience is not None and self.progress.epochs_without_better >= patience
+
+    def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return all that going on needs beside the classifier: named tensors, and JSON values."""
+        tensors = self.optimizer.tensors() | self.objective.tensors()
+        return tensors, vars(self.progress).copy()
+
+    def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Put back what `capture` returned; the classifier's weights are in place.
+
+        Raises:
+            ValueError: it isn't what `capture` returns for this run.
+        """
+        progress, objective = checked_progress(values), self.objective
+        check_names(tensors)
+        for name in ("pretraining", "refit"):
+            found, expected = getattr(progress, name), getattr(objective, name)
+            if found != expected:
+                raise ValueError(f"progress.{name}: found {found}, expected {expected}")
+        frozen = bool(objective.config.model.freeze)
+        some = frozen or objective.pretraining or not progress.updates
+        self.optimizer.load(tensors, some=some)
+        done = self.plan(progress.epoch)[: progress.batches_done]
+        objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *done]))
+        self.progress = progress
 
     def update(self, batch: Batch, lr: float) -> float:
         """Learn from one batch.
@@ -144,7 +145,10 @@ class Trainer:
             RunError: the loss or a gradient isn't finite; nothing was updated.
         """
         objective, optimizer = self.objective, self.optimizer
-        loss, norm, correct, count, each = self._gradient(batch, lr)
+        optimizer.forget_gradient()
+        shared = objective.processes.size > 1
+        learned = self._shared_gradient(batch) if shared else self._gradient(batch)
+        loss, norm, correct, count, each = learned
         if not (math.isfinite(loss) and math.isfinite(norm)):
             what = "gradient" if math.isfinite(loss) else "loss"
             raise self._not_finite(what, objective.suspects(batch, each))
@@ -152,38 +156,49 @@ class Trainer:
         self.progress.add_batch(loss, correct, count, int(batch.lengths.sum()))
         return loss
 
-    def _gradient(self, batch: Batch, lr: float) -> Learned:
+    def _gradient(self, batch: Batch) -> Learned:
         """Compute the gradient of a batch's mean loss, clipped."""
-        if self._shared is not None:
-            return self._shared_gradient(batch, self._shared, lr)
-        with self.optimizer.reading(lr=lr):
-            losses, correct = self._losses(batch)
+        losses, correct = self._losses(batch)
         mean_loss = losses.mean()
-        norm = self.optimizer.gradient(mean_loss)
-        loss, norm_value, num_correct = _numbers(mean_loss.detach(), norm, correct)
-        return Learned(loss, norm_value, int(num_correct), len(losses), losses)
+        torch.autograd.backward(mean_loss)
+        loss, norm, num_correct = _numbers(mean_loss.detach(), self.optimizer.clip(), correct)
+        return Learned(loss, norm, int(num_correct), len(losses), losses)
 
-    def _shared_gradient(self, batch: Batch, shared: SharedGradient, lr: float) -> Learned:
-        """Do the same by the rows of this process, and the sums of all processes."""
-        objective = self.objective
-        rows = shared.rows_of(batch)
-        self.optimizer.prepare(shared.touched, lr=lr)
-        losses, correct = batch.lengths.new_zeros(0), None
-        if len(rows):
-            losses, correct = self._losses(part_of(batch, rows))
-            self.optimizer.backward(losses.sum())
-        total, correct, count = shared.sum(losses, correct)
-        objective.share_carried(batch, rows)
-        norm = self.optimizer.clip()
-        loss, norm_value, num_correct, num_losses = _numbers(total / count, norm, correct, count)
-        each = total.new_zeros(len(batch.lengths))
-        if not (math.isfinite(loss) and math.isfinite(norm_value)) and num_losses == len(each):
-            each[rows] = losses.detach().to(each.dtype)
-            objective.group.sum(each)
-        return Learned(loss, norm_value, int(num_correct), int(num_losses), each)
+    def _shared_gradient(self, batch: Batch) -> Learned:
+        """Do the same from this process's rows of the batch, and the sums of all processes."""
+        objective, processes = self.objective, self.objective.processes
+        lengths = batch.restore(batch.lengths)
+        # The longest first, dealt in turn: two processes differ by at most the longest row.
+        order = lengths.argsort(descending=True, stable=True)
+        mine = order[processes.rank :: processes.size].sort().values.numpy()
+        zero = torch.zeros((), device=objective.device)
+        each, total, right, number = zero.new_zeros(len(lengths)), zero, zero, 0
+        if len(mine):
+            rows = self._changed(objective.store.__getitems__(batch.examples)).__getitems__(mine)
+            part = collate(rows, objective.sort)
+            part = replace(part, examples=batch.examples[mine]).to(objective.device)
+            losses, right = self._losses(part)
+            total, number = losses.sum(), len(losses)
+            torch.autograd.backward(total)
+            if number == len(mine):
+                each[mine] = part.restore(losses.detach())
+        touched = touched_rows(objective.model, batch, self.optimizer.tables)
+        figures = (zero + number, total.detach(), right.to(zero.dtype), each)
+        ended = objective.ended(batch.examples, mine)
+        weights = self.optimizer.weights
+        count, total, right, each, ended = sum_gradients(
+            processes, weights, touched, *figures, ended
+        )
+        objective.take_ended(batch.examples, ended)
+        loss, norm, *counts = _numbers(total / count, self.optimizer.clip(), right, count)
+        return Learned(loss, norm, int(counts[0]), int(counts[1]), each[batch.sorted_indices])
+
+    def _changed(self, rows: SequenceStore) -> SequenceStore:
+        """Return the sequences of the batch under way as they are learned from."""
+        return self.objective.changed(rows, self.progress.epoch, self.progress.batches_done)
 
     def _losses(self, batch: Batch) -> Losses:
-        """Return the losses of a batch, or of a part of one, in this update."""
+        """Return the losses of a batch, or of this process's rows of one, in this update."""
         objective = self.objective
         # Its rows are sorted by length: their numbers go along.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
@@ -192,40 +207,18 @@ class Trainer:
         with torch.autocast(objective.device.type, torch.bfloat16) if lowered else nullcontext():
             return objective.losses(batch, random)
 
-    def settled(self) -> AbstractContextManager[None]:
-        """While entered, the model's weights are such that it can be saved and used.
+    @property
+    def _frozen_epochs(self) -> float:
+        """Epochs in which the vectors of tokens stay as they are.
 
-        `capture` within it, so that training goes on from the weights as they are.
+        In pretraining all or none: where no file has them, they are what it is for.
         """
-        return self.optimizer.settled(lr=self._lr_of_last_update())
-
-    def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return all that going on needs beside the classifier: named tensors, and JSON values."""
-        tensors = self.optimizer.tensors() | self.objective.tensors()
-        return tensors, vars(self.progress).copy()
-
-    def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """Put back what `capture` returned; the classifier's weights are in place.
-
-        Raises:
-            ValueError: it isn't what `capture` returns for this run.
-        """
-        progress = checked_progress(values)
-        check_names(tensors)
-        phase = self.objective.pretraining
-        if progress.pretraining != phase:
-            raise ValueError(
-                f"progress.pretraining: found {progress.pretraining}, expected {phase}"
-            )
-        if progress.refit != self.objective.refit:
-            raise ValueError(
-                f"progress.refit: found {progress.refit}, expected {self.objective.refit}"
-            )
-        rested = progress.epoch + bool(progress.batches_done) <= self._frozen_epochs
-        self.optimizer.load(tensors, some=phase, begun=progress.updates > 0, frozen=rested)
-        done = self.plan(progress.epoch)[: progress.batches_done]
-        self.objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *done]))
-        self.progress = progress
+        model = self.objective.config.model
+        if self.objective.pretraining:
+            return math.inf if model.freeze and model.vectors else 0
+        if isinstance(model.freeze, bool):
+            return math.inf if model.freeze else 0
+        return model.freeze
 
     def _learn(self, plan: list[Ints]) -> Iterator[UpdateEvent]:
         """Learn from what is left of an epoch, batch by batch."""
@@ -243,7 +236,7 @@ class Trainer:
             objective.store,
             plan[progress.batches_done :],
             objective.device,
-            collate=lambda rows: objective.collate(rows, progress.epoch, progress.batches_done),
+            collate=lambda rows: collate(self._changed(rows), objective.sort),
             lower=objective.lower,
         ):
             progress.seconds += time.perf_counter() - began
@@ -264,22 +257,17 @@ class Trainer:
         """Score validation, note whether this epoch is the best, and move on to the next."""
         objective, progress = self.objective, self.progress
         lr = self._lr_of_last_update()
-        self.optimizer.settle(lr=lr)
-        self._check_drift()
-        loss, accuracy = (
-            part / progress.examples for part in (progress.loss_sum, progress.correct)
-        )
+        self._check_equal_weights()
+        loss, accuracy = (x / progress.examples for x in (progress.loss_sum, progress.correct))
         validation_loss, scores = objective.score(before_scoring)
         if validation_loss is not None and not math.isfinite(validation_loss):
-            raise RunError(
-                f"{self._phase}epoch {progress.epoch + 1}: the validation loss is "
-                f"{validation_loss}; lower {objective.key}.lr; what was saved stays valid"
+            raise self._error(
+                f"epoch {progress.epoch + 1}: the validation loss is {validation_loss}; lower "
+                f"{objective.key}.lr; what was saved stays valid"
             )
         value = objective.monitored(loss, accuracy, scores)
         deciding = loss if validation_loss is None else validation_loss
         error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
-        told = objective.group.tell([validation_loss, value, deciding, error])
-        validation_loss, value, deciding, error = told[0]
         event = EpochEvent(
             pretraining=objective.pretraining,
             refit=objective.refit,
@@ -300,28 +288,23 @@ class Trainer:
         objective.begin_epoch()
         return event
 
-    def _check_drift(self) -> None:
-        """Compare the weights of all processes.
+    def _check_equal_weights(self) -> None:
+        """Refuse to go on where a process has other weights than the first, by other hardware.
 
         Raises:
-            RunError: they aren't equal to the bit.
+            RunError: as said.
         """
-        group = self.objective.group
-        if group.size == 1:
-            return
-        total = hashlib.sha256()
-        for weight in self.objective.model.state_dict().values():
-            total.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        found = group.tell(total.hexdigest())
-        others = [rank for rank, digest in enumerate(found) if digest != found[0]]
+        weights = self.objective.model.state_dict().values()
+        content = (
+            w.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() for w in weights
+        )
+        others = self.objective.processes.unlike_first(content)
         if others:
-            error = RunError(
-                f"{self._phase}epoch {self.progress.epoch + 1}: the weights of "
-                f"{group.names(others)} aren't those of {group.names([0])}; what was saved after "
-                "the epoch before stays valid; see whether their hardware and versions are equal"
+            raise self._error(
+                f"epoch {self.progress.epoch + 1}: other weights than those of rank 0 on {others}; "
+                "what was saved after the epoch before stays valid; see whether their hardware and "
+                "versions are equal"
             )
-            error.told = not group.is_first
-            raise error
 
     def _lr_after(self, updates: int) -> float:
         settings = self.objective.settings
@@ -329,12 +312,6 @@ class Trainer:
 
     def _lr_of_last_update(self) -> float:
         return self._lr_after(max(0, self.progress.updates - 1))
-
-    @property
-    def _phase(self) -> str:
-        if self.objective.refit:
-            return "refit "
-        return "pretraining " if self.objective.pretraining else ""
 
     def _not_finite(self, what: str, examples: Ints) -> RunError:
         """Say what isn't finite, and where the examples stand that may be why."""
@@ -344,12 +321,16 @@ class Trainer:
         else:
             shown = listed([str(store.lines[row]) for row in rows], SHOWN_LINES)
             where = f"train lines {shown} (of a folder: rows through its files)"
-        error = RunError(
-            f"{self._phase}step {self.progress.updates + 1}: the {what} isn't finite for {where}; "
-            f"nothing was updated; lower {self.objective.key}.lr, or look at these rows"
+        return self._error(
+            f"step {self.progress.updates + 1}: the {what} isn't finite for {where}; nothing was "
+            f"updated; lower {self.objective.key}.lr, or look at these rows"
         )
-        error.told = not self.objective.group.is_first
-        return error
+
+    def _error(self, problem: str) -> RunError:
+        """Return an error that all processes raise, and the first prints."""
+        phase = self.progress.phase
+        line = f"{phase} {problem}" if phase else problem
+        return RunError(*self.objective.processes.lines(line))
 
 
 def _numbers(*figures: Tensor | float) -> list[float]:

@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from seqtrain.api.determinism import deterministic_algorithms
+from seqtrain.api.environment import deterministic_algorithms
 
 
 def test_deterministic_algorithms_are_chosen_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

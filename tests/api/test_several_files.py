@@ -14,7 +14,7 @@ from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
 from seqtrain.api.predictions import predict_split, run_facts
-from seqtrain.api.several import fit_several
+from seqtrain.api.repeats import fit_repeats, repeats_of
 from seqtrain.comparison.task import prepare_task
 from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError, DataError, RunError
@@ -73,8 +73,8 @@ def test_answers_name_file_and_line(folder: Path) -> None:
 
 
 def test_folds_part_the_rows_of_all_files(folder: Path) -> None:
-    given = config("p*.jsonl", training={"max_epochs": 1})
-    several = fit_several(given, folds=2, run_dir=folder / "folds")
+    given = config_from_mapping(config("p*.jsonl", training={"max_epochs": 1}))
+    several = fit_repeats(repeats_of(given, seeds=None, folds=2), folder / "folds")
     lines = [
         {(row.file, row.line) for row in predict_split(run.path, split="validation").rows}
         for run in several.runs

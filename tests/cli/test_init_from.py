@@ -69,7 +69,7 @@ def begun(run: str = "old") -> tuple[Model, SequenceStore]:
     config = load_config("c.yaml", [])
     origin = read_origin(run, config)
     data = prepare(config, cache_folder=None, known=origin.model.preprocessing)
-    return run_state.begin(config, data, CPU, origin).model, data.splits["train"]
+    return run_state.begin(config, data, CPU, origin=origin)[0].model, data.splits["train"]
 
 
 def logits(model: Model, store: SequenceStore) -> list[torch.Tensor]:

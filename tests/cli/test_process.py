@@ -194,7 +194,7 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
 
 
 def test_an_interrupt_before_training_says_that_nothing_is_saved(project: Path) -> None:
-    interrupt = signals_within("read_data", 1, (9, signal.SIGINT))
+    interrupt = signals_within("_read_data", 1, (9, signal.SIGINT))
     with started(project, "fit", "c.yaml", "--run-dir", "r", prepare=interrupt) as program:
         assert program.end() == 130
     assert program.out == ""

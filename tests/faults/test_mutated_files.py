@@ -90,7 +90,7 @@ def use(folder: Path) -> Checkpoint:
     optimizer = Optimizer(checkpoint.model.network, TrainingConfig())
     try:
         updates = checked_progress(checkpoint.progress).updates
-        optimizer.load(checkpoint.tensors, some=False, begun=updates > 0)
+        optimizer.load(checkpoint.tensors, some=not updates)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
     return checkpoint

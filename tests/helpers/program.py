@@ -27,7 +27,7 @@ be busy, or stop both for a while."""
 POLLS = 500
 """Looks a second at what a process has done."""
 KILLED = -signal.SIGKILL
-UPDATE = "gradient"
+UPDATE = "_gradient"
 """A function that each update calls once."""
 TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 

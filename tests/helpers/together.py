@@ -79,8 +79,12 @@ def fit_together(
     prepare: dict[int, Prepare] | None = None,
     code: int = 0,
 ) -> list[Running]:
-    """Train, or go on with a run that has begun, until all processes have ended with a code."""
+    """Train, or go on with a run that has begun, until all processes have ended with a code.
+
+    The first process alone prints.
+    """
     with launched(folder, size, *fit_arguments(folder, run, *options), prepare=prepare) as ranks:
         codes = [rank.end() for rank in ranks]
         assert codes == [code] * size, [rank.err for rank in ranks]
+    assert not any(rank.out or rank.err for rank in ranks[1:]), [rank.err for rank in ranks]
     return ranks

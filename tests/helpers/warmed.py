@@ -10,11 +10,8 @@ import gc
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import seqtrain
 from seqtrain.cli.main import COMMANDS, load_command, program
-from tests.helpers.forked import fork_children
 
 LIBRARIES = ("numpy.ctypeslib", "numpy.ma", "optuna", "torch._dynamo", "torch.distributed.run")
 PACKAGE = Path(seqtrain.__file__).parent
@@ -29,6 +26,5 @@ for path in sorted(PACKAGE.rglob("*.py")):
 for command in (program(), *map(load_command, COMMANDS)):
     for parameter in command.params:
         getattr(parameter, "get_runtime_param", list)()  # else each process makes it anew
-fork_children(pytest.MonkeyPatch())
 gc.collect()
 gc.freeze()

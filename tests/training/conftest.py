@@ -16,6 +16,7 @@ from tests.helpers.stores import StoreBuilder
 
 NAMES = ("a", "b", "c")
 VOCAB_SIZE = 12
+DATA = {"train": "train.tsv", "sequence": "text", "label": "label"}
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def make_config() -> Callable[..., Config]:
         return Config.model_validate(
             {
                 "seed": seed,
-                "data": {"train": "train.tsv", "sequence": "text", "label": "label"},
+                "data": {**DATA, **sections.get("data", {})},
                 "batching": sections.get("batching", {"batch_size": 8}),
                 "model": {**small, **sections.get("model", {})},
                 "training": {"lr": 0.01, "schedule": "constant", **sections.get("training", {})},

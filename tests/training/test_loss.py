@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import ConfigError
-from seqtrain.training.loss import class_weights, example_losses
+from seqtrain.training.objectives import class_weights, example_losses
 
 NAMES = ["no", "yes", "zz"]
 

@@ -1,7 +1,8 @@
-"""Learning rates as functions of the step, and what decays."""
+"""The optimizer's updates are torch's; of a table only the rows of the batch are touched."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,25 +14,189 @@ from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.data.batch import collate
-from seqtrain.model.engines import native
+from seqtrain.data.store import SequenceStore
 from seqtrain.model.engines.native import why_not
-from seqtrain.training import embedding_rows
+from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.optimizer import clip_gradients
-from seqtrain.training.schedule import lr_at
+from seqtrain.training.schedule import budget, lr_at
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import StoreBuilder
 
 MakeTrainer = Callable[..., Trainer]
+MakeStore = Callable[..., SequenceStore]
+RULES = ["adamw", "adam", "sgd"]
 SCHEDULES = ["constant", "linear", "cosine", "plateau"]
 
 
-def settings(**keys: Any) -> TrainingConfig:
-    return TrainingConfig.model_validate({"lr": 1.0, **keys})
+@pytest.fixture(params=[True, False], ids=["native", "torch"])
+def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the native library may update the weights."""
+    if request.param and why_not():
+        pytest.skip(str(why_not()))
+    if not request.param:
+        monkeypatch.setattr(module, "native_serves", lambda weight: False)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_updates_are_those_of_torchs_plain_optimizer(
+    rule: str, sparse: bool, native: bool, make_trainer: MakeTrainer, make_store: MakeStore
+) -> None:
+    """Every token stands in every batch, so that touched rows are all rows but two."""
+    keys = {"optimizer": rule, "lr": 0.05, "weight_decay": 0.01, "max_grad_norm": 0.5}
+    whole = {"batching": {"batch_size": 100}, "train": make_store(60)}
+    keys |= {"sparse_embedding": sparse, "max_epochs": 4}
+    trainer, copy = make_trainer(training=keys, **whole), make_trainer(**whole)
+    network = copy.objective.model
+    groups = [
+        {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": 0.01},
+        {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    theirs: torch.optim.Optimizer
+    if rule == "sgd":
+        theirs = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
+    else:
+        theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[rule](groups, lr=0.05)
+    network.embedding.sparse = False
+    for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, UpdateEvent)):
+        (rows,) = copy.plan(epoch)
+        batch = collate(copy.objective.store.__getitems__(rows))
+        theirs.zero_grad()
+        functional.cross_entropy(network(batch.packed), batch.labels).backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
+        theirs.step()
+    for (name, ours), expected in zip(
+        trainer.objective.model.named_parameters(), network.parameters(), strict=True
+    ):
+        here = slice(2, None) if name == "embedding.weight" else slice(None)
+        torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_tokens_of_other_batches_stay_as_they_are(
+    rule: str, native: bool, make_trainer: MakeTrainer
+) -> None:
+    builder = StoreBuilder()
+    builder.add_ids([3, 4, 3], 0, 1)
+    builder.add_ids([5], 1, 2)
+    keys = {"optimizer": rule, "weight_decay": 0.1, "max_epochs": 3}
+    trainer = make_trainer(train=builder.build(), batching={"batch_size": 1}, training=keys)
+    embedding = trainer.objective.model.embedding.weight
+    before = embedding.detach().clone()
+    for event in trainer.events():
+        after = embedding.detach().clone()
+        moved = (after != before).any(1).nonzero().flatten().tolist()
+        assert moved in ([3, 4], [5]) if isinstance(event, UpdateEvent) else not moved
+        before = after
+
+
+@pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
+@pytest.mark.parametrize("rule", ["adamw", "adam"])
+def test_one_native_call_updates_as_torch_does_weight_by_weight(
+    rule: str, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dense and sparse weights, clipped, over epochs; the state of the one fits the other."""
+    trainers = []
+    for serves in (True, False):
+        monkeypatch.setattr(module, "native_serves", lambda weight, serves=serves: serves)
+        keys = {"optimizer": rule, "weight_decay": 0.1, "max_grad_norm": 0.2, "max_epochs": 3}
+        trainers.append(make_trainer(training=keys, batching={"batch_size": 4}))
+    ours, theirs = (list(trainer.events()) for trainer in trainers)
+    losses = [[e.loss for e in events if isinstance(e, UpdateEvent)] for events in (ours, theirs)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    tensors = [trainer.optimizer.tensors() for trainer in trainers]
+    assert tensors[0].keys() == tensors[1].keys()
+    for name, tensor in tensors[0].items():
+        torch.testing.assert_close(tensor, tensors[1][name], rtol=1e-3, atol=1e-5, msg=name)
+    trainers[1].optimizer.load(tensors[0], some=False)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
+    rule: str, native: bool, make_trainer: MakeTrainer
+) -> None:
+    """A learning rate of 1e-30 moves nothing; times a decay of 1e30 it sets to zero what decays."""
+    keys = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1000.0, "max_epochs": 1}
+    batching = {"batch_size": 100}
+    trainer = make_trainer(model={"pooling": "attention"}, training=keys, batching=batching)
+    network = trainer.objective.model
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.fill_(100.0)
+        network.embedding.weight[0] = 0.0
+    next(trainer.events())
+    for name, weight in network.named_parameters():
+        decayed = weight[2:] if name == "embedding.weight" else weight
+        small = bool((decayed.abs() < 1).all())
+        assert small == ("bias" not in name), name
+    assert not network.embedding.weight[:1].any()
+
+
+def test_rows_that_a_gradient_names_twice_are_summed(
+    native: bool, make_trainer: MakeTrainer
+) -> None:
+    """Several segments of a long sequence read the same rows."""
+    weights = []
+    for rows, values in (([3, 5, 3], [1.0, 2.0, 3.0]), ([3, 5], [4.0, 2.0])):
+        trainer = make_trainer(training={"max_grad_norm": None})
+        weight = trainer.objective.model.embedding.weight
+        table = functional.embedding(torch.tensor(rows), weight, sparse=True)
+        trainer.optimizer.forget_gradient()
+        (table.sum(1) * torch.tensor(values)).sum().backward()
+        trainer.optimizer.clip()
+        trainer.optimizer.step(lr=0.1)
+        weights.append(weight.detach().clone())
+    torch.testing.assert_close(*weights)
+
+
+@pytest.mark.parametrize("max_norm", [0.3, 1e9, None])
+def test_clipping_is_torchs_also_where_a_token_has_several_entries(max_norm: float | None) -> None:
+    ids = torch.tensor([3, 1, 3, 3])
+    gradients, norms = [], []
+    for is_sparse in (True, False):
+        embedding = torch.nn.Embedding(6, 4, sparse=is_sparse)
+        head = torch.nn.Linear(4, 2, bias=False)
+        with torch.no_grad():
+            embedding.weight.copy_(torch.arange(24.0).view(6, 4) / 24)
+            head.weight.fill_(0.5)
+        head(embedding(ids)).square().sum().backward()
+        parameters = [embedding.weight, head.weight]
+        if is_sparse:
+            norms.append(clip_gradients(parameters, max_norm))
+        else:
+            norms.append(torch.nn.utils.clip_grad_norm_(parameters, max_norm or math.inf))
+        gradients.append([p.grad.to_dense() for p in parameters])
+    torch.testing.assert_close(*norms)
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("what", ["moment", "shape", "step", "nan", "another", "none"])
+def test_a_state_that_no_update_leaves_is_refused(what: str, make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer()
+    next(trainer.events())
+    tensors, progress = trainer.capture()
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    if what == "moment":
+        del tensors["optimizer.0.exp_avg"]
+    elif what == "shape":
+        tensors["optimizer.0.exp_avg"] = tensors["optimizer.0.exp_avg"].T.contiguous()
+    elif what == "step":
+        tensors["optimizer.0.step"].zero_()
+    elif what == "nan":
+        tensors["optimizer.1.exp_avg_sq"].fill_(math.nan)
+    elif what == "another":
+        tensors["optimizer.99.step"] = tensors["optimizer.0.step"]
+    else:
+        tensors = {}
+    with pytest.raises(ValueError, match=r"^optimizer"):
+        make_trainer().restore(tensors, progress)
 
 
 def rates(total: int = 100, **keys: Any) -> list[float]:
-    return [lr_at(step, total, settings(**keys)) for step in range(total)]
+    config = TrainingConfig.model_validate({"lr": 1.0, **keys})
+    return [lr_at(step, total, config) for step in range(total)]
 
 
 def test_the_schedules_without_warmup() -> None:
@@ -51,22 +216,14 @@ def test_warmup_rises_to_the_peak_and_no_further(schedule: str) -> None:
     assert max(curve) == 1.0
 
 
-def test_plateau_halves_for_each_epoch_that_brought_nothing_better() -> None:
-    config = settings(schedule="plateau")
-    assert [lr_at(50, 100, config, plateaus=n) for n in range(3)] == [1.0, 0.5, 0.25]
-    assert lr_at(50, 100, settings(schedule="constant"), plateaus=3) == 1.0
-
-
 @given(
-    st.integers(0, 500),
-    st.integers(1, 300),
-    st.sampled_from(SCHEDULES),
-    st.floats(0, 0.99),
-)
+    st.integers(0, 500), st.integers(1, 300), st.sampled_from(SCHEDULES), st.floats(0, 0.99)
+)  # fmt: skip
 def test_the_rate_stays_between_zero_and_the_peak(
     step: int, total: int, schedule: str, warmup: float
 ) -> None:
-    assert 0.0 <= lr_at(step, total, settings(schedule=schedule, warmup=warmup)) <= 1.0
+    config = TrainingConfig.model_validate({"lr": 1.0, "schedule": schedule, "warmup": warmup})
+    assert 0.0 <= lr_at(step, total, config) <= 1.0
 
 
 def test_the_loop_uses_the_schedule_step_by_step(make_trainer: MakeTrainer) -> None:
@@ -74,214 +231,26 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer: MakeTrainer) -> N
     trainer = make_trainer(training=keys)
     events = list(trainer.events())
     steps = [event for event in events if isinstance(event, UpdateEvent)]
-    total = trainer.total_updates
+    total, config = trainer.total_updates, trainer.objective.config.training
     assert len(steps) == total == 12
-    config = trainer.objective.config.training
     assert [event.lr for event in steps] == [lr_at(step, total, config) for step in range(total)]
     ends = [event for event in events if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [steps[3].lr, steps[7].lr, steps[11].lr]
 
 
-def test_the_loop_halves_the_rate_on_a_plateau(
-    make_trainer: MakeTrainer, make_store: Callable[..., Any]
-) -> None:
+def test_a_plateau_halves_the_rate(make_trainer: MakeTrainer, make_store: MakeStore) -> None:
     keys = {"schedule": "plateau", "lr": 1e-9, "max_epochs": 4, "patience": None}
     trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
     ends = [event for event in trainer.events() if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [1e-9, 1e-9, 5e-10, 2.5e-10]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
-    optimizer: str, make_trainer: MakeTrainer
-) -> None:
-    trainer = make_trainer(
-        model={"pooling": "attention"},
-        training={"optimizer": optimizer, "weight_decay": 0.1, "max_epochs": 2},
-    )
-    decay = trainer.optimizer._state.decay
-    names = {weight: name for name, weight in trainer.objective.model.named_parameters()}
-    assert decay.keys() == names.keys()
-    assert all(bool(decay[weight]) == ("bias" not in name) for weight, name in names.items())
-    before = trainer.objective.model.embedding.weight.detach().clone()
-    for _ in trainer.events():
-        pass
-    after = trainer.objective.model.embedding.weight.detach()
-    assert (after[0] == 0).all()
-    assert (after[2:] != before[2:]).all()
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-@pytest.mark.parametrize("sparse", [True, False])
-def test_updates_are_those_of_torchs_plain_optimizer(
-    optimizer: str, sparse: bool, make_trainer: MakeTrainer, make_store: Callable[..., Any]
-) -> None:
-    """Every token stands in every batch, so that touched rows are all rows but two."""
-    keys = {"optimizer": optimizer, "lr": 0.05, "weight_decay": 0.01, "max_grad_norm": 0.5}
-    everything = {"batching": {"batch_size": 100}, "data": {}}
-    trainer = make_trainer(
-        train=make_store(60),
-        training={**keys, "sparse_embedding": sparse, "max_epochs": 4},
-        **everything,
-    )
-    copy = make_trainer(train=make_store(60), **everything)
-    matrices = [p for p in copy.objective.model.parameters() if p.ndim > 1]
-    vectors = [p for p in copy.objective.model.parameters() if p.ndim <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": 0.01},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    theirs: torch.optim.Optimizer
-    if optimizer == "sgd":
-        theirs = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
-    else:
-        theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[optimizer](groups, lr=0.05)
-    copy.objective.model.embedding.sparse = False
-    for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, UpdateEvent)):
-        (rows,) = copy.plan(epoch)
-        batch = collate(copy.objective.store.__getitems__(rows))
-        theirs.zero_grad()
-        functional.cross_entropy(copy.objective.model(batch.packed), batch.labels).backward()
-        torch.nn.utils.clip_grad_norm_(copy.objective.model.parameters(), 0.5)
-        theirs.step()
-    for (name, ours), expected in zip(
-        trainer.objective.model.named_parameters(), copy.objective.model.parameters(), strict=True
-    ):
-        here = slice(2, None) if name == "embedding.weight" else slice(None)
-        torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("native", [True, False])
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-def test_a_step_leaves_the_tokens_of_other_batches_alone(
-    optimizer: str, native: bool, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not native:
-        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight: False)
-    builder = StoreBuilder()
-    builder.add_ids([3, 4, 3], 0, 1)
-    builder.add_ids([5], 1, 2)
-    keys = {"optimizer": optimizer, "weight_decay": 0.1, "max_epochs": 3}
-    trainer = make_trainer(train=builder.build(), batching={"batch_size": 1}, training=keys)
-    embedding = trainer.objective.model.embedding.weight
-    before = embedding.detach().clone()
-    for event in trainer.events():
-        after = embedding.detach().clone()
-        moved = (after != before).any(1).nonzero().flatten().tolist()
-        assert not isinstance(event, UpdateEvent) or moved in ([3, 4], [5])
-        before = after
-
-
-@pytest.mark.parametrize("native", [True, False])
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-def test_sparse_updates_learn_what_dense_ones_do(
-    optimizer: str,
-    native: bool,
-    make_trainer: MakeTrainer,
-    make_store: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Batches of two short rows: most tokens are idle in most steps."""
-    if not native:
-        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight: False)
-    weights = []
-    for is_sparse in (True, False):
-        keys = {"optimizer": optimizer, "sparse_embedding": is_sparse, "max_epochs": 3}
-        trainer = make_trainer(
-            train=make_store(40, longest=3), training=keys, batching={"batch_size": 2}
-        )
-        start = trainer.objective.model.embedding.weight.detach().clone()
-        for _ in trainer.events():
-            pass
-        weights.append(trainer.objective.model.embedding.weight.detach() - start)
-    moved = weights[1][2:].norm()
-    assert moved > 0.1
-    assert (weights[0] - weights[1])[2:].norm() < 0.1 * moved
-
-
-@pytest.mark.skipif(bool(why_not()), reason=why_not())
-def test_native_and_torch_update_rows_alike() -> None:
-    rows, gradient = torch.tensor([1, 4, 7]), torch.randn(3, 5)
-    keys = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8}
-    results = []
-    for idle in (native.adam_idle, embedding_rows.torch_adam_idle):
-        weight, mean, square = (torch.full((9, 5), value) for value in (1.0, 0.1, 0.2))
-        state = {"exp_avg": mean, "exp_avg_sq": square, "up_to_date": torch.arange(9) % 3}
-        for step in (2.0, 3.0):
-            state["step"] = torch.tensor(step)
-            idle(weight, state, rows, **keys, weight_decay=0.01)
-            if idle is native.adam_idle:
-                sparse = torch.sparse_coo_tensor(
-                    rows[None], gradient, (9, 5), check_invariants=False
-                )
-                described = native.describe_weight(weight, state, decay=0.01)
-                native.adam(native.Gradients([(described, sparse)]), **keys)
-            else:
-                state["step"] += 1
-                embedding_rows.torch_adam_rows(
-                    weight, state, rows, gradient, **keys, weight_decay=0.01
-                )
-        results.append(torch.stack((weight, mean, square)))
-        assert state["up_to_date"][rows].tolist() == [4, 4, 4]
-    torch.testing.assert_close(*results)
-
-
-@pytest.mark.skipif(bool(why_not()), reason=why_not())
-@pytest.mark.parametrize("optimizer", ["adamw", "adam"])
-def test_one_native_call_updates_as_torch_does_part_by_part(
-    optimizer: str, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Dense and sparse weights, clipped, over epochs; the state of the one fits the other."""
-    trainers = []
-    for serves in (True, False):
-        monkeypatch.setattr(embedding_rows, "native_serves", lambda weight, serves=serves: serves)
-        keys = {"optimizer": optimizer, "weight_decay": 0.1, "max_grad_norm": 0.2, "max_epochs": 3}
-        trainers.append(make_trainer(training=keys, batching={"batch_size": 4}))
-        assert (trainers[-1].optimizer._native is not None) == serves
-    ours, theirs = (list(trainer.events()) for trainer in trainers)
-    losses = [[e.loss for e in events if isinstance(e, UpdateEvent)] for events in (ours, theirs)]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-    tensors = [trainer.optimizer.tensors() for trainer in trainers]
-    assert tensors[0].keys() == tensors[1].keys()
-    for name, tensor in tensors[0].items():
-        torch.testing.assert_close(tensor, tensors[1][name], rtol=1e-3, atol=1e-5, msg=name)
-    trainers[1].optimizer.load(tensors[0], some=False, begun=True)
-
-
-def test_the_rows_of_a_token_that_stands_twice_in_a_gradient_are_summed(
-    make_trainer: MakeTrainer,
-) -> None:
-    """Several parts of a long sequence read the same rows, so a gradient may name a row twice."""
-    weights = []
-    for bptt in (2, 9):
-        trainer = make_trainer(training={"bptt": bptt, "max_epochs": 2, "max_grad_norm": None})
-        optimizer = trainer.optimizer
-        embedding = trainer.objective.model.embedding
-        rows = torch.tensor([3, 5, 3] if bptt == 2 else [3, 5])
-        values = torch.tensor([1.0, 2.0, 3.0] if bptt == 2 else [4.0, 2.0])
-        table = torch.nn.functional.embedding(rows, embedding.weight, sparse=True)
-        optimizer.gradient((table.sum(1) * values).sum())
-        optimizer.step(lr=0.1)
-        weights.append(embedding.weight.detach().clone())
-    torch.testing.assert_close(*weights)
-
-
-@pytest.mark.parametrize("max_norm", [0.3, 1e9, None])
-def test_clipping_is_torchs_also_where_a_token_has_several_entries(max_norm: float | None) -> None:
-    ids = torch.tensor([3, 1, 3, 3])
-    gradients, norms = [], []
-    for is_sparse in (True, False):
-        embedding = torch.nn.Embedding(6, 4, sparse=is_sparse)
-        head = torch.nn.Linear(4, 2, bias=False)
-        with torch.no_grad():
-            embedding.weight.copy_(torch.arange(24.0).view(6, 4) / 24)
-            head.weight.fill_(0.5)
-        head(embedding(ids)).square().sum().backward()
-        parameters = [embedding.weight, head.weight]
-        if is_sparse:
-            norms.append(clip_gradients(parameters, max_norm))
-        else:
-            norms.append(torch.nn.utils.clip_grad_norm_(parameters, max_norm or float("inf")))
-        gradients.append([p.grad.to_dense() for p in parameters])
-    torch.testing.assert_close(*norms)
-    torch.testing.assert_close(*gradients)
+@pytest.mark.parametrize(
+    ("updates_per_epoch", "epochs", "patience"), [(5, 100, 20), (24, 84, 17), (391, 10, 3)]
+)
+def test_small_data_gets_its_updates(updates_per_epoch: int, epochs: int, patience: int) -> None:
+    found = budget(TrainingConfig(), updates_per_epoch)
+    assert (found.epochs, found.patience, found.progress) == (epochs, patience, "value or loss")
+    found = budget(TrainingConfig(max_epochs=4, patience=2), updates_per_epoch)
+    assert (found.epochs, found.patience, found.progress) == (4, 2, "value")
+    assert budget(TrainingConfig(patience=None), updates_per_epoch).patience is None

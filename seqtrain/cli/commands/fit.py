@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seqtrain.api.events import Run
-    from seqtrain.api.several import Several
+    from seqtrain.api.repeats import Repeats
     from seqtrain.config import Config
 
 RunDir = Annotated[
@@ -104,35 +105,40 @@ def fit(
             raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
         if jobs is not None and jobs > 1 and log:
             raise ConfigError("--log: shows runs one after another; leave out --jobs")
-        from seqtrain.api.several import fit_several, seeds_of
+        from seqtrain.api.fit import resolved_config
+        from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
+        from seqtrain.runs.run_directory import default_path
 
+        if resume and run_dir is None:
+            raise ConfigError("--resume: of several runs needs --run-dir, which holds them")
+        numbers = None if seeds is None else seeds_of(seeds)
         several = partial(
-            fit_several,
-            settings,
-            seeds=None if seeds is None else seeds_of(seeds),
-            folds=folds,
-            run_dir=None if run_dir is None else Path(run_dir),
-            name=source.stem,
-            beside=source.parent,
+            fit_repeats,
+            repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds),
+            default_path(source.stem) if run_dir is None else Path(run_dir),
             resume=resume,
             force=force,
             jobs=jobs or 1,
-            device=device,
             cache=not no_cache,
+            source=source,
             init_from=init_from,
         )
-        return _fit_several(several, settings, folds=folds, quiet=quiet, log=log is not None)
+        return _fit_several(
+            several, settings, folds=folds, jobs=jobs or 1, quiet=quiet, log=log is not None
+        )
     if jobs is not None:
         raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
     place = _place(source, run_dir, resume=resume, force=force, quiet=quiet)
     if launched:
+        from seqtrain.runs.run_directory import default_path
+        from seqtrain.training.distributed import launch
+
+        where = place or default_path(source.stem)  # so that processes started again find the run
         words = [word for value in overrides or [] for word in ("--set", value)]
-        named = {"device": device, "run-dir": run_dir, "init-from": init_from, "log": log}
+        named = {"device": device, "run-dir": str(where), "init-from": init_from, "log": log}
         words += [word for name, value in named.items() if value for word in (f"--{name}", value)]
         flags = {"resume": resume, "force": force, "quiet": quiet, "no-cache": no_cache}
         words += [f"--{name}" for name, is_set in flags.items() if is_set]
-        from seqtrain.processes.launch import launch
-
         raise typer.Exit(
             launch(
                 ["fit", config, *words],
@@ -148,8 +154,7 @@ def fit(
         run_fit,
         settings,
         run_dir=place,
-        name=source.stem,
-        beside=source.parent,
+        source=source,
         resume=resume,
         force=force,
         device=device,
@@ -170,13 +175,12 @@ def _place(
     from pathlib import Path
 
     from seqtrain.cli.output.console import note
-    from seqtrain.processes.place import Place
     from seqtrain.runs.destination import check_destination
     from seqtrain.runs.finding import find
 
     place = None if run_dir is None else Path(run_dir)
-    if Place.here().restarts:
-        return place  # the run that the launcher began goes on
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return place  # processes of a launcher: the first of them looks
     if not resume:
         check_destination(place, "run", "--run-dir", force=force, sources=[config])
     elif place is None and not force:
@@ -192,22 +196,28 @@ def _fit_once(once: Callable[..., Run], *, quiet: bool, log: bool) -> None:
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.errors import Interrupted
-    from seqtrain.processes.place import Place
 
+    is_first = os.environ.get("RANK", "0") == "0"
     with FitScreen(quiet=quiet) as screen:
         try:
             run = once(listener=EventLog(screen) if log else screen)
         except KeyboardInterrupt:  # training answers a first one itself
-            if screen.training or Place.here().rank:
+            if screen.training or not is_first:
                 raise
             before = "interrupted before training began; nothing was saved"
             raise Interrupted(signal.SIGINT, before) from None
-    if Place.here().rank == 0:
+    if is_first:
         print_path(run.path)
 
 
 def _fit_several(
-    several: Callable[..., Several], config: Config, *, folds: int | None, quiet: bool, log: bool
+    several: Callable[..., Repeats],
+    config: Config,
+    *,
+    folds: int | None,
+    jobs: int,
+    quiet: bool,
+    log: bool,
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
     from seqtrain.api.events import Listener
@@ -215,16 +225,18 @@ def _fit_several(
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import EpochLines, FitScreen, show_figures
 
+    epoch_lines = EpochLines(config.training.monitor, quiet=quiet)
     with ExitStack() as screens:
 
         def listener(name: str) -> Listener:
+            if jobs > 1:
+                return partial(epoch_lines, name)
             if not quiet:
                 note(f"{name}:")
             screen = screens.enter_context(FitScreen(quiet=quiet, hints=False))
             return EventLog(screen) if log else screen
 
-        reporter = EpochLines(config.training.monitor, quiet=quiet)
-        done = several(listener=listener, reporter=reporter)
+        done = several(listener=listener)
     if not quiet:
         show_figures(done.figures)
         data, refit = config.data, config.training.refit

@@ -9,8 +9,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from seqtrain.api.events import DataEvent, Event, Run, StartEvent, WarningEvent
-from seqtrain.api.several import Figure
-from seqtrain.api.training_process import EpochReport
+from seqtrain.api.repeats import Figure
 from seqtrain.cli.output.console import note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.progress import ProgressBar
@@ -239,16 +238,16 @@ class EpochLines:
         self._monitor, self._quiet = monitor, quiet
         self._warned: set[str] = set()
 
-    def __call__(self, name: str, report: EpochReport | str) -> None:
+    def __call__(self, name: str, event: Event) -> None:
         """Print a line on stderr on an epoch, or a warning, of the run of this name."""
-        if isinstance(report, str):
-            if report not in self._warned:
-                warn(f"{name}: {report}")
-            self._warned.add(report)
-        elif not self._quiet:
-            score = f"{self._monitor} {score_text(self._monitor, report.value)}"
-            best = ", best so far" if report.is_best else ""
-            note(f"{name}: epoch {report.epoch}, {score}{best}")
+        if isinstance(event, WarningEvent):
+            if event.line not in self._warned:
+                warn(f"{name}: {event.line}")
+            self._warned.add(event.line)
+        elif isinstance(event, EpochEvent) and event.validation is not None and not self._quiet:
+            score = score_text(self._monitor, getattr(event.validation, self._monitor))
+            best = ", best so far" if event.is_best else ""
+            note(f"{name}: epoch {event.epoch}, {self._monitor} {score}{best}")
 
 
 def show_figures(figures: Sequence[Figure]) -> None:

@@ -1,0 +1,273 @@
+"""Training one config several times: by several seeds, or on several parts of train."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.queues import Queue
+from pathlib import Path
+from queue import Empty
+from shlex import quote as shell_quote
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from seqtrain.api.events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
+from seqtrain.api.fit import fit
+from seqtrain.api.workers import Workers
+from seqtrain.config import Config
+from seqtrain.data.cache import default_folder
+from seqtrain.data.dataset import prepare
+from seqtrain.data.sources import check_files
+from seqtrain.errors import ConfigError, Interrupted, RunError
+from seqtrain.files.reading import path_problem
+from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remove_earlier
+from seqtrain.runs.finding import MOST_RUNS, write_ensemble
+from seqtrain.signals import StopSignals
+from seqtrain.text import quote
+from seqtrain.training.events import EpochEvent
+
+LARGEST_SEED = 2**63 - 1
+PAUSE = 0.2
+"""Seconds until signals are looked at again."""
+
+Reports: TypeAlias = "Queue[tuple[str, EpochEvent | WarningEvent]]"
+_reports: Reports | None = None
+"""Where a process that trains one of several runs sends its events."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure over several runs.
+
+    Attributes:
+        name: of it.
+        values: of each run.
+    """
+
+    name: str
+    values: list[float]
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over the runs."""
+        return float(np.mean(self.values))
+
+    @property
+    def standard_error(self) -> float:
+        """Return the standard error of the mean."""
+        return float(np.std(self.values, ddof=1) / np.sqrt(len(self.values)))
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The runs of one config.
+
+    Attributes:
+        path: the directory that holds them; as a RUN, an ensemble of all.
+        runs: in order.
+        figures: the monitored value, and scores of the test split where there is one.
+    """
+
+    path: Path
+    runs: list[Run]
+    figures: list[Figure]
+
+
+def seeds_of(text: str) -> list[int]:
+    """Read `0,1,2`.
+
+    Raises:
+        ConfigError: it isn't two or more different whole numbers from 0.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
+        seeds = [int(part) for part in parts]
+        if 2 <= len({*seeds}) == len(seeds) <= MOST_RUNS and max(seeds) <= LARGEST_SEED:
+            return seeds
+    raise ConfigError(
+        f"--seeds: found {quote(text)}; expected 2 to {MOST_RUNS:,} different numbers such as 0,1,2"
+    )
+
+
+def repeats_of(
+    config: Config, *, seeds: Sequence[int] | None, folds: int | None
+) -> dict[str, Config]:
+    """Return the config of each run by the run's name.
+
+    Folds are scored on what they hold out, so there is no refit on it (training.refit).
+
+    Args:
+        config: resolved.
+        seeds: of each run; None: folds.
+        folds: parts of train; each run holds out one of them, stratified, as data.validation.
+
+    Raises:
+        ConfigError: both are asked for, or neither.
+    """
+    if (seeds is None) == (folds is None):
+        raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
+    if folds is not None and not 2 <= folds <= MOST_RUNS:
+        raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST_RUNS:,}")
+    if seeds is not None:
+        return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
+    found = {}
+    training = config.training.model_copy(update={"refit": False})
+    for number in range(1, int(folds or 0) + 1):
+        data = config.data.model_copy(update={"validation": {"fold": number, "of": folds}})
+        found[f"fold-{number}"] = config.model_copy(update={"data": data, "training": training})
+    return found
+
+
+def fit_repeats(
+    configs: Mapping[str, Config],
+    path: Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    jobs: int = 1,
+    listener: Callable[[str], Listener] = lambda name: lambda event: None,
+    cache: bool = True,
+    source: Path | None = None,
+    init_from: str | Path | None = None,
+) -> Repeats:
+    """Train each of several configs.
+
+    Args:
+        configs: by name of the run, as `repeats_of` returns them.
+        path: directory that will hold the runs.
+        resume: go on where these runs were stopped.
+        force: replace earlier runs.
+        jobs: runs at the same time, each in a process of its own with its share of the threads.
+        listener: returns what is called with the events of the run of this name; with several
+            jobs, with its epochs and warnings alone.
+        cache: as for `fit`.
+        source: as for `fit`.
+        init_from: as for `fit`.
+
+    Raises:
+        ConfigError, DataError, CheckpointError, RunError, Interrupted: as `fit`.
+    """
+    first = next(iter(configs.values()))
+    if not resume:
+        check_destination(path, "run", "--run-dir", force=force)
+    check_files(first, None if source is None else source.parent)
+    begun = _begun(path, list(configs), resume=resume, force=force)
+    if force and path.exists():
+        prepare(first, cache_folder=default_folder() if cache else None)
+        remove_earlier(path)  # the data can be read
+    fits = {
+        name: partial(
+            fit,
+            config,
+            run_dir=path / name,
+            resume=begun[name],
+            force=force,
+            cache=cache,
+            source=source,
+            init_from=init_from,
+        )
+        for name, config in configs.items()
+    }
+    if jobs > 1:
+        runs = _train_side_by_side(fits, jobs, listener, path)
+    else:
+        runs = [train(listener=listener(name)) for name, train in fits.items()]
+    write_ensemble(path, list(configs))
+    return Repeats(path, runs, _figures(first, runs))
+
+
+def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> dict[str, bool]:
+    """Return which runs are gone on with; the directory of every other one is free.
+
+    Raises:
+        ConfigError, CheckpointError: one is not, or links elsewhere; nothing was changed.
+    """
+    begun = {}
+    for member in members:
+        begun[member] = resume and (path / member / CONFIG).exists()
+        if not begun[member]:
+            check_destination(path / member, "run", "--run-dir", force=force)
+    try:
+        (path / ENSEMBLE).unlink(missing_ok=True)  # it names runs that are whole
+    except OSError as error:
+        raise path_problem(path / ENSEMBLE, error, ConfigError) from None
+    return begun
+
+
+def _train_side_by_side(
+    fits: Mapping[str, Callable[..., Run]],
+    jobs: int,
+    listener: Callable[[str], Listener],
+    path: Path,
+) -> list[Run]:
+    """Train runs, so many at a time; return them in order.
+
+    Raises:
+        SeqtrainError: one of them failed; the others were ended, and stay as they were saved.
+        Interrupted: a signal came; every run is saved as its last epoch left it.
+    """
+    reports: Reports = multiprocessing.get_context("spawn").Queue()
+    listeners = {name: listener(name) for name in fits}
+    threads = max(1, torch.get_num_threads() // jobs)
+    with StopSignals() as signals, Workers(jobs, partial(_report_to, reports)) as workers:
+        calls = {
+            name: workers.submit(partial(_train_one, name, train, threads))
+            for name, train in fits.items()
+        }
+        while waiting := [call for call in calls.values() if not call.done()]:
+            _pass_on(reports, listeners)
+            if signals.received:
+                go_on = f"go on with --resume --run-dir {shell_quote(str(path))}"
+                raise Interrupted(signals.received, f"stopped; every run is saved; {go_on}")
+            try:
+                _ = [call.result() for call in calls.values() if call not in waiting]
+            except BrokenProcessPool:
+                raise RunError(
+                    "a run's process was killed, as the system does where memory runs out; what "
+                    "was saved stays valid"
+                ) from None
+        _pass_on(reports, listeners)
+        return [call.result() for call in calls.values()]
+
+
+def _pass_on(reports: Reports, listeners: Mapping[str, Listener]) -> None:
+    """Call listeners with the events that have come, until none comes for a moment."""
+    with suppress(Empty):
+        while True:
+            name, event = reports.get(timeout=PAUSE)
+            listeners[name](event)
+
+
+def _report_to(reports: Reports) -> None:
+    """Note in a new process where its events go."""
+    global _reports
+    _reports = reports
+
+
+def _train_one(name: str, train: Callable[..., Run], threads: int) -> Run:
+    """Train a run in a process of its own."""
+
+    def report(event: Event) -> None:
+        assert _reports is not None, "_report_to was called"
+        for line in event.warnings if isinstance(event, DataEvent | StartEvent) else ():
+            _reports.put((name, WarningEvent(line)))
+        if isinstance(event, EpochEvent | WarningEvent):
+            _reports.put((name, event))
+
+    torch.set_num_threads(threads)
+    return train(listener=report)
+
+
+def _figures(config: Config, runs: list[Run]) -> list[Figure]:
+    figures = [Figure(f"best {config.training.monitor}", [run.best_value for run in runs])]
+    for name in ("accuracy", "macro_f1", "loss"):
+        values = [getattr(run.test, name) for run in runs if run.test is not None]
+        figures += [Figure(f"test {name.replace('_', ' ')}", values)] if values else []
+    return figures

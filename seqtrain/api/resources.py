@@ -1,0 +1,114 @@
+"""Refusing a model, a sequence or a run that can't fit into memory or onto the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from torch import nn
+
+from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.data.spelling import BUCKETS
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.model.cells import CELLS
+from seqtrain.runs.checkpoint import expected_size
+from seqtrain.runs.destination import nearest_existing
+from seqtrain.runs.model_folder import Model
+
+COPIES = 4
+"""Weights, gradients, and the optimizer's two moments."""
+STATES_SAVED = 6
+"""Vectors of hidden_size that a step, layer and direction keep for the backward pass, about."""
+FLOAT_BYTES = 4
+CHECKPOINTS = 5
+"""Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""
+
+
+def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: int = 0) -> None:
+    """Compare an estimate for the weights and their optimizer's state with the machine's memory.
+
+    Args:
+        model: of the config.
+        input_size: size of the vocabulary, or width of the feature vectors.
+        num_classes: labels.
+        ngrams: that model.ngrams chose; 0: not known yet, or none.
+
+    Raises:
+        ConfigError: they need more than there is.
+    """
+    available = physical_memory()
+    directions, hidden = (2 if model.bidirectional else 1), model.hidden_size
+    read = model.width + (model.num_layers - 1) * directions * hidden  # by all layers together
+    recurrent = directions * CELLS[model.rnn].gates * hidden * (read + model.num_layers * hidden)
+    rows = input_size + (BUCKETS if model.subwords else 0)
+    parameters = rows * model.width + recurrent + (directions * hidden + ngrams) * num_classes
+    needed = parameters * COPIES * FLOAT_BYTES
+    if available is None or needed <= available:
+        return
+    key, lower = "model.hidden_size", "model.hidden_size or model.embedding_dim"
+    if 2 * ngrams * num_classes > parameters:
+        key, lower = "model.max_ngrams", "it"
+    raise ConfigError(
+        f"{key}: {parameters:,} parameters need {needed:,} bytes ({_gib(needed)}) to train, about; "
+        f"this machine has {_gib(available)}; lower {lower}"
+    )
+
+
+def check_longest(config: Config, train: SequenceStore) -> None:
+    """Compare an estimate for the longest sequence with the machine's memory.
+
+    Raises:
+        DataError: it alone needs more than there is; its line is named.
+    """
+    available = physical_memory()
+    longest = int(train.lengths.argmax())
+    steps = int(train.lengths[longest])
+    bptt = config.training.bptt or steps
+    needed = min(steps, bptt) * bytes_a_step(config.model)
+    if available is not None and needed > available:
+        raise DataError(
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs "
+            f"about {_gib(needed)} to train on; this machine has {_gib(available)}; set "
+            "training.bptt or data.max_length"
+        )
+
+
+def bytes_a_step(model: ModelConfig) -> int:
+    """Return the memory that training keeps for one step of one sequence, about, in bytes."""
+    states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
+    return FLOAT_BYTES * (model.width + STATES_SAVED * states)
+
+
+def check_space(folder: Path, model: Model, learning: nn.Module, groups: Ints | None) -> None:
+    """Compare the space that a run's folders need at most with what is free on the disk.
+
+    Args:
+        folder: the run directory, or one above it that may not exist yet.
+        model: to be saved.
+        learning: what is trained first: the model's network, or what pretrains it.
+        groups: of train's rows, where states are carried between them.
+
+    Raises:
+        RunError: there is less; both are named in bytes.
+    """
+    needed = CHECKPOINTS * expected_size(model, learning, groups)
+    free = shutil.disk_usage(nearest_existing(folder)).free
+    if free < needed:
+        raise RunError(
+            f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "
+            "checkpoints; make room, or choose another --run-dir"
+        )
+
+
+def physical_memory() -> int | None:
+    """Return the machine's memory in bytes, or None where the system doesn't say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"

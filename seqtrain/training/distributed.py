@@ -1,0 +1,350 @@
+"""Several processes that train one model, started by torchrun: rank and size, sum, broadcast.
+
+Each update sums the gradients of all processes. A process that fails raises and ends; the others
+then find the connection closed and end too, or the launcher ends them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from seqtrain.errors import ConfigError, RunError
+from seqtrain.signals import STOPPING, StopSignals
+from seqtrain.text import listed
+
+TIMEOUT = "SEQTRAIN_TIMEOUT"
+"""Environment variable: seconds after which a sum that isn't complete fails."""
+DEFAULT_TIMEOUT = 1800
+PATIENCE = timedelta(days=7)
+"""How long a broadcast waits for the first process, which may read data for hours."""
+LONGEST = 4096
+"""Bytes that a process can give to `gather`."""
+HOSTS = re.compile(r"[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?")
+ENDPOINT = re.compile(r"[^\s:]+(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
+RUN_ID = "seqtrain"
+"""By which the hosts at one endpoint find one another."""
+OWN_CODES = (2, 3, 130, 143, 129)
+"""Exit codes that say more than that another process ended, the most telling first."""
+
+
+@dataclass
+class Processes:
+    """The processes that train together; this process alone where no launcher started it.
+
+    Attributes:
+        rank, size: number of this process, from 0, and how many there are.
+        local_rank, local_size: the same among the processes of this host.
+        restarts: how often the launcher has started all of them again.
+        may_restart: whether the launcher does so where a process is lost.
+        launch: what tells this launch from others; None: no launcher.
+        signals: the signals that stop a run.
+    """
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    restarts: int = 0
+    may_restart: bool = False
+    launch: str | None = None
+    signals: StopSignals = field(default_factory=StopSignals, compare=False)
+    _agreed: int | None = None
+    _patient: dist.ProcessGroup | None = None
+
+    @classmethod
+    def launched(cls, variables: Mapping[str, str] = os.environ) -> Processes:
+        """Return the processes that the environment names, not yet connected.
+
+        Raises:
+            ConfigError: a variable isn't what torchrun sets.
+        """
+        rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
+        local_rank = _number(variables, "LOCAL_RANK", rank)
+        local_size = _number(variables, "LOCAL_WORLD_SIZE", size)
+        if not (rank < size and local_rank < local_size <= size):
+            raise ConfigError(
+                f"RANK {rank} of WORLD_SIZE {size}, LOCAL_RANK {local_rank} of LOCAL_WORLD_SIZE "
+                f"{local_size}: no such process; expected what torchrun sets"
+            )
+        launch = variables.get("TORCHELASTIC_RUN_ID")
+        if launch is not None:  # torchrun names all its launches alike; its process id differs
+            launch = f"{launch} {socket.gethostname()} {os.getppid()}"
+        restarts = _number(variables, "TORCHELASTIC_RESTART_COUNT", 0)
+        may_restart = _number(variables, "TORCHELASTIC_MAX_RESTARTS", 0) > 0
+        return cls(rank, size, local_rank, local_size, restarts, may_restart, launch)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that prints and writes."""
+        return self.rank == 0
+
+    @property
+    def stop_signal(self) -> int | None:
+        """The signal that stops the run, once all processes know of it."""
+        return self.signals.received if self.size == 1 else self._agreed
+
+    def lines(self, *lines: str) -> tuple[str, ...]:
+        """Return the lines of an error that all processes raise: the first alone prints them."""
+        return lines if self.is_first else ()
+
+    def sum(self, *tensors: Tensor) -> list[Tensor]:
+        """Add up tensors of all processes, to the same bits in each; signals travel along.
+
+        Args:
+            tensors: of one type and device; their shapes are the same in every process.
+
+        Raises:
+            RunError: a process is lost, or too late.
+        """
+        if self.size == 1:
+            return list(tensors)
+        asked = tensors[0].new_tensor([number == self.signals.received for number in STOPPING])
+        flat = torch.cat([*(tensor.flatten() for tensor in tensors), asked.to(tensors[0].dtype)])
+        with self._lost_is_an_error():
+            dist.all_reduce(flat)
+        *sums, asked = flat.split_with_sizes([*(t.numel() for t in tensors), len(STOPPING)])
+        for number, count in zip(STOPPING, asked.tolist(), strict=True):
+            if count and self._agreed is None:
+                self._agreed = number
+        return [total.view_as(tensor) for total, tensor in zip(sums, tensors, strict=True)]
+
+    def broadcast(self, content: bytes = b"") -> bytes:
+        """Wait for all processes, and return the bytes that the first one has.
+
+        Raises:
+            RunError: a process is lost.
+        """
+        if self.size == 1:
+            return content
+        length = torch.tensor(len(content) if self.is_first else 0, device="cpu")
+        with self._lost_is_an_error():
+            dist.all_reduce(length, group=self._patient)  # unlike a broadcast, it waits for all
+            received = torch.empty(int(length), dtype=torch.uint8, device="cpu")
+            if self.is_first and content:
+                received = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+            if len(received):
+                dist.broadcast(received, src=0, group=self._patient)
+        return received.numpy().tobytes()
+
+    def gather(self, content: bytes) -> list[bytes]:
+        """Return the bytes of all processes, by rank.
+
+        Args:
+            content: of this process, at most `LONGEST` bytes and no zero among them.
+
+        Raises:
+            RunError: a process is lost.
+        """
+        table = torch.zeros(self.size, LONGEST, dtype=torch.uint8, device="cpu")
+        row = torch.tensor(list(content), dtype=torch.uint8, device="cpu")
+        table[self.rank, : len(row)] = row
+        (table,) = self.sum(table)
+        return [row.numpy().tobytes().rstrip(b"\0") for row in table]
+
+    def unlike_first(self, parts: Iterable[Any]) -> str:
+        """Say which processes have other bytes than rank 0 has; nothing where all are equal.
+
+        Args:
+            parts: buffers, one after another.
+
+        Raises:
+            RunError: a process is lost.
+        """
+        if self.size == 1:
+            return ""
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        first, *others = self.gather(digest.hexdigest().encode())
+        unlike = [f"rank {rank}" for rank, found in enumerate(others, 1) if found != first]
+        return listed(unlike) if unlike else ""
+
+    @contextmanager
+    def first_before_others(self) -> Iterator[None]:
+        """Let the first process run the block before the others: they repeat no refusal of its."""
+        if not self.is_first:
+            self.broadcast()
+        yield
+        if self.is_first:
+            self.broadcast()
+
+    def connect(self, device: torch.device) -> None:
+        """Find the other processes.
+
+        Args:
+            device: where this process computes.
+
+        Raises:
+            ConfigError: the environment isn't that of a launcher, or the device can't be shared.
+            RunError: the processes don't find one another.
+        """
+        if device.type == "mps":
+            raise ConfigError("device mps: one process alone trains on it; expected cpu or cuda")
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        wait = timedelta(seconds=_number(os.environ, TIMEOUT, DEFAULT_TIMEOUT))
+        try:
+            store, rank, size = next(rendezvous("env://", timeout=wait))
+            # The launcher's store still holds what processes wrote before they were started again.
+            store = PrefixStore(f"seqtrain/{self.restarts}", store)
+            dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
+            self._patient = dist.new_group(backend="gloo", timeout=PATIENCE)
+            dist.barrier(self._patient)
+        except ValueError as error:
+            raise ConfigError(f"{_first_line(error)}; expected what torchrun sets") from None
+        except (RuntimeError, OSError) as error:
+            raise RunError(
+                f"the {self.size} processes don't find one another: {_first_line(error)}"
+            ) from None
+
+    @contextmanager
+    def _lost_is_an_error(self) -> Iterator[None]:
+        """Turn what torch raises of a broken connection into a RunError."""
+        try:
+            yield
+        except RuntimeError as error:
+            lost = f"another process is lost ({_first_line(error)})"
+            advice = "what was saved stays valid: go on with --resume"
+            raise RunError(*self.lines(f"{lost}; {advice}")) from None
+
+
+ALONE = Processes()
+
+
+@contextmanager
+def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
+    """Connect this process with those that a launcher started beside it, until the block is left.
+
+    Args:
+        device: that was asked for.
+
+    Yields:
+        The processes, and this one's own device: of a host's GPUs the one with its local rank.
+
+    Raises:
+        ConfigError: the environment isn't that of a launcher, or the device can't be shared.
+        RunError: the processes don't find one another.
+    """
+    processes = Processes.launched()
+    if processes.size == 1:
+        yield processes, device
+        return
+    if device.type == "cuda":
+        if processes.local_rank >= torch.cuda.device_count():
+            raise ConfigError(
+                f"device {device}: {processes.local_size} processes on a host with "
+                f"{torch.cuda.device_count()} GPUs; start as many as there are, or take cpu"
+            )
+        device = torch.device("cuda", processes.local_rank)
+    processes.connect(device)
+    try:
+        yield processes, device
+    finally:
+        dist.destroy_process_group()
+
+
+def threads_each(processes: int) -> int:
+    """Return how many threads each process of a host gets."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) // processes)
+
+
+def launch(
+    arguments: list[str], *, processes: int, hosts: str | None, endpoint: str | None, restarts: int
+) -> int:
+    """Run the program in several processes, by torchrun's own launcher, until all have ended.
+
+    Args:
+        arguments: of the program.
+        processes: on this host.
+        hosts: how many, or MIN:MAX; None: this one.
+        endpoint: HOST:PORT of one of them, for several.
+        restarts: how often all are started again where one is lost.
+
+    Returns:
+        The exit code: that of the processes; 128 + signal where one stopped the launcher.
+
+    Raises:
+        ConfigError: hosts or endpoint are wrong, or a launcher started this process already.
+        RunError: a process was killed, or torchrun failed.
+    """
+    _check_options(hosts, endpoint)
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads_each(processes)))
+
+    import torch.distributed.run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    options = [f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
+    if endpoint is None:
+        options.append("--standalone")
+    else:
+        options += [f"--nnodes={hosts}", "--rdzv-backend=c10d", f"--rdzv-id={RUN_ID}"]
+        options.append(f"--rdzv-endpoint={endpoint}")
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("torch.distributed"):  # it repeats what the processes print
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    torchrun: Any = torch.distributed.run  # it has no types
+    try:
+        torchrun.run(torchrun.parse_args([*options, "-m", "seqtrain", *arguments]))
+    except SignalException as error:
+        return 128 + int(error.sigval)
+    except ChildFailedError as error:
+        return _code({rank: failure.exitcode for rank, failure in error.failures.items()})
+    except (RuntimeError, OSError) as error:
+        said = _first_line(error)
+        raise RunError(f"--rdzv-endpoint: the processes didn't start: {said}") from None
+    return 0
+
+
+def _check_options(hosts: str | None, endpoint: str | None) -> None:
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        raise ConfigError("--nproc-per-node: torchrun started this process; leave the option out")
+    if hosts is not None and not HOSTS.fullmatch(hosts):
+        raise ConfigError(f"--nnodes: found {hosts}; expected a number of hosts, or MIN:MAX")
+    if hosts not in (None, "1") and endpoint is None:
+        raise ConfigError(
+            f"--nnodes: found {hosts}, but no --rdzv-endpoint; expected HOST:PORT of one of them"
+        )
+    if endpoint is not None and (hosts is None or not ENDPOINT.fullmatch(endpoint)):
+        raise ConfigError(f"--rdzv-endpoint: found {endpoint}; expected HOST:PORT, with --nnodes")
+
+
+def _code(codes: dict[int, int]) -> int:
+    """Return the code that says why processes ended; a negative one is a signal.
+
+    Raises:
+        RunError: one was killed, and no other says why.
+    """
+    killed = {rank: -code for rank, code in codes.items() if code < 0}
+    if killed:
+        names = ", ".join(f"rank {rank} by signal {n}" for rank, n in sorted(killed.items()))
+        raise RunError(f"killed: {names}; what was saved stays valid: go on with --resume")
+    return next((code for code in OWN_CODES if code in codes.values()), max(codes.values()))
+
+
+def _number(variables: Mapping[str, str], name: str, default: int) -> int:
+    value = variables.get(name) or str(default)
+    if not (value.isascii() and value.isdigit()) or len(value) > 9:
+        raise ConfigError(f"{name}: found {value[:40]!r}; expected a whole number from 0")
+    return int(value)
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first sentence of what torch says, without the place in its sources."""
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return re.sub(r"\[\S*/\S*\] ", "", line).split(". ")[0][:200]

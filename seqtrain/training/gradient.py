@@ -1,0 +1,120 @@
+"""The rows of tables that a batch touches, and the sum of gradients over processes.
+
+One sum over one flat array joins dense gradients, the touched rows of tables (all processes know
+them, for all know the whole batch), and figures. A table is never sent whole.
+
+U touched rows of a table, E size of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import torch
+from torch import Tensor
+
+from seqtrain.data.batch import Batch, Spellings, sort_and_pack
+from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.decoder import PretrainingModel
+from seqtrain.model.inputs import distinct_ids
+from seqtrain.training.distributed import Processes
+
+
+def touched_rows(
+    model: SequenceClassifier | PretrainingModel, batch: Batch, tables: Collection[Tensor]
+) -> dict[Tensor, Tensor]:
+    """Return the rows that a batch touches, ascending, of the tables asked for.
+
+    Args:
+        model: that will read the batch.
+        batch: on the model's device.
+        tables: weights of the embedding, of n-grams or of subwords; others are passed over.
+
+    Shape:
+        Returns: (U,) int64 each.
+    """
+    classifier = model.classifier if isinstance(model, PretrainingModel) else model
+    found = {}
+    for part in (classifier.embedding, classifier.subwords, classifier.ngrams):
+        weight = getattr(part, "weight", None)
+        if not any(weight is table for table in tables):
+            continue
+        assert isinstance(weight, Tensor)
+        if part is classifier.embedding:
+            found[weight] = distinct_ids(batch.packed.data, len(weight))[0]
+        elif part is classifier.subwords:
+            found[weight] = _buckets(classifier, batch)
+        else:
+            assert classifier.ngrams is not None
+            found[weight] = torch.unique(classifier.ngrams.find(batch.packed).index)
+    return found
+
+
+def _buckets(classifier: SequenceClassifier, batch: Batch) -> Tensor:
+    """Return the buckets of all character n-grams of a batch's words."""
+    assert classifier.subwords is not None
+    spelled = batch.spellings
+    if spelled is not None and isinstance(batch.inputs, Tensor):
+        numbers = sort_and_pack(spelled.numbers, batch.lengths)[0].data
+        spelled = Spellings(numbers, spelled.grams)
+    words = torch.unique(classifier.inputs.numbered(batch.packed, spelled).data)
+    buckets, _ = classifier.subwords.buckets(words, None if spelled is None else spelled.grams)
+    distinct: Tensor = torch.unique(buckets)
+    return distinct
+
+
+def sum_gradients(
+    processes: Processes,
+    weights: Collection[Tensor],
+    touched: Mapping[Tensor, Tensor],
+    count: Tensor,
+    *figures: Tensor,
+) -> list[Tensor]:
+    """Let weights have the gradient of the mean over the losses of all processes.
+
+    Args:
+        processes: all of them.
+        weights: with gradients of the sum of this process's losses; one without a gradient counts
+            as zeros, or stays without one where no process has one.
+        touched: rows of each table whose gradient is sparse.
+        count: of this process's losses, a scalar.
+        figures: to add up with the gradients, of one shape each in all processes.
+
+    Returns:
+        The sums of count and figures.
+
+    Raises:
+        RunError: a process is lost.
+    """
+    learning = [weight for weight in weights if weight.requires_grad]
+    pieces = [_dense(weight, touched.get(weight)) for weight in learning]
+    given = pieces[0].new_tensor([weight.grad is not None for weight in learning])
+    given = given.to(pieces[0].dtype)
+    given, *sums = processes.sum(given, *pieces, count, *figures)
+    summed, figures_summed = sums[: len(learning)], sums[len(learning) :]
+    for weight, is_given, total in zip(learning, given.tolist(), summed, strict=True):
+        mean = total / figures_summed[0]
+        weight.grad = _gradient(weight, mean, touched.get(weight)) if is_given else None
+    return figures_summed
+
+
+def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
+    """Return a weight's gradient, of a table the touched rows alone: (U, E)."""
+    gradient = weight.grad
+    if rows is None:
+        return torch.zeros_like(weight) if gradient is None else gradient
+    values = weight.new_zeros(len(rows), weight.shape[1])
+    if gradient is not None:
+        gradient = gradient.coalesce()
+        values[torch.searchsorted(rows, gradient.indices()[0])] = gradient.values()
+    return values
+
+
+def _gradient(weight: Tensor, values: Tensor, rows: Tensor | None) -> Tensor:
+    """Return touched rows as the gradient of a table."""
+    if rows is None:
+        return values
+    return torch.sparse_coo_tensor(
+        rows[None], values, weight.shape,
+        is_coalesced=True, check_invariants=False, device=weight.device,
+    )  # fmt: skip

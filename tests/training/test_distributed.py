@@ -1,0 +1,355 @@
+"""Several processes train what one does; what they do when one fails, differs or is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import safetensors.torch
+
+from seqtrain.errors import ConfigError, DataError
+from seqtrain.training.distributed import Processes, launch, threads_each
+from tests.helpers.program import (
+    KILLED,
+    Running,
+    fingerprint,
+    fit,
+    signals_within,
+    started,
+    write_project,
+)
+from tests.helpers.together import fit_together, free_port, launched, take_place
+from tests.helpers.vectors import write_vectors
+
+FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
+UPDATE = "_shared_gradient"
+"""Function that each update of several processes calls."""
+
+
+def sets(*settings: str) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+NOISY = sets(
+    "model.bidirectional=true", "model.embedding_dropout=0.3", "training.max_epochs=2",
+    "model.initial_state=random", "training.label_smoothing=0.1",
+)  # fmt: skip
+CARRIED = sets(
+    "data.group=chat", "data.validation=said.tsv", "model.initial_state=carried",
+    "training.max_epochs=2", "batching.batch_size=3",
+)  # fmt: skip
+"""Batches of 3 rows leave the last of 4 processes without any."""
+PHASES = sets(
+    "pretraining.objective=language_model", "pretraining.max_epochs=1", "model.vectors=w.vec",
+    "model.freeze=1", "training.max_epochs=2",
+)  # fmt: skip
+TABLES = sets(
+    "model.ngrams=[1, 2]", "model.subwords=[3, 4]", "training.optimizer=sgd", "data.min_count=2",
+    "training.max_epochs=2", "batching.sort=module", "training.refit=true",
+)  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a config and its data; its rows belong to chats, and some to none."""
+    write_project(tmp_path)
+    write_vectors(tmp_path / "w.vec")
+    for name, source in (("said", "test"), ("test", "test"), ("train", "train")):
+        heading, *lines = (tmp_path / f"{source}.tsv").read_text().splitlines()
+        heading, lines = heading.split("\tchat")[0], ["\t".join(x.split("\t")[:2]) for x in lines]
+        chats = ["" if row % 9 == 8 else f"c{row % 7 * (row % 3)}" for row in range(len(lines))]
+        rows = [f"{line}\t{chat}" for line, chat in zip(lines, chats, strict=True)]
+        text = "\n".join([f"{heading}\tchat", *rows, *(["slip\tdown\t"] * (name == "said"))])
+        (tmp_path / f"{name}.tsv").write_text(text + "\n")
+    return tmp_path
+
+
+def difference(one: Path, other: Path) -> float:
+    """Return the largest difference of a weight matrix, as a share of its size."""
+    path = "last/model.safetensors"
+    first, second = (safetensors.torch.load_file(run / path) for run in (one, other))
+    assert first.keys() == second.keys()
+    return max(float((first[name] - second[name]).norm() / first[name].norm()) for name in first)
+
+
+@pytest.mark.parametrize(
+    ("size", "options"),
+    [(2, NOISY), (4, CARRIED), (2, PHASES), (3, TABLES)],
+    ids=["noisy", "carried", "phases", "tables"],
+)
+def test_weights_are_those_of_one_process(project: Path, size: int, options: list[str]) -> None:
+    fit(project, "one", *options)
+    first, *_ = fit_together(project, "several", size, *options)
+    assert difference(project / "one", project / "several") < 1e-5
+    assert first.out == "several\n"
+    assert "rank" not in first.err
+
+
+@pytest.mark.parametrize("options", [NOISY, CARRIED], ids=["noisy", "carried"])
+def test_a_run_goes_on_with_another_number_of_processes(project: Path, options: list[str]) -> None:
+    fit(project, "one", *options)
+    steps = []
+    for size, rank in ((4, 2), (2, 0)):
+        stop = {rank: signals_within(UPDATE, 5, (1, signal.SIGTERM))}
+        first, *_ = fit_together(project, "several", size, *options, prepare=stop, code=143)
+        stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
+        assert stopped, first.err
+        steps.append(int(stopped[1]))
+    assert steps == [5, 10]
+    ended = fit(project, "several", *options)
+    assert "processes was 4, is 1" in ended.err
+    assert difference(project / "one", project / "several") < 1e-5
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_killed_rank_leads_to_an_equal_run(project: Path, kills: int) -> None:
+    fit_together(project, "whole", 2)
+    whole, draw, done = fingerprint(project / "whole"), random.Random(kills), 0
+    while done < kills:
+        restarts, code = 0, [1]
+        while any(code):
+            rank = draw.randrange(2)
+            # A process that is killed at its update n dies at a random step of the program within.
+            steps = draw.randint(1, 400), signal.SIGKILL
+            kill = {rank: signals_within(UPDATE, draw.randint(1, 12), steps)}
+            prepare = kill if done < kills else None
+            with launched(project, 2, *FIT, prepare=prepare, restarts=restarts) as ranks:
+                code = [each.end() for each in ranks]
+            if any(code):
+                assert code[rank] == KILLED, [each.err for each in ranks]
+                assert code[1 - rank] == 3, ranks[1 - rank].err
+                said = "another process is lost" in ranks[0].err
+                assert said == (rank == 1)
+                assert not ranks[1].err
+                restarts, done = restarts + 1, done + 1
+        assert fingerprint(project / "several") == whole
+        shutil.rmtree(project / "several")
+
+
+@pytest.mark.parametrize("signals", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_signal_to_one_or_all_loses_no_update(project: Path, signals: int) -> None:
+    draw, options = random.Random(signals), sets("training.checkpoint_every=null")
+    fit_together(project, "whole", 2, *options)
+    whole = fingerprint(project / "whole")
+    for turn in range(signals):
+        update = draw.randint(1, 14)
+        stop = signals_within(UPDATE, update, (draw.randint(1, 99), signal.SIGTERM))
+        asked = dict.fromkeys([0, 1] if turn % 2 else [turn // 2 % 2], stop)
+        first, _ = fit_together(project, "several", 2, *options, prepare=asked, code=143)
+        stopped = re.search(r"stopped by SIGTERM after step (\d+), saved", first.err)
+        assert stopped
+        assert first.err.rstrip().endswith(" --nproc-per-node 2")
+        assert int(stopped[1]) in (update, update + 1)  # it may come after the sum
+        fit_together(project, "several", 2, *options)
+        assert fingerprint(project / "several") == whole
+        shutil.rmtree(project / "several")
+
+
+def test_a_rank_that_stands_still_is_an_error(project: Path) -> None:
+    stop = {1: signals_within(UPDATE, 3, (1, signal.SIGSTOP))}
+    wait = {"SEQTRAIN_TIMEOUT": "1"}
+    with launched(project, 2, *FIT, prepare=stop, variables=wait) as ranks:
+        assert ranks[0].end() == 3
+        assert "another process is lost" in ranks[0].err
+        assert "go on with --resume" in ranks[0].err
+
+
+def let_weights_drift() -> None:
+    """Change the weights of this process alone."""
+    from seqtrain.training.optimizer import Optimizer
+
+    step = Optimizer.step
+    Optimizer.step = lambda self, *, lr: step(self, lr=lr * 1.001)  # type: ignore[method-assign]
+
+
+def test_drifting_weights_are_noticed_after_the_epoch(project: Path) -> None:
+    first, _ = fit_together(project, "several", 2, prepare={1: let_weights_drift}, code=3)
+    assert "epoch 1: other weights than those of rank 0 on rank 1" in first.err
+
+
+def test_a_loss_that_is_not_finite_names_lines_and_updates_nothing(project: Path) -> None:
+    diverging = ("optimizer=sgd", "lr=1000", "weight_decay=1000", "schedule=constant")
+    options = sets(*(f"training.{key}" for key in diverging))
+    first, _ = fit_together(project, "several", 2, *options, code=3)
+    lines = re.search(r"the (?:loss|gradient) isn't finite for train lines ([\d, ]+) \(", first.err)
+    assert lines, first.err
+    assert len(lines[1].split(",")) == 4  # of a batch, whichever rank had them
+
+
+def let_config_differ(setting: str) -> None:
+    """Let this process train with another setting."""
+    sys.argv = [*sys.argv, "--set", setting]
+    from seqtrain import config
+
+    load = config.load_config
+    config.load_config = lambda path, overrides: load(path, [*overrides, setting])  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "setting", ["training.label_smoothing=0.2", "model.dropout=0.3", "data.lowercase=false"]
+)
+def test_another_config_is_refused(project: Path, setting: str) -> None:
+    differ = {1: partial(let_config_differ, setting)}
+    first, _ = fit_together(project, "several", 2, prepare=differ, code=2)
+    assert first.err == (
+        "seqtrain: config: not that of rank 0 on rank 1; start all processes with the same one\n"
+    )
+    assert not (project / "several").exists()
+
+
+def test_other_data_on_another_host_is_refused(project: Path) -> None:
+    shutil.copytree(project, project / "other")
+    with (project / "other" / "train.tsv").open("a") as file:
+        file.write("rise lift\tup\t\n")
+    change = {1: partial(os.chdir, "other")}
+    alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    with launched(project, 2, *FIT, prepare=change, variables=alone) as ranks:
+        assert [rank.end() for rank in ranks] == [2, 2]
+    assert "data: encoded otherwise than by rank 0 on rank 1" in ranks[0].err
+    assert not ranks[1].err
+    assert not (project / "several").exists()
+
+
+def forbid_reading() -> None:
+    """Let this process fail where it reads data itself."""
+    from seqtrain.api import fit as module
+
+    def refuse(*config: object, **options: object) -> NoReturn:
+        raise DataError("it was read here too")
+
+    module.prepare = refuse  # type: ignore[assignment]
+
+
+def test_one_process_of_a_host_reads_the_data(project: Path) -> None:
+    fit_together(project, "whole", 2)
+    fit_together(project, "several", 2, "--no-cache", prepare={1: forbid_reading})
+    assert fingerprint(project / "several") == fingerprint(project / "whole")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("data.test=gone.tsv", "data.test: no file 'gone.tsv'"),
+        ("model.convolutions=[[8, 3, 1]]", "model.convolutions: their batch normalisation must"),
+        ("training.class_weights={up: 1.0}", "training.class_weights: label 'down' has no weight"),
+    ],
+)
+def test_what_the_first_process_refuses_is_said_once(project: Path, option: str, said: str) -> None:
+    with launched(project, 2, *FIT, "--set", option) as ranks:
+        assert [rank.end() for rank in ranks] == [2, 3]
+    assert f"seqtrain: {said}" in ranks[0].err
+    assert not ranks[1].err
+    assert not (project / "several").exists()
+
+
+@contextmanager
+def launching(folder: Path, processes: int, *options: str) -> Iterator[tuple[Running, list[int]]]:
+    """Start the launcher; in the block its processes train.
+
+    Yields:
+        The launcher, and the ids of its processes by rank.
+    """
+    arguments = [*FIT, "--set", "training.max_epochs=8", *options]
+    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    arguments += ["--nproc-per-node", str(processes)]
+    with started(folder, *arguments, prepare=partial(take_place, path, None)) as launcher:
+        launcher.wait_for(folder / "several" / "previous")
+        pid = launcher.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        if not children.exists():
+            pytest.skip("needs /proc")
+        yield launcher, sorted(map(int, children.read_text().split()))
+
+
+def test_lost_ranks_are_started_again_and_the_run_goes_on(project: Path) -> None:
+    fit_together(project, "whole", 2, *sets("training.max_epochs=8"))
+    with launching(project, 2, "--max-restarts", "1") as (launcher, ranks):
+        os.kill(ranks[-1], signal.SIGKILL)
+        assert launcher.end() == 0, launcher.err
+    assert launcher.out == "several\n"
+    assert "Traceback" not in launcher.err
+    assert fingerprint(project / "several") == fingerprint(project / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", range(5))
+def test_sigterm_to_the_launcher_stops_all(project: Path, turn: int) -> None:
+    with launching(project, 2) as (launcher, _):
+        time.sleep(0.1 * turn)
+        launcher.send(signal.SIGTERM)
+        assert launcher.end() == 143, launcher.err
+    assert launcher.out == ""
+    assert launcher.err.count("stopped by SIGTERM after step") == 1
+
+
+@pytest.mark.slow
+def test_two_launchers_train_together(project: Path) -> None:
+    """As on two hosts, and no --run-dir is needed but where processes may be started again."""
+    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    options = ["--nnodes", "2", "--rdzv-endpoint", f"localhost:{free_port()}"]
+    arguments = ["fit", "c.yaml", "--quiet", *options, "--nproc-per-node", "1"]
+    prepare = partial(take_place, path, None)
+    with (
+        started(project, *arguments, prepare=prepare) as one,
+        started(project, *arguments, prepare=prepare) as other,
+    ):
+        assert [one.end(), other.end()] == [0, 0], one.err + other.err
+    (run,) = (project / "runs").iterdir()
+    fit(project, "one")
+    assert difference(project / "one", run) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("hosts", "endpoint", "words"),
+    [
+        ("two", None, "--nnodes: found two; expected a number of hosts, or MIN:MAX"),
+        ("2", None, "--nnodes: found 2, but no --rdzv-endpoint"),
+        (None, "here:29500", "--rdzv-endpoint: found here:29500; expected HOST:PORT, with --nn"),
+        ("2", "a b", "--rdzv-endpoint: found a b; expected HOST:PORT"),
+    ],
+)
+def test_wrong_options_are_refused(hosts: str | None, endpoint: str | None, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        launch([], processes=2, hosts=hosts, endpoint=endpoint, restarts=0)
+
+
+def test_the_environment_says_which_process_this_is() -> None:
+    assert Processes.launched({}) == Processes()
+    found = Processes.launched({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
+    assert (found.rank, found.size, found.local_rank, found.local_size) == (3, 4, 1, 4)
+    for wrong in (
+        {"RANK": "4", "WORLD_SIZE": "4"},
+        {"RANK": "x"},
+        {"WORLD_SIZE": "-1"},
+        {"LOCAL_RANK": "2"},
+        {"WORLD_SIZE": "9" * 99},
+    ):
+        with pytest.raises(ConfigError, match=r"RANK|WORLD_SIZE"):
+            Processes.launched(wrong)
+    assert threads_each(10**6) == 1
+
+
+def test_only_a_launchers_own_run_is_begun_again(project: Path) -> None:
+    """A restart needs the run's directory, and replaces no run of somebody else."""
+    may = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_MAX_RESTARTS": "1"}
+    with started(project, "fit", "c.yaml", prepare=partial(take_place, may, None)) as running:
+        assert running.end() == 2
+    assert "--run-dir: torchrun --max-restarts starts lost processes again" in running.err
+    fit(project, "several")
+    before = fingerprint(project / "several")
+    again = partial(take_place, {**may, "TORCHELASTIC_RESTART_COUNT": "1"}, None)
+    with started(project, *FIT, prepare=again) as running:
+        assert running.end() == 2, running.err
+    assert "isn't empty" in running.err
+    assert fingerprint(project / "several") == before
