@@ -38,7 +38,7 @@ from seqtrain.evaluation.logits import EVALUATION_BATCHING, logits_of_batches, p
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.torch_engine import TorchEngine
-from seqtrain.model.pooling import last_of_padded, last_valid_state
+from seqtrain.model.pooling import last_of_padded, last_valid_state, pool_at_once
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.trainer import Trainer
@@ -201,7 +201,8 @@ def plain_logits(
     else:
         if not packed:
             outputs = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
-        in_order = model.pooling(model.join(outputs.data), outputs.batch_sizes)
+        states = model.join(outputs.data)
+        in_order = pool_at_once(model.pooling, states, outputs.batch_sizes)
         pooled = in_order[outputs.unsorted_indices]
     logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
     return logits

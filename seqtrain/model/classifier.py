@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -139,21 +140,9 @@ class SequenceClassifier(nn.Module):
         table = self.inputs.table()
         return None if table is None else self.engine.project(table, self.encoder)
 
-    def forward(
-        self,
-        inputs: PackedSequence | Tensor,
-        lengths: Tensor | None = None,
-        *,
-        vocabulary: ProjectedTable | None = None,
-        bptt: int | None = None,
-        random: RandomNumbers | None = None,
-        spellings: Spellings | None = None,
-    ) -> Tensor:
+    def forward(self, *inputs: Any, **options: Any) -> Tensor:
         """Classify sequences: all branches together, (B, C); arguments are those of `branches`."""
-        branches, _ = self.branches(
-            inputs, lengths, vocabulary=vocabulary, bptt=bptt, random=random, spellings=spellings
-        )
-        return combined(branches)
+        return combined(self.branches(*inputs, **options)[0])
 
     def branches(
         self,
@@ -281,7 +270,7 @@ class SequenceClassifier(nn.Module):
         random: RandomNumbers | None = None,
         grams: Grams | None = None,
     ) -> RunPacked:
-        """Return what embeds and encodes packed steps: states with directions joined, and last."""
+        """Return what embeds and encodes packed steps: states of all steps, and last ones."""
 
         def run(
             packed: PackedSequence, start: Tensor | None, begin: Tensor | None

@@ -96,10 +96,14 @@ class ConvolutionLayer(nn.Module):
     def _lay_out(
         self, sizes: Tensor, half: int, device: torch.device
     ) -> tuple[tuple[Tensor, Tensor, int], Tensor]:
-        """Return `_Convolution`'s place, seen and windows, and the batch sizes of the output.
+        """Return `_Convolution`'s layout, and the batch sizes of the output.
 
         A sequence begins with the half kernel of zeros that its first window sees, and its windows
         stand on a multiple of the stride; the next one's zeros keep it apart.
+
+        Returns:
+            The index of each time step among all and the zeros between them, (N,); the window of
+            each packed output, (M,); the number of windows.
         """
         lengths = lengths_of(sizes)
         shorter = (lengths + self.stride - 1) // self.stride
@@ -107,10 +111,10 @@ class ConvolutionLayer(nn.Module):
         windows = (lengths + half + self.stride - 1) // self.stride
         first = windows.cumsum(0) - windows
         row, step = rows_and_steps(sizes)
-        place = first[row] * self.stride + half + step
+        index = first[row] * self.stride + half + step
         row, step = rows_and_steps(batch_sizes)
-        seen = first[row] + step
-        return (place.to(device), seen.to(device), int(windows.sum())), batch_sizes
+        window = first[row] + step
+        return (index.to(device), window.to(device), int(windows.sum())), batch_sizes
 
     def _normalized(self, steps: Tensor) -> Tensor:
         """Normalise by the batch's statistics, or the running ones: one step alone has none."""
@@ -133,9 +137,9 @@ class ConvolutionLayer(nn.Module):
 class _Convolution(torch.autograd.Function):
     """One convolution over all sequences, which stand one after another with zeros between them.
 
-    The kernel is cut into parts of one stride each, the last one shorter. Seen as rows of one
-    stride, the sequences times a part are one matrix product, and no window is copied. Parts of
-    few columns are joined: their windows overlap, and are copied for the product.
+    The kernel is cut into slices of one stride each, the last one shorter. Seen as rows of one
+    stride, the sequences times a slice are one matrix product, and no window is copied. Very narrow
+    slices are merged: their windows overlap, and are copied for the product.
 
     V windows on all sequences and the zeros between them, S stride.
     """
@@ -145,25 +149,22 @@ class _Convolution(torch.autograd.Function):
         ctx: Any,
         steps: Tensor,
         kernel: Tensor,
-        place: Tensor,
-        seen: Tensor,
+        index: Tensor,
+        window: Tensor,
         windows: int,
         stride: int,
     ) -> Tensor:
-        """Convolve steps (N, F) by a kernel (K * F, W): return (M, W).
-
-        Of `_lay_out`: where each step stands, (N,); the window of each packed output, (M,); V; S.
-        """
+        """Convolve steps (N, F) by a kernel (K * F, W), laid out as `_lay_out` says: (M, W)."""
         channels = steps.shape[1]
-        ctx.channels, ctx.windows, ctx.width = channels, windows, stride * channels
+        ctx.windows, ctx.width = windows, stride * channels
         rows = windows - 1 + math.ceil(len(kernel) / ctx.width)
-        laid = steps.new_zeros(rows * stride, channels).index_copy_(0, place, steps)
-        first, *others = _parts(len(kernel), _joined(ctx.width))
+        laid = steps.new_zeros(rows * stride, channels).index_copy_(0, index, steps)
+        first, *others = _slices(len(kernel), _merged(ctx.width))
         convolved = (_columns(laid, ctx, first) @ kernel[first]).to(_summed(steps.dtype))
-        for part in others:
-            _add_product(convolved, _columns(laid, ctx, part), kernel[part])
-        ctx.save_for_backward(laid, kernel, place, seen)
-        return convolved.index_select(0, seen).to(steps.dtype)
+        for each in others:
+            _add_product(convolved, _columns(laid, ctx, each), kernel[each])
+        ctx.save_for_backward(laid, kernel, index, window)
+        return convolved.index_select(0, window).to(steps.dtype)
 
     @staticmethod
     @once_differentiable
@@ -171,32 +172,32 @@ class _Convolution(torch.autograd.Function):
         ctx: Any, gradient: Tensor
     ) -> tuple[Tensor | None, Tensor, None, None, None, None]:
         """Return the gradients of steps, where they are wanted, and kernel."""
-        laid, kernel, place, seen = ctx.saved_tensors
-        outer = gradient.new_zeros(ctx.windows, gradient.shape[1]).index_copy_(0, seen, gradient)
-        of_kernel = torch.empty_like(kernel)
-        for part in _parts(len(kernel), _joined(ctx.width)):
-            torch.mm(_columns(laid, ctx, part).t(), outer, out=of_kernel[part])
-        if not ctx.needs_input_grad[0]:
-            return None, of_kernel, None, None, None, None
-        inner = torch.zeros_like(laid, dtype=_summed(laid.dtype))
-        for part in _parts(len(kernel), ctx.width):
-            _add_product(_columns(inner, ctx, part), outer, kernel[part].t())
-        return inner.index_select(0, place).to(laid.dtype), of_kernel, None, None, None, None
+        laid, kernel, index, window = ctx.saved_tensors
+        outer = gradient.new_zeros(ctx.windows, gradient.shape[1]).index_copy_(0, window, gradient)
+        of_kernel, of_steps = torch.empty_like(kernel), None
+        for each in _slices(len(kernel), _merged(ctx.width)):
+            torch.mm(_columns(laid, ctx, each).t(), outer, out=of_kernel[each])
+        if ctx.needs_input_grad[0]:
+            inner = torch.zeros_like(laid, dtype=_summed(laid.dtype))
+            for each in _slices(len(kernel), ctx.width):
+                _add_product(_columns(inner, ctx, each), outer, kernel[each].t())
+            of_steps = inner.index_select(0, index).to(laid.dtype)
+        return of_steps, of_kernel, None, None, None, None
 
 
-def _parts(size: int, width: int) -> list[slice]:
-    """Cut a kernel of so many rows into parts of this width, the last one shorter."""
+def _slices(size: int, width: int) -> list[slice]:
+    """Cut a kernel of so many rows into slices of this width, the last one shorter."""
     return [slice(start, min(start + width, size)) for start in range(0, size, width)]
 
 
-def _joined(width: int) -> int:
-    """Return the width of a part of whole strides: very narrow products cost more than a copy."""
+def _merged(width: int) -> int:
+    """Return the width of merged slices: very narrow products cost more than a copy."""
     return width * (32 // width) if width < 8 else width
 
 
-def _columns(laid: Tensor, ctx: Any, part: slice) -> Tensor:
-    """View what a part of the kernel sees in each window, (V, width of the part)."""
-    return laid.as_strided((ctx.windows, part.stop - part.start), (ctx.width, 1), part.start)
+def _columns(laid: Tensor, ctx: Any, each: slice) -> Tensor:
+    """View what a slice of the kernel sees in each window, (V, width of the slice)."""
+    return laid.as_strided((ctx.windows, each.stop - each.start), (ctx.width, 1), each.start)
 
 
 def _summed(dtype: torch.dtype) -> torch.dtype:

@@ -12,8 +12,7 @@ faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -53,21 +52,17 @@ class _Building(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-@contextmanager
-def undrawn() -> Iterator[None]:
+def undrawn() -> AbstractContextManager[Any]:
     """Make the modules built inside hold float32 on the CPU, without initial values."""
-    with _Building("cpu"):
-        yield
+    return _Building("cpu")
 
 
-@contextmanager
-def shapes_alone() -> Iterator[None]:
+def shapes_alone() -> AbstractContextManager[Any]:
     """Make the modules built inside hold neither memory nor initial weights (device "meta").
 
     With them one checks what a network needs before memory is taken.
     """
-    with _Building("meta"):
-        yield
+    return _Building("meta")
 
 
 def draw_as_torch(module: nn.Module, generator: torch.Generator) -> None:

@@ -2,7 +2,7 @@
 
 Both branches learn from their own predictions (the loss is the sum of both cross-entropies) and
 predict together by the mean of their log-probabilities. What an n-gram weighs is 1 + ln(how often
-it occurs) times its idf; a sequence's values have length 1 together.
+it occurs) times its idf; a sequence's values are a vector of length 1.
 
 B batch, N steps of all sequences, K n-grams of the vocabulary, C classes, P distinct n-grams of
 each sequence, over all sequences.
@@ -192,8 +192,8 @@ class _Walk:
         for size in range(max(2, self._sizes[0]), self._sizes[1] + 1):
             before = self._keys[size - 2][steps]
             index, known = _look_up(keys, folded(before, torch.full_like(before, BOUNDARY)))
-            place = torch.nonzero(known & (self._step[steps] >= size - 3)).squeeze(1)
-            found.append((index[place], steps[place]))
+            ends = torch.nonzero(known & (self._step[steps] >= size - 3)).squeeze(1)
+            found.append((index[ends], steps[ends]))
         return _both(found)
 
 

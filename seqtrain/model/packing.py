@@ -13,8 +13,8 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
         batch_sizes: (T,), on the CPU. Returns: (N,) int64 each.
     """
     starts = torch.cumsum(batch_sizes, 0) - batch_sizes
-    place = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
-    row = place - starts.repeat_interleave(batch_sizes)
+    index = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
+    row = index - starts.repeat_interleave(batch_sizes)
     step = torch.arange(len(batch_sizes), dtype=torch.int64, device="cpu")
     return row, step.repeat_interleave(batch_sizes)
 

@@ -113,10 +113,6 @@ class StepPooling(nn.Module):
             self.project = nn.Linear(width, width)
             self.score = nn.Linear(width, 1, bias=False)
 
-    def forward(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of all steps; as `pool_at_once`."""
-        return pool_at_once(self, states, batch_sizes)
-
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pool of no steps.
 
@@ -181,10 +177,6 @@ class PoolingList(nn.ModuleDict):
     def __init__(self, hows: Sequence[str], width: int) -> None:
         super().__init__({how: StepPooling(how, width) for how in hows})
 
-    def forward(self, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of all steps; as `pool_at_once`."""
-        return pool_at_once(self, states, batch_sizes)
-
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pools of no steps."""
         return torch.cat([each.begin(rows, like=like) for each in self._each], dim=1)
@@ -211,7 +203,7 @@ Pooling: TypeAlias = StepPooling | PoolingList
 
 
 def pool_at_once(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Pool the states of all steps: (N, H) packed -> (B, K * H)."""
+    """Pool the states of all steps, (N, H) packed: return (B, K * H), at least float32."""
     begun = pooling.begin(int(batch_sizes[0]), like=states)
     return pooling.finish(pooling.add(begun, states, batch_sizes))
 

@@ -111,7 +111,7 @@ class RandomNumbers:
         return cls(number(seed, update), examples)
 
     def at(self, purpose: Purpose) -> RandomNumbers:
-        """Return other numbers for a part of the network that has purposes of its own."""
+        """Return other numbers, for a stage whose purposes are its own."""
         return replace(self, key=number(self.key, purpose))
 
     def rows(self, order: Tensor) -> RandomNumbers:

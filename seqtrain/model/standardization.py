@@ -1,6 +1,6 @@
 """Series standardised by themselves: by the mean and the deviation of their own valid steps.
 
-Each answer is then that of the steps read so far: a prefix is standardised by its own.
+A prefix is standardised by its own steps, as if the series ended there.
 
 B batch, N steps of all sequences, C channels.
 """
@@ -23,7 +23,7 @@ class SeriesStandardization(nn.Module):
     Args:
         channels: C.
         both: keep the values as they come beside them.
-        indicators: C more columns tell which values are missing (1) and don't count.
+        indicators: C more columns say which values are missing (1); these don't count.
     """
 
     def __init__(self, channels: int, *, both: bool, indicators: bool) -> None:
@@ -56,8 +56,8 @@ class SeriesStandardization(nn.Module):
         constant = deviation <= ALIKE * mean.abs()
         scaled = away / torch.where(constant, 1.0, deviation)[row]
         own = torch.where(constant[row], 0.0, scaled).to(values.dtype)
-        parts = [values, own, absent] if self.both else [own, absent]
-        return PackedSequence(torch.cat(parts, dim=1), packed.batch_sizes)
+        columns = [values, own, absent] if self.both else [own, absent]
+        return PackedSequence(torch.cat(columns, dim=1), packed.batch_sizes)
 
 
 def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:

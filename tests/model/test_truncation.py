@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.encoder import segments_of
+from seqtrain.model.pooling import pool_at_once
 from tests.helpers.examples import some
 from tests.helpers.networks import (
     CPU_WAYS,
@@ -50,7 +51,8 @@ def truncated(model: SequenceClassifier, sequence: Tensor, steps: int) -> Tensor
     states = torch.cat(outputs)
     pooled = states[-1]
     if model.pooling is not None:
-        pooled = model.pooling(states, torch.ones(len(states), dtype=torch.int64))[0]
+        one_row = torch.ones(len(states), dtype=torch.int64)
+        pooled = pool_at_once(model.pooling, states, one_row)[0]
     logits: Tensor = model.head(pooled)
     return logits
 
