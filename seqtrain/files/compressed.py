@@ -1,4 +1,4 @@
-"""Compressed files: the endings that name them, and the package that reads zstandard's."""
+"""Compressed files: the endings that name them, and the package that reads .zst."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Any
 
 from seqtrain.errors import ConfigError
 
-ENDINGS = (".gz", ".zst")
-"""Endings of files that are read, and written, compressed."""
-
 
 def compression_of(path: str) -> str:
     """Return the ending that says how a file is compressed: .gz, .zst, or nothing."""
-    return next((ending for ending in ENDINGS if path.lower().endswith(ending)), "")
+    return next((ending for ending in (".gz", ".zst") if path.lower().endswith(ending)), "")
 
 
 def uncompressed(path: str) -> str:

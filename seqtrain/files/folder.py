@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.reading import LARGEST_JSON, json_of, open_regular, path_problem, read_file
+from seqtrain.files.reading import (
+    LARGEST_JSON,
+    json_of,
+    open_regular,
+    path_problem,
+    read_file,
+    read_json,
+)
 from seqtrain.files.strict_json import to_json
 from seqtrain.files.writing import (
     UNTOUCHED,
@@ -29,8 +36,6 @@ BLOCK = 2**20
 """Bytes of a large file that are read at a time."""
 ATTEMPTS = 10
 """Times a folder is read, for a writer may be replacing it."""
-PAUSE = 0.01
-"""Seconds that each further attempt waits longer."""
 
 T = TypeVar("T")
 
@@ -44,14 +49,14 @@ def write_folder(
 ) -> Path | None:
     """Write a folder of files with a manifest of their SHA-256, and put it in the target's place.
 
-    It is written beside the target. Then the old folder is renamed, and the new one takes its name:
-    wherever this stops, `complete_folder` finds the old one or the new.
+    It is written beside. Then the old folder is renamed, and the new one takes its name: wherever
+    this stops, `complete_folder` finds the old one or the new.
 
     Args:
         target: where; a link that stands there is replaced, not followed.
         files: content by name.
         previous: where the old folder goes, in place of what stands there; None: it is removed.
-        durable: whether it is flushed to the disk before it is put there.
+        durable: whether all is flushed to the disk.
 
     Returns:
         A folder that can't be removed, or None.
@@ -63,9 +68,7 @@ def write_folder(
     sync: Callable[[Path], None] = sync_folder if durable else lambda folder: None
     try:
         new.mkdir()
-        digests = {
-            name: write_new(new / name, content, durable=durable) for name, content in files.items()
-        }
+        digests = {name: write_new(new / name, x, durable=durable) for name, x in files.items()}
         write_new(new / MANIFEST, to_json({"sha256": digests}), durable=durable)
         sync(new)
         sync(target.parent)
@@ -90,6 +93,10 @@ def write_folder(
             _make_free(old)
 
 
+def _aside(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}-old"
+
+
 def _make_free(path: Path) -> Path | None:
     """Remove what stands at a path; what can't be removed is renamed, and returned."""
     stray = None if remove(path) else free_path(path)
@@ -104,10 +111,6 @@ def _put_back(target: Path) -> None:
         os.rename(complete_folder(target), target)
 
 
-def _aside(folder: Path) -> Path:
-    return folder.parent / f".{folder.name}-old"
-
-
 def complete_folder(folder: Path) -> Path:
     """Return the folder, or the old one where writing stopped between the two renames."""
     old = _aside(folder)
@@ -115,15 +118,7 @@ def complete_folder(folder: Path) -> Path:
 
 
 def remove_strays(path: Path, targets: Sequence[str]) -> list[Path]:
-    """Clean up a folder after a writer that was killed; return what can't be removed.
-
-    Args:
-        path: of the folder.
-        targets: names of the folders that `write_folder` puts there.
-
-    Raises:
-        OSError: the folder can't be read, or a whole one not be put in its place.
-    """
+    """Clean up after a writer of folders in a folder was killed; return what has to stay."""
     for name in targets:
         _put_back(path / name)
     old = {_aside(path / name).name for name in targets}
@@ -132,27 +127,22 @@ def remove_strays(path: Path, targets: Sequence[str]) -> list[Path]:
 
 
 class VerifiedFolder:
-    """A folder that `write_folder` wrote; each file is checked by its digest as it is read.
-
-    Attributes:
-        path: where it stands now.
-    """
+    """A folder that `write_folder` wrote, at `path`; its files are checked as they are read."""
 
     def __init__(self, folder: Path) -> None:
         self.path = complete_folder(folder)
 
     @cached_property
     def digests(self) -> dict[str, Any]:
-        """SHA-256 of each file, by name, as the manifest has it.
+        """SHA-256 of each file, by name.
 
         Raises:
             CheckpointError: there is no manifest.
         """
-        path = self.path / MANIFEST
-        values = json_of(path, read_file(path))
+        values = read_json(self.path / MANIFEST)
         digests = values.get("sha256") if isinstance(values, dict) else None
         if not isinstance(digests, dict):
-            raise CheckpointError(f"{path}: no digests in it; expected a seqtrain manifest")
+            raise CheckpointError(f"{self.path / MANIFEST}: no digests in it; expected a manifest")
         return digests
 
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
@@ -194,12 +184,9 @@ class VerifiedFolder:
 
 
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
-    """Return what `read` makes of a verified folder, all of it of one writing.
+    """Return what `read` makes of a verified folder, or raise what it raises.
 
-    Where the folder is replaced meanwhile, it is read again.
-
-    Raises:
-        CheckpointError: the folder is missing, or `read` raised it.
+    All of it is of one writing: where the folder is replaced meanwhile, it is read again.
     """
     for attempt in range(1, ATTEMPTS):
         before = _identity(folder)
@@ -208,14 +195,13 @@ def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
         except CheckpointError:
             if _identity(folder) == before:
                 raise
-        time.sleep(attempt * PAUSE)
+        time.sleep(attempt / 100)
     return read(VerifiedFolder(folder))
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
     """Return what tells a folder from one that takes its place."""
-    try:
+    with suppress(OSError):
         status = os.stat(complete_folder(folder))
-    except OSError:
-        return None
-    return status.st_ino, status.st_ctime_ns
+        return status.st_ino, status.st_ctime_ns
+    return None

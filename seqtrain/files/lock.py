@@ -14,21 +14,18 @@ from seqtrain.files.reading import path_problem
 
 LOCK = ".lock"
 """The file in a folder that its owner keeps locked; it holds its process id, and is removed."""
-TRIES = 20
-PAUSE = 0.005
-"""Seconds between two tries: a process that only asks holds the lock for a moment."""
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+TRIES, PAUSE = 20, 0.005
+"""A process that only asks holds the lock for a moment, so it is tried again, after seconds."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep all other processes out of this block, for this folder.
 
-    The lock is the system's, so it ends with the process. A file system without locks (some NFS)
-    gives it to everyone.
+    A file system without locks (some NFS) keeps nobody out.
 
     Raises:
-        CheckpointError: another process holds it; its id is named.
+        CheckpointError: another process is in it; its id is named.
         RunError: the folder can't be written to.
     """
     path = folder / LOCK
@@ -36,6 +33,9 @@ def locked(folder: Path) -> Iterator[None]:
         descriptor = _acquire(path)
     except OSError as error:
         raise path_problem(path, error, RunError) from None
+    with suppress(OSError):  # on a full disk the owner has no name
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
     try:
         yield
     finally:
@@ -45,27 +45,18 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _acquire(path: Path) -> int:
-    """Return the descriptor of the lock's file, which is ours, with our process id in it."""
+    """Return the descriptor of the file, locked, unless its owner removed it meanwhile."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(path, flags, 0o644)
         try:
             _lock(path.parent, descriptor)
-            if os.path.exists(path) and os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                _note_owner(path, descriptor)
+            if path.exists() and os.path.samestat(os.fstat(descriptor), path.lstat()):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the owner before has removed it meanwhile
-
-
-def _note_owner(path: Path, descriptor: int) -> None:
-    try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    except OSError:
-        os.unlink(path)
-        raise
+        os.close(descriptor)
 
 
 def _lock(folder: Path, descriptor: int) -> None:

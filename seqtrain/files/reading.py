@@ -77,7 +77,7 @@ def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
 
     Raises:
         CheckpointError: it is missing, no regular file, or has more bytes than the limit.
-        RunError: the machine failed to read it.
+        RunError: the machine failed.
     """
     try:
         with open(path, "rb", opener=open_regular) as file:
@@ -95,11 +95,7 @@ def read_json(path: Path) -> Any:
 
 
 def json_of(path: Path, content: bytes) -> Any:
-    """Return the JSON value of a file's content.
-
-    Raises:
-        CheckpointError: it isn't JSON.
-    """
+    """Return the JSON value of a file's content; CheckpointError where it isn't JSON."""
     try:
         return parse_json(content.decode())
     except (UnicodeDecodeError, NotJSONError) as error:

@@ -20,8 +20,8 @@ def parse_json(text: str) -> object:
     """Parse one JSON value.
 
     Raises:
-        NotJSONError: for malformed or too deeply nested JSON, repeated keys, NaN and Infinity, lone
-            surrogates, and integers too long to convert.
+        NotJSONError: for malformed JSON, repeated keys, NaN and Infinity, lone surrogates, lists in
+            lists without end, and integers too long to convert.
     """
     try:
         value: object = _DECODER.decode(text)
@@ -54,7 +54,6 @@ def to_json(value: Any) -> bytes:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Build an object whose keys are all different."""
     value = dict(pairs)
     if len(value) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
@@ -63,7 +62,6 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN, Infinity and -Infinity."""
     raise NotJSONError(f"{name} is not JSON; write null for a missing value")
 
 
