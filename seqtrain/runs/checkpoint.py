@@ -75,12 +75,11 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
         learning: its network, or what pretrains it.
         groups: of train's rows, where states are carried between them; -1: alone.
     """
-    size = sum(map(len, model_files(model).values()))
-    size += _size(learning) - _size(model.network) + MOMENTS * _size(learning) + COUNTERS
-    if groups is None:
-        return size
-    number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
-    return size + (int(groups.max(initial=-1)) + 1) * number_and_state
+    carried = 0
+    if groups is not None:
+        number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
+        carried = (int(groups.max(initial=-1)) + 1) * number_and_state
+    return sum(map(len, model_files(model).values())) + _state_size(_size(learning), carried)
 
 
 def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
@@ -110,7 +109,10 @@ def _largest_state(model: Model, *, pretraining: bool) -> int:
     if pretraining and isinstance(network.embedding, nn.Embedding):
         with shapes_alone():
             learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
-    carried = CARRIED if network.config.initial_state == "carried" else 0
+    return _state_size(learning, CARRIED if network.config.initial_state == "carried" else 0)
+
+
+def _state_size(learning: int, carried: int) -> int:
     return (MOMENTS + 1) * learning + COUNTERS + carried
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from seqtrain.errors import CheckpointError
@@ -24,46 +25,40 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 
     Args:
         path: of it; None: the newest under runs/.
-        name: of a config, to find the newest of its runs, finished or not; None: the newest of all
-            that has a model.
+        name: of a config, whose newest run is meant; None: the newest of all that has a model.
 
     Raises:
         CheckpointError: there is none.
     """
-    if path is None:
-        path = newest_trained()[0] if name is None else next(iter(newest_first(name)), None)
-        if path is None:
-            raise CheckpointError(
-                f"no run of {name} under {os.path.abspath(RUNS)}; name one that stands elsewhere "
-                "with --run-dir"
-            )
-    elif not os.path.exists(path):
-        raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
-    return RunDirectory(path)
+    if path is not None:
+        if not os.path.exists(path):
+            raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
+        return RunDirectory(path)
+    if name is None:
+        return RunDirectory(newest_trained()[0])
+    for run in newest_first(name):
+        return RunDirectory(run)
+    raise CheckpointError(
+        f"no run of {name} under {os.path.abspath(RUNS)}; name one with --run-dir"
+    )
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
     """Return the newest run under runs/ that has a model, and newer ones that have none yet.
 
     Raises:
-        CheckpointError: there is no run, or none has a model.
+        CheckpointError: there is none.
     """
     runs = newest_first(None)
     for index, run in enumerate(runs):
-        try:
+        with suppress(CheckpointError):
             model_folder(run)
-        except CheckpointError:
-            continue
-        return run, runs[:index]
-    if not runs:
-        raise CheckpointError(
-            f"no run under {os.path.abspath(RUNS)}; name one, or train one with: "
-            "seqtrain fit CONFIG"
-        )
-    raise CheckpointError(
-        f"{runs[0]}: no model in it yet; a run has one after its first epoch; go on with it by "
-        "seqtrain fit CONFIG --resume, or name another run"
-    )
+            return run, runs[:index]
+    what, then = f"no run under {os.path.abspath(RUNS)}", "train one with: seqtrain fit CONFIG"
+    if runs:
+        what = f"{runs[0]}: no model in it yet; a run has one after its first epoch"
+        then = "go on with it by seqtrain fit CONFIG --resume"
+    raise CheckpointError(f"{what}; {then}, or name another run")
 
 
 def newest_first(name: str | None) -> list[Path]:

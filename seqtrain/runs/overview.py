@@ -18,8 +18,8 @@ from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 SCORES: tuple[str, ...] = get_args(Metric)
-TEST_SCORES = tuple(f"test.{score}" for score in SCORES[:2])
-FIGURES = ("started", "epochs", "best_epoch", "seconds", *SCORES, *TEST_SCORES)
+OTHERS = ("started", "epochs", "best_epoch", "seconds")
+FIGURES = (*OTHERS, *SCORES, *(f"test.{score}" for score in SCORES[:2]))
 """What runs can be sorted by, beside the keys of their configs."""
 MOST = 6
 """Values of a key that a message lists."""
@@ -59,12 +59,10 @@ class RunSummary:
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 
     def figure(self, name: str) -> float | str | None:
-        """Return a figure by its name, or a config's key as `setting` does."""
-        if name in SCORES:
-            return self.validation.get(name)
-        if name in TEST_SCORES:
-            return self.test.get(name.removeprefix("test."))
-        value: float | None = getattr(self, name) if name in FIGURES else None
+        """Return a figure by its name, or the value of a config's key as YAML."""
+        found = {other: getattr(self, other) for other in OTHERS} | self.validation
+        found |= {f"test.{score}": value for score, value in self.test.items()}
+        value: float | None = found.get(name)
         return value if name in FIGURES else self.setting(name)
 
     def setting(self, key: str) -> str | None:
@@ -77,12 +75,8 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
 
     A run whose config can't be read any more, such as one whose data moved, is listed without it.
 
-    Args:
-        folder: that holds run directories, and directories of several; other things in it are
-            passed over.
-
     Raises:
-        ConfigError: it isn't there, or can't be read.
+        ConfigError: the folder isn't there, or can't be read.
     """
     try:
         paths = sorted(path for path in folder.iterdir() if path.is_dir())
@@ -109,9 +103,6 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     Args:
         run: its directory.
         problems: gets a line where the config is wrong, which is then left out; None: it is raised.
-
-    Raises:
-        CheckpointError, ConfigError: a file of it is damaged.
     """
     config: dict[str, Any] = {}
     try:

@@ -61,11 +61,7 @@ class RunDirectory:
         return locked(self.path)
 
     def clear(self, *, force: bool) -> None:
-        """Remove what earlier runs and searches wrote here; other files stay.
-
-        Raises:
-            ConfigError: as `check_destination`.
-        """
+        """Remove what earlier runs and searches wrote here; raises as `check_destination`."""
         try:
             check_replaceable(self.path, "--run-dir", force=force)
             remove_earlier(self.path)
@@ -122,14 +118,10 @@ class RunDirectory:
         return found
 
     def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
-        """Forget metrics written after a checkpoint that training goes on from.
-
-        Args:
-            length: bytes of the file at the checkpoint.
-            only_check: change nothing.
+        """Remove what was written after a checkpoint at this length of the file, in bytes.
 
         Raises:
-            CheckpointError: there are less, or the file can't be written.
+            CheckpointError: the file is shorter, or can't be written.
         """
         path, size = self.path / METRICS, 0
         try:
@@ -147,18 +139,11 @@ class RunDirectory:
             )
 
     def holds(self, name: str) -> bool:
-        """Whether anything stands under a name in it.
-
-        Raises:
-            CheckpointError: the directory may not be read.
-        """
+        """Whether anything stands under a name in it; CheckpointError where it can't be read."""
         try:
-            os.lstat(self.path / name)
-        except FileNotFoundError:
-            return False
+            return name in os.listdir(self.path)
         except OSError as error:
             raise path_problem(self.path, error) from None
-        return True
 
     def config(self) -> Config:
         """Return the config that the run was trained with.
@@ -174,11 +159,7 @@ class RunDirectory:
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:
-        """Return what environment.json holds.
-
-        Raises:
-            CheckpointError: it is missing or damaged.
-        """
+        """Return what environment.json holds; CheckpointError where it is missing or damaged."""
         path = self.path / ENVIRONMENT
         values = read_json(path)
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
@@ -190,11 +171,7 @@ class RunDirectory:
         return None if remove(self.previous) else self.previous
 
     def remove_strays(self) -> list[Path]:
-        """Clean up after a process that was killed while writing here; return what has to stay.
-
-        Raises:
-            RunError: the directory can't be changed.
-        """
+        """Clean up after a process that was killed while writing here; return what has to stay."""
         try:
             return remove_strays(self.path, FOLDERS)
         except OSError as error:
