@@ -25,7 +25,7 @@ from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.engines.interface import Between, DistinctInputs
 from seqtrain.model.initialization import draw_as_torch, undrawn
-from seqtrain.model.inputs import TokenEmbedding, embed
+from seqtrain.model.inputs import embed
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.randomness import Purpose, RandomNumbers, number
 
@@ -67,10 +67,10 @@ class PretrainingModel(nn.Module):
                 draw_as_torch(module, generator)
 
     @property
-    def embedding(self) -> TokenEmbedding:
+    def embedding(self) -> nn.Embedding:
         """The classifier's."""
         embedding = self.classifier.embedding
-        assert isinstance(embedding, TokenEmbedding), "tokens are predicted"
+        assert isinstance(embedding, nn.Embedding), "tokens are predicted"
         return embedding
 
     def _own(self, random: RandomNumbers | None) -> RandomNumbers | None:

@@ -29,10 +29,6 @@ from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 
 
-class TokenEmbedding(nn.Embedding):
-    """A vector for each token."""
-
-
 @dataclass(frozen=True, eq=False)
 class FittedLayers:
     """What a model takes from the preprocessing; None: it has no such branch or layer.
@@ -84,10 +80,10 @@ class Inputs:
         self.rate = config.embedding_dropout
         self.series = fitted.series
         channels = input_size if self.series is None else self.series.width
-        self.embedding: TokenEmbedding | nn.Linear | nn.Identity
+        self.embedding: nn.Embedding | nn.Linear | nn.Identity
         self.width = config.width
         if not features:
-            self.embedding = TokenEmbedding(input_size, self.width, padding_idx=PAD)
+            self.embedding = nn.Embedding(input_size, self.width, padding_idx=PAD)
         elif config.convolutions is None:
             self.embedding = nn.Linear(channels, self.width)
         else:
@@ -114,7 +110,7 @@ class Inputs:
             packed = self.series(packed)
         if self.convolutions is None:
             return packed
-        if isinstance(self.embedding, TokenEmbedding):
+        if isinstance(self.embedding, nn.Embedding):
             vectors = embed(self.embedding, packed, self.rate, random, self.subwords, grams)
             assert isinstance(vectors.table, Tensor), "no vocabulary is projected here"
             steps = vectors.table.index_select(0, vectors.index)
@@ -141,7 +137,7 @@ class Inputs:
         """
         if vocabulary is not None:
             return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
-        if isinstance(self.embedding, TokenEmbedding):
+        if isinstance(self.embedding, nn.Embedding):
             if self.convolutions is not None:
                 return packed
             return embed(self.embedding, packed, self.rate, random, self.subwords, grams)
@@ -155,11 +151,11 @@ class Inputs:
         """Return the vector of each id, for many batches without gradients; None: there is none."""
         if self.subwords is not None or self.convolutions is not None:
             return None
-        return self.embedding.weight if isinstance(self.embedding, TokenEmbedding) else None
+        return self.embedding.weight if isinstance(self.embedding, nn.Embedding) else None
 
 
 def embed(
-    embedding: TokenEmbedding,
+    embedding: nn.Embedding,
     packed: PackedSequence,
     rate: float,
     random: RandomNumbers | None,
@@ -183,8 +179,8 @@ def embed(
     """
     unknown = 0 if grams is None else len(grams.offsets) - 1
     ids, index = distinct_ids(packed.data, embedding.num_embeddings + unknown)
-    rows = ids if subwords is None else subwords.rows(ids)
     # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
+    rows = ids if subwords is None else subwords.rows(ids)
     table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
     if subwords is not None:
         table = table + subwords(ids, grams)

@@ -22,7 +22,6 @@ from seqtrain.model.classifier import SequenceClassifier
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines import native
 from seqtrain.model.engines.native.library import Weight
-from seqtrain.model.inputs import TokenEmbedding
 from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.subwords import Subwords
 from seqtrain.training.state import check_tensor
@@ -61,7 +60,7 @@ class Optimizer:
         self.tables: list[Tensor] = []
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
         for part in model.modules():
-            if isinstance(part, TokenEmbedding | Subwords | NgramClassifier):
+            if isinstance(part, nn.Embedding | Subwords | NgramClassifier):
                 part.sparse = config.sparse_embedding and not on_mps
                 self.tables += [part.weight] if part.sparse else []
         self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
@@ -71,7 +70,7 @@ class Optimizer:
 
     def freeze(self, *, frozen: bool) -> None:
         """Let the vectors of tokens stay as they are from now on, or learn."""
-        if isinstance(self._embedding, TokenEmbedding):
+        if isinstance(self._embedding, nn.Embedding):
             self._embedding.weight.requires_grad_(not frozen)
 
     @property

@@ -1,4 +1,4 @@
-"""Distinct ids are torch.unique's; Adam and norms are torch's; idle updates are made up for."""
+"""Distinct ids are torch.unique's; Adam and norms are torch's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 from seqtrain.model.engines.native import (
     Gradients,
     adam,
-    adam_idle,
     describe_weight,
     distinct,
     gradient_norm,
@@ -39,10 +38,9 @@ def test_ids_outside_the_vocabulary_are_refused(wrong: int) -> None:
         distinct(torch.tensor([3, wrong, 5]), 20)
 
 
-def make_state(size: int, *, step: int) -> State:
-    mean, square, done = torch.randn(9, size), torch.rand(9, size), torch.arange(9) % 4
-    step_tensor = torch.tensor(float(step))
-    return {"exp_avg": mean, "exp_avg_sq": square, "up_to_date": done, "step": step_tensor}
+def make_state(*, step: int) -> State:
+    mean, square = torch.randn(9, 4), torch.rand(9, 4)
+    return {"exp_avg": mean, "exp_avg_sq": square, "step": torch.tensor(float(step))}
 
 
 def sparse(rows: list[int], gradient: Tensor) -> Tensor:
@@ -83,44 +81,18 @@ def test_an_update_of_many_weights_is_torchs_with_the_same_bits_by_any_threads(k
             torch.testing.assert_close(state[name], tensor, rtol=1e-4, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("idle", [True, False])
-def test_adam_on_some_rows_leaves_the_others_alone(idle: bool) -> None:
-    weight, state = torch.randn(9, 4), make_state(4, step=5)
-    before = [tensor.clone() for tensor in (weight, *state.values())]
-    if idle:
-        adam_idle(weight, state, torch.tensor([1, 8]), lr=0.1)
-    else:
-        adam(Gradients([(describe_weight(weight, state), sparse([1, 8], torch.ones(2, 4)))]), lr=1)
-    for tensor, old in zip((weight, *state.values()), before, strict=True):
-        if tensor.ndim:
-            changed = (tensor != old).view(9, -1).all(1).nonzero().flatten()
-            assert changed.tolist() == [1, 8]
-    assert state["up_to_date"][[1, 8]].tolist() == [int(state["step"])] * 2 == [6 - idle] * 2
-
-
-def test_idle_updates_are_those_of_dense_adamw_without_gradient() -> None:
-    """Late in training, where the bias corrections stand still and eps is small beside sqrt(v)."""
-    weight, state = torch.randn(9, 5), make_state(5, step=10_000)
-    state["up_to_date"] = 10_000 - torch.tensor([0, 1, 2, 5, 10, 50, 100, 1000, 10_000])
-    expected = weight.clone()
-    mean, square = state["exp_avg"].clone(), state["exp_avg_sq"].clone()
-    for row, done in enumerate(state["up_to_date"].tolist()):
-        for _ in range(done, 10_000):
-            mean[row] *= 0.9
-            square[row] *= 0.999
-            expected[row] *= 1 - 0.01 * 0.02
-            expected[row] -= 0.01 * mean[row] / (square[row].sqrt() + 1e-8)
-    adam_idle(weight, state, torch.arange(9), lr=0.01, weight_decay=0.02)
-    torch.testing.assert_close(weight, expected, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state["exp_avg"], mean)
-    torch.testing.assert_close(state["exp_avg_sq"], square, rtol=1e-4, atol=1e-6)
+def test_adam_on_some_rows_leaves_the_others_alone() -> None:
+    weight, state = torch.randn(9, 4), make_state(step=5)
+    before = [tensor.clone() for tensor in (weight, state["exp_avg"], state["exp_avg_sq"])]
+    adam(Gradients([(describe_weight(weight, state), sparse([1, 8], torch.ones(2, 4)))]), lr=1)
+    for tensor, old in zip((weight, state["exp_avg"], state["exp_avg_sq"]), before, strict=True):
+        assert (tensor != old).all(1).nonzero().flatten().tolist() == [1, 8]
+    assert state["step"] == 6
 
 
 @pytest.mark.parametrize("rows", [[1, 9], [-1, 2], [1, 1], [2, 1]])
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_updated(rows: list[int]) -> None:
-    weight, state = torch.zeros(9, 4), make_state(4, step=4)
-    with pytest.raises(ValueError, match="0 to 8"):
-        adam_idle(weight, state, torch.tensor(rows), lr=0.1)
+    weight, state = torch.zeros(9, 4), make_state(step=4)
     found = Gradients([(describe_weight(weight, state), sparse(rows, torch.ones(2, 4)))])
     assert gradient_norm(found) is None
     with pytest.raises(ValueError, match="must ascend"):
@@ -135,13 +107,11 @@ def test_what_does_not_fit_a_weight_is_refused() -> None:
         {"exp_avg": torch.zeros(8, 4)},
         {"exp_avg_sq": torch.zeros(4, 9).T},
         {"exp_avg": torch.zeros(9, 4).double()},
-        {"up_to_date": torch.zeros(8, dtype=torch.int64)},
-        {"up_to_date": torch.zeros(9)},
     ]
     for change in wrong:
         with pytest.raises((TypeError, ValueError)):
-            describe_weight(weight, make_state(4, step=4) | change)
-    own = describe_weight(weight, make_state(4, step=4))
+            describe_weight(weight, make_state(step=4) | change)
+    own = describe_weight(weight, make_state(step=4))
     gradients = torch.ones(9, 5), torch.ones(8, 4), sparse([1, 2], torch.ones(2, 5))
     for gradient in (*gradients, torch.ones(9, 4).double()):
         with pytest.raises((TypeError, ValueError)):

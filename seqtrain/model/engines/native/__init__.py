@@ -5,7 +5,6 @@ from seqtrain.model.engines.native.recurrence import NativeEngine
 from seqtrain.model.engines.native.update import (
     Gradients,
     adam,
-    adam_idle,
     describe_weight,
     gradient_norm,
 )
@@ -14,7 +13,6 @@ __all__ = [
     "Gradients",
     "NativeEngine",
     "adam",
-    "adam_idle",
     "describe_weight",
     "distinct",
     "gradient_norm",

@@ -131,5 +131,3 @@ EXPORT double seqtrain_gradient_norm(const Update* update) {
 }
 
 EXPORT int64_t seqtrain_adam(const Update* update) { return kernels->adam(update); }
-
-EXPORT int64_t seqtrain_adam_idle(const Update* update) { return kernels->adam_idle(update); }

@@ -62,10 +62,9 @@ struct Weight {
   int64_t rows, row_size;         // rows of row_size numbers; a vector is one row
   int64_t touched;                // how many rows have a gradient
   const int64_t* which;           // (touched) ascending; null: all
-  const float* gradient;          // (touched, row_size); unused by adam_idle
+  const float* gradient;          // (touched, row_size)
   float *weight, *mean, *square;  // (rows, row_size)
   float* step;                    // updates made; adam counts it up
-  int64_t* up_to_date;            // (rows) the update that each row has made last; null: no row idles
   double decay, l2;               // decoupled weight decay; L2 term of the gradient
 };
 
@@ -100,5 +99,4 @@ struct Kernels {
                       int64_t* unique, int64_t* inverse);
   double (*gradient_norm)(const Update* update);
   int64_t (*adam)(const Update* update);
-  int64_t (*adam_idle)(const Update* update);
 };

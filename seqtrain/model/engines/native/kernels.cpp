@@ -44,4 +44,4 @@ void backward(const LayerCall* call) {
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
     TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,       project,
-    forward,             backward, distinct,      gradient_norm, adam,    adam_idle};
+    forward,             backward, distinct,      gradient_norm, adam};

@@ -50,7 +50,7 @@ class Weight(ctypes.Structure):
 
     _fields_ = (
         *_fields(_NUMBER, "rows row_size touched"),
-        *_fields(_POINTER, "which gradient weight mean square step up_to_date"),
+        *_fields(_POINTER, "which gradient weight mean square step"),
         *_fields(_REAL, "decay l2"),
     )
 
@@ -113,9 +113,7 @@ class Library:
         )
         self.distinct = declared("distinct", _NUMBER, _POINTER, _NUMBER, _NUMBER, *(_POINTER,) * 3)
         self.gradient_norm = declared("gradient_norm", _REAL, update)
-        self.adam, self.adam_idle = (
-            declared(name, _NUMBER, update) for name in ("adam", "adam_idle")
-        )
+        self.adam = declared("adam", _NUMBER, update)
         threads = _torchs_threads()
         if threads is not None:
             declared("use_threads", None, ctypes.POINTER(Threads))(threads)

@@ -1,5 +1,5 @@
 // Adam: the norm of all gradients, and an update of all weights in one pass; of a table the touched
-// rows alone, which make up for the updates that they lay idle in. And which rows a batch touches.
+// rows alone. And which rows a batch touches.
 
 #pragma once
 
@@ -33,8 +33,6 @@ INLINE void for_share(const Update& update, Index numbers, Member member, F f) {
     before += all;
   }
 }
-
-INLINE Index row_at(const Weight& weight, Index i) { return weight.which ? weight.which[i] : i; }
 
 double sum_of_squares(const float* from, Index count) {
   Vec sums[4] = {};
@@ -82,8 +80,8 @@ double gradient_norm(const Update* update) {
   return __builtin_sqrt(sum);
 }
 
-// What an update does to a row, and what idle updates do. The pointers are a function's own
-// arguments, so that the compiler knows them apart and takes a vector at a time.
+// What an update does to a row. The pointers are a function's own arguments, so that the compiler
+// knows them apart and takes a vector at a time.
 struct AdamRule {
   float rate, root, eps, kept, b1, b2, scale, l2;
 };
@@ -96,16 +94,6 @@ NOINLINE void adam_row(AdamRule rule, Index size, const float* __restrict gradie
     square[k] = rule.b2 * square[k] + (1 - rule.b2) * g * g;
     float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
     weight[k] = rule.kept * weight[k] - move;
-  }
-}
-
-NOINLINE void idle_row(AdamRule rule, Index size, float* __restrict weight,
-                       float* __restrict mean, float* __restrict square) {
-  for (Index k = 0; k < size; ++k) {
-    float move = rule.rate * mean[k] / (__builtin_sqrtf(square[k]) * rule.root + rule.eps);
-    weight[k] = rule.kept * weight[k] - move;
-    mean[k] *= rule.b1;
-    square[k] *= rule.b2;
   }
 }
 
@@ -128,49 +116,10 @@ int64_t adam(const Update* update) {
       rule.b1 = update->beta1, rule.b2 = update->beta2;
       rule.scale = update->scale, rule.l2 = weight.l2;
       for (Index i = begin; i < end; ++i) {
-        Index row = row_at(weight, i), at = row * weight.row_size;
-        if (weight.up_to_date) weight.up_to_date[row] = (int64_t)step;
+        Index at = (weight.which ? weight.which[i] : i) * weight.row_size;
         adam_row(rule, weight.row_size, weight.gradient + i * weight.row_size, weight.weight + at,
                  weight.mean + at, weight.square + at);
       }
-    });
-  });
-  return 0;
-}
-
-// What dense AdamW would have done to these rows in the updates since they were last up to date,
-// when they had no gradient: moments fade by their factors. Each update keeps the fraction
-// kept = 1 - lr * decay of the weight (below 0 where lr * decay is above 1) and then moves it by
-// m / sqrt(v), which fades by ratio = beta1 / sqrt(beta2) per update; so that after `idle` updates
-// w = kept^idle w - (sum over i = 1 … idle of kept^(idle - i) ratio^i) move. Taken as constant
-// meanwhile: lr, the corrections, and eps beside sqrt(v).
-void idle_rows(const Update& update, const Weight& weight, Index begin, Index end) {
-  const double log_b1 = __builtin_log(update.beta1), log_b2 = __builtin_log(update.beta2);
-  const double log_ratio = log_b1 - log_b2 / 2, ratio = __builtin_exp(log_ratio);
-  const double step = *weight.step, kept = 1 - update.lr * weight.decay;
-  const double correction1 = correction(update.beta1, step);
-  const bool alike = __builtin_fabs(kept - ratio) < 1e-6;
-  AdamRule rule{};
-  rule.root = 1 / __builtin_sqrt(correction(update.beta2, step)), rule.eps = update.eps;
-  for (Index i = begin; i < end; ++i) {
-    Index row = row_at(weight, i), at = row * weight.row_size;
-    double idle = step - weight.up_to_date[row];
-    if (idle <= 0) continue;
-    weight.up_to_date[row] = (int64_t)step;
-    double fading = __builtin_exp(idle * log_ratio), keeping = __builtin_pow(kept, idle);
-    double series = alike ? idle * fading : ratio * (keeping - fading) / (kept - ratio);
-    rule.rate = series * update.lr / correction1, rule.kept = keeping;
-    rule.b1 = __builtin_exp(idle * log_b1), rule.b2 = __builtin_exp(idle * log_b2);
-    idle_row(rule, weight.row_size, weight.weight + at, weight.mean + at, weight.square + at);
-  }
-}
-
-int64_t adam_idle(const Update* update) {
-  if (!all_rows_ascend(*update)) return -1;
-  Index numbers = numbers_of(*update);
-  as_team(threads_for(*update), [&](Member member) {
-    for_share(*update, numbers, member, [&](const Weight& weight, Index begin, Index end) {
-      idle_rows(*update, weight, begin, end);
     });
   });
   return 0;

@@ -17,24 +17,18 @@ def describe_weight(
 
     Args:
         weight: a matrix, a vector, or any tensor.
-        state: `exp_avg` and `exp_avg_sq`, running means of the gradient and of its square; `step`,
-            float32, the updates made; of a table whose rows lie idle, `up_to_date`, int64, the
-            update that each row has made last.
+        state: `exp_avg` and `exp_avg_sq`, running means of the gradient and of its square, of the
+            weight's shape; `step`, float32, the updates made.
         decay: decoupled weight decay, a fraction of the learning rate.
         l2: factor of the weight that is added to its gradient.
-
-    Shape:
-        weight, exp_avg, exp_avg_sq (V, …); up_to_date (V,).
 
     Raises:
         TypeError: another type, device or layout than the library takes.
         ValueError: sizes that don't fit.
     """
-    mean, square, up_to_date = state["exp_avg"], state["exp_avg_sq"], state.get("up_to_date")
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
     if not weight.shape == mean.shape == square.shape:
         raise ValueError("exp_avg, exp_avg_sq: must have the weight's shape")
-    if up_to_date is not None and up_to_date.shape != weight.shape[:1]:
-        raise ValueError(f"up_to_date: must have {len(weight)} rows")
     rows = len(weight) if weight.ndim > 1 else 1
     return Weight(
         rows=rows,
@@ -43,7 +37,6 @@ def describe_weight(
         mean=address(mean),
         square=address(square),
         step=address(state["step"]),
-        up_to_date=address(up_to_date, dtype=torch.int64),
         decay=decay,
         l2=l2,
     )
@@ -113,40 +106,3 @@ def adam(
     update.lr, update.eps, (update.beta1, update.beta2) = lr, eps, betas
     if load_library().adam(update) < 0:
         raise ValueError("rows of a gradient: must ascend, each once, within the weight")
-
-
-@torch.no_grad()
-def adam_idle(
-    weight: Tensor,
-    state: Mapping[str, Tensor],
-    rows: Tensor,
-    *,
-    lr: float,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-    weight_decay: float = 0.0,
-) -> None:
-    """Make up for the updates that rows had no gradient in: what dense AdamW would have done then.
-
-    In closed form: learning rate and bias corrections count as constant meanwhile.
-
-    Args:
-        weight: as for `describe_weight`.
-        state: as there, with `up_to_date`.
-        rows: those to bring up to date, int64, ascending.
-        lr: learning rate of the update to come.
-        betas: as for `adam`.
-        eps: as for `adam`.
-        weight_decay: decoupled.
-
-    Raises:
-        TypeError: as for `describe_weight`.
-        ValueError: as there, or rows are outside the weight or out of order; nothing was updated.
-    """
-    described = describe_weight(weight, state, decay=weight_decay)
-    described.touched, described.which = len(rows), address(rows, dtype=torch.int64)
-    weights = (Weight * 1)(described)
-    update = Update(threads=torch.get_num_threads(), count=1, weights=weights, scale=1.0, lr=lr)
-    update.eps, (update.beta1, update.beta2) = eps, betas
-    if load_library().adam_idle(update) < 0:
-        raise ValueError(f"rows: must ascend, each once, within 0 to {len(weight) - 1}")
