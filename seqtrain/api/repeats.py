@@ -26,7 +26,6 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
-from seqtrain.files.reading import path_problem
 from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remove_earlier
 from seqtrain.runs.finding import MOST_RUNS, write_ensemble
 from seqtrain.signals import StopSignals
@@ -156,12 +155,14 @@ def fit_repeats(
     """
     first = next(iter(configs.values()))
     if not resume:
-        check_destination(path, "run", "--run-dir", force=force)
+        check_destination(path, "run", "--run-dir", force=force, sources=[source])
     check_files(first, None if source is None else source.parent)
     begun = _begun(path, list(configs), resume=resume, force=force)
     if force and path.exists():
         prepare(first, cache_folder=default_folder() if cache else None)
         remove_earlier(path)  # the data can be read
+    with suppress(OSError):
+        (path / ENSEMBLE).unlink()  # it names runs that are whole
     fits = {
         name: partial(
             fit,
@@ -194,10 +195,6 @@ def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> 
         begun[member] = resume and (path / member / CONFIG).exists()
         if not begun[member]:
             check_destination(path / member, "run", "--run-dir", force=force)
-    try:
-        (path / ENSEMBLE).unlink(missing_ok=True)  # it names runs that are whole
-    except OSError as error:
-        raise path_problem(path / ENSEMBLE, error, ConfigError) from None
     return begun
 
 

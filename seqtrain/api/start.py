@@ -172,7 +172,10 @@ def _first_start(held: ExitStack, config: Config, request: Request) -> tuple[Sta
     """Return what the run starts from, and the model folder whose preprocessing it keeps."""
     check_files(config, request.beside)
     if not request.resume:
-        check_destination(request.directory, "run", "--run-dir", force=request.force)
+        sources = [request.source]
+        check_destination(
+            request.directory, "run", "--run-dir", force=request.force, sources=sources
+        )
         if request.directory is not None:
             _refuse_data_inside(request.directory, config)
         if request.init_from is None:

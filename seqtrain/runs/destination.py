@@ -37,7 +37,7 @@ def check_destination(
     option: str,
     *,
     force: bool,
-    sources: Sequence[str | Path] = (),
+    sources: Sequence[str | Path | None] = (),
 ) -> None:
     """Refuse to write where something of the user's would be lost, or nothing can be written.
 
@@ -49,7 +49,7 @@ def check_destination(
             is replaced whole; `run`: a directory of a run, of several, or of a search.
         option: that names the path, such as --output.
         force: whether what a command wrote there before may be replaced.
-        sources: paths of the input, which is never replaced.
+        sources: paths of the input, which is never replaced; None: of none.
 
     Raises:
         ConfigError: as said.
@@ -57,12 +57,13 @@ def check_destination(
         RunError: the machine failed.
     """
     target = RUNS / ".new" if path is None else Path(path)
+    given = [source for source in sources if source is not None and os.path.exists(source)]
     is_file = what in ("file", "stream")
     try:
         found = nearest_existing(target)
         folder = target.absolute().parent if is_file else found
         if is_file and found == target:
-            _check_file(target, what, option, force=force, sources=sources)
+            _check_file(target, what, option, force=force, sources=given)
         if not folder.exists():
             raise ConfigError(f"{option}: no folder {folder}; make it first")
         if not folder.is_dir():
@@ -72,7 +73,7 @@ def check_destination(
         if what == "export" and found == target:
             _check_export(target, force=force)
         if what == "run" and found == target:
-            check_replaceable(target, option, force=force, sources=sources)
+            check_replaceable(target, option, force=force, sources=given)
             if (target / LOCK).exists():
                 with locked(target):
                     pass
@@ -101,7 +102,7 @@ def _check_file(
     kind = kind_of(path)
     if kind == "a folder" or (what == "file" and kind != "a file"):
         raise ConfigError(f"{option}: {path} is {kind}; expected a file")
-    if any(os.path.exists(source) and path.samefile(source) for source in sources):
+    if any(path.samefile(source) for source in sources):
         raise ConfigError(f"{option}: {path} is the input; choose another file")
     if kind == "a file" and not force:
         raise ConfigError(f"{option}: {path} exists; replace it with --force")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import seqtrain
+from seqtrain.errors import ConfigError
 from tests.helpers.tiny import CONFIG, Cli, fit, listing, write_text_project
 
 SHORT = ("--quiet", "--set", "training.max_epochs=1")
@@ -53,10 +55,11 @@ def test_what_is_replaced_is_gone(project: Path, cli: Cli) -> None:
 
 
 def test_data_that_cannot_be_read_leave_what_they_would_replace(project: Path, cli: Cli) -> None:
+    assert cli("fit", "c.yaml", "--run-dir", "several", "--seeds", "0,1", *SHORT).code == 0
     Path("train.tsv").write_text("text\tlabel\nx\n")
     before = listing(project)
-    assert cli(*FORCE).code == 2
-    assert cli(*FORCE, "--seeds", "0,1").code == 2
+    for more in ((), ("--seeds", "0,1"), ("--run-dir", "several", "--seeds", "2,3")):
+        assert cli(*FORCE, *more).code == 2
     assert listing(project) == before
 
 
@@ -121,9 +124,12 @@ def test_what_no_run_wrote_is_never_replaced(
 
 
 def test_the_config_that_is_read_is_not_replaced(project: Path, cli: Cli) -> None:
-    ended = cli("fit", "r/config.yaml", "--run-dir", "r", "--force")
-    assert ended.code == 2
-    assert "r/config.yaml is the input; choose another directory" in ended.err
+    for more in ((), ("--seeds", "0,1")):
+        ended = cli("fit", "r/config.yaml", "--run-dir", "r", "--force", *more)
+        assert ended.code == 2
+        assert "r/config.yaml is the input; choose another directory" in ended.err
+    with pytest.raises(ConfigError, match="is the input"):
+        seqtrain.fit("r/config.yaml", run_dir="r", force=True)
 
 
 def test_a_link_is_removed_itself(project: Path, cli: Cli) -> None:
