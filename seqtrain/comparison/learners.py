@@ -36,7 +36,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
 from seqtrain.model.cells import as_one_tensor
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.torch_engine import TorchEngine
 from seqtrain.model.pooling import last_of_padded, last_valid_state, pool_at_once
 from seqtrain.training.objectives import Classification
@@ -172,7 +172,7 @@ class ScriptLearner:
 
 
 def plain_logits(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     steps: Tensor,
     lengths: Tensor,
     *,
@@ -208,7 +208,7 @@ def plain_logits(
     return logits
 
 
-def _both_directions(model: SequenceClassifier, vectors: Tensor, lengths: Tensor) -> Tensor:
+def _both_directions(model: ClassifierNetwork, vectors: Tensor, lengths: Tensor) -> Tensor:
     """Run both directions over padding; dropout between layers is that of torch's module."""
     encoder: nn.RNNBase = model.encoder
 

@@ -17,7 +17,7 @@ from seqtrain.data.sources import check_files
 from seqtrain.data.splits import hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.word_vectors import with_width
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.text import listed
 
 SAMPLE_TOKENS = 8_000_000
@@ -60,10 +60,10 @@ class Task:
     warnings: list[str]
     probe: Ints
 
-    def new_model(self, config: Config) -> SequenceClassifier:
+    def new_model(self, config: Config) -> ClassifierNetwork:
         """Draw a config's model: the same weights for the same seed, whatever the variant."""
         features = self.train.values.ndim == 2
-        model = SequenceClassifier(
+        model = ClassifierNetwork(
             config.model,
             input_size=self.input_size,
             num_classes=len(self.labels),

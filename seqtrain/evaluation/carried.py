@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.store import Ints
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 
 
 class CarriedStates:
@@ -22,7 +22,7 @@ class CarriedStates:
         self.frozen = False
         self._states: dict[int, Tensor] = {}
 
-    def starts(self, groups: Ints | None, model: SequenceClassifier) -> Tensor | None:
+    def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
         """Return the state that each row starts from, (P, L, B, H); zeros for the first of a group.
 
         Args:
@@ -46,14 +46,14 @@ class CarriedStates:
         """Let every group start from zeros again."""
         self._states.clear()
 
-    def tensors(self, model: SequenceClassifier) -> dict[str, Tensor]:
+    def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
         """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
         groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
         zeros = model.zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
         return {"carried.groups": groups, "carried.states": states}
 
-    def load(self, tensors: dict[str, Tensor], model: SequenceClassifier) -> None:
+    def load(self, tensors: dict[str, Tensor], model: ClassifierNetwork) -> None:
         """Put back what `tensors` returned.
 
         Raises:

@@ -19,7 +19,7 @@ from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, logits_of_batches
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import serving_engines
 from seqtrain.model.engines.interface import ProjectedTable
 
@@ -49,7 +49,7 @@ class LogitDifference:
 
 
 def differences(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     store: SequenceStore,
     device: torch.device,
     listener: Callable[[str, float], None],
@@ -121,8 +121,8 @@ def _spaced(order: Ints, count: int) -> Ints:
 
 
 def _variants(
-    model: SequenceClassifier, device: torch.device
-) -> dict[str, tuple[SequenceClassifier, ProjectedTable | None]]:
+    model: ClassifierNetwork, device: torch.device
+) -> dict[str, tuple[ClassifierNetwork, ProjectedTable | None]]:
     """Return the weights under each engine that serves them, and their own unroll; beside each, its
     vocabulary projected beforehand.
     """
@@ -131,7 +131,7 @@ def _variants(
     }
     if model.config.unroll != "packed":
         ways[model.config.unroll] = {"engine": "torch"}
-    variants: dict[str, tuple[SequenceClassifier, ProjectedTable | None]] = {}
+    variants: dict[str, tuple[ClassifierNetwork, ProjectedTable | None]] = {}
     for name, keys in ways.items():
         variant = model.computed_by(**keys)
         variants[name] = variant, None

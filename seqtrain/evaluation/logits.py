@@ -15,7 +15,7 @@ from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.model.randomness import RandomNumbers
 
@@ -30,7 +30,7 @@ beforehand: the distinct tokens of a batch are about a quarter of it."""
 
 
 def classify(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     batch: Batch,
     carried: CarriedStates | None = None,
     *,
@@ -65,7 +65,7 @@ def classify(
 
 @torch.inference_mode()
 def predict_logits(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     store: SequenceStore,
     device: torch.device,
     batching: BatchingConfig = EVALUATION_BATCHING,
@@ -115,14 +115,14 @@ def predict_logits(
 
 
 def branch_logits(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device
+    model: ClassifierNetwork, store: SequenceStore, device: torch.device
 ) -> list[Tensor]:
     """Return the logits of each branch alone, (B, C) each; as `predict_logits`."""
     both = predict_logits(model, store, device, combine=partial(torch.cat, dim=1))
     return list(torch.split(both, model.head.out_features, dim=1))
 
 
-def carried_groups(model: SequenceClassifier, store: SequenceStore) -> Ints | None:
+def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:
     """Return the group of each sequence where the model carries states between them, else None."""
     return store.groups if model.config.initial_state == "carried" else None
 
@@ -144,7 +144,7 @@ def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
 
 @torch.inference_mode()
 def logits_of_batches(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     store: SequenceStore,
     plan: Iterable[Ints],
     device: torch.device,

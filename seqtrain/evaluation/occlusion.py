@@ -7,7 +7,7 @@ import torch
 
 from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.logits import predict_logits
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 
 PIECES = 256
 """Pieces of a sequence that are left out at most, one after another; a long one's hold several
@@ -15,7 +15,7 @@ steps, which share their weight."""
 
 
 def step_weights(
-    model: SequenceClassifier, store: SequenceStore, row: int, device: torch.device
+    model: ClassifierNetwork, store: SequenceStore, row: int, device: torch.device
 ) -> list[float]:
     """Return how much each time step of a sequence speaks for the model's prediction.
 

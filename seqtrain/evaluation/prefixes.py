@@ -28,7 +28,7 @@ from seqtrain.evaluation.logits import (
     logits_of_batches,
     predict_logits,
 )
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 
 SHARES = 10
 """Shares of each sequence after which `score_prefixes` scores: tenths."""
@@ -37,7 +37,7 @@ STEPS_AT_ONCE = 2**20
 
 
 def predict_step_logits(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     store: SequenceStore,
     device: torch.device,
     carried: CarriedStates | None = None,
@@ -71,7 +71,7 @@ def predict_step_logits(
 
 
 def score_prefixes(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device
+    model: ClassifierNetwork, store: SequenceStore, device: torch.device
 ) -> list[dict[str, float]]:
     """Score a model after 10 %, 20 % … 100 % of each sequence: how early can one decide?
 
@@ -103,7 +103,7 @@ def score_prefixes(
 
 @torch.inference_mode()
 def _by_one_run(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device, carried: CarriedStates
+    model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
     """Read each sequence once; return its time steps' logits, in the store's order."""
     groups = carried_groups(model, store)
@@ -127,7 +127,7 @@ def _by_one_run(
 
 @torch.inference_mode()
 def _starts(
-    model: SequenceClassifier, store: SequenceStore, device: torch.device, carried: CarriedStates
+    model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> CarriedStates | None:
     """Return the state that each row starts from, by its number; None: nothing is carried."""
     groups = carried_groups(model, store)
@@ -149,7 +149,7 @@ def _starts(
 
 
 def _after(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     store: SequenceStore,
     rows: Ints,
     ends: Ints,

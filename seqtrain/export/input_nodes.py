@@ -15,7 +15,7 @@ from torch import nn
 
 from seqtrain.data.vocabulary import UNK
 from seqtrain.export.graph import DOUBLE, FLOAT, INT64, Graph
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.convolutions import ConvolutionLayer
 from seqtrain.model.standardization import ALIKE, SeriesStandardization
 
@@ -23,7 +23,7 @@ IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
 UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 
 
-def vectors(graph: Graph, network: SequenceClassifier) -> tuple[str, str]:
+def vectors(graph: Graph, network: ClassifierNetwork) -> tuple[str, str]:
     """Add the graph's inputs, and all that stands before the encoder.
 
     Returns:
@@ -51,7 +51,7 @@ def vectors(graph: Graph, network: SequenceClassifier) -> tuple[str, str]:
     return steps if by_time else graph.add("Transpose", steps, perm=[1, 0, 2]), lengths
 
 
-def _word_vectors(graph: Graph, network: SequenceClassifier, ids: str) -> str:
+def _word_vectors(graph: Graph, network: ClassifierNetwork, ids: str) -> str:
     """Look words up: their row, and, where spelling counts, their n-grams', ids' shape and E."""
     table = graph.weight("embedding.weight")
     if network.subwords is None:

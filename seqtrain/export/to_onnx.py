@@ -14,7 +14,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
 from seqtrain.export.input_nodes import LENGTHS, masked, valid_steps, vectors
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.ngrams import GAIN
 from seqtrain.model.pooling import pooling_names
 from seqtrain.text import listed
@@ -57,7 +57,7 @@ OPERATORS = {
 """By the name that model.rnn has."""
 
 
-def to_onnx(network: SequenceClassifier) -> bytes:
+def to_onnx(network: ClassifierNetwork) -> bytes:
     """Return the model as an ONNX file.
 
     Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and

@@ -43,7 +43,7 @@ PREDICTION_STEPS = 16384
 """Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
 
 
-class SequenceClassifier(nn.Module):
+class ClassifierNetwork(nn.Module):
     """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
 
     Where it has a linear classifier on n-grams too (model.ngrams), each is a branch with logits of
@@ -107,7 +107,7 @@ class SequenceClassifier(nn.Module):
             self._engine, self._engine_for = choose_engine(self.config, *weights), weights
         return self._engine
 
-    def computed_by(self, **keys: str) -> SequenceClassifier:
+    def computed_by(self, **keys: str) -> ClassifierNetwork:
         """Return a model that shares these weights, with other keys of the config.
 
         Args:

@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.cells import CELLS
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.interface import Between, DistinctInputs
 from seqtrain.model.initialization import draw_as_torch, undrawn
 from seqtrain.model.inputs import embed
@@ -52,7 +52,7 @@ class PretrainingModel(nn.Module):
         dropout: fraction of embedded units, and of the states that predict, dropped in training.
     """
 
-    def __init__(self, classifier: SequenceClassifier, width: int, dropout: float) -> None:
+    def __init__(self, classifier: ClassifierNetwork, width: int, dropout: float) -> None:
         super().__init__()
         self.classifier = classifier
         self.dropout = dropout
@@ -126,7 +126,7 @@ class LanguageModel(PretrainingModel):
         dropout: as above.
     """
 
-    def __init__(self, classifier: SequenceClassifier, dropout: float) -> None:
+    def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
     def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
@@ -166,7 +166,7 @@ class Autoencoder(PretrainingModel):
         dropout: as above.
     """
 
-    def __init__(self, classifier: SequenceClassifier, dropout: float) -> None:
+    def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
         config = classifier.config
         directions = 2 if config.bidirectional else 1
         width = directions * config.hidden_size
@@ -262,7 +262,7 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     return nn.AdaptiveLogSoftmaxWithLoss(width, vocab_size, cutoffs, div_value=shrinking)
 
 
-OBJECTIVES: dict[str, Callable[[SequenceClassifier, float], PretrainingModel]] = {
+OBJECTIVES: dict[str, Callable[[ClassifierNetwork, float], PretrainingModel]] = {
     "language_model": LanguageModel,
     "autoencoder": Autoencoder,
 }

@@ -179,8 +179,8 @@ def embed(
     """
     unknown = 0 if grams is None else len(grams.offsets) - 1
     ids, index = distinct_ids(packed.data, embedding.num_embeddings + unknown)
-    # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
     rows = ids if subwords is None else subwords.rows(ids)
+    # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
     table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
     if subwords is not None:
         table = table + subwords(ids, grams)

@@ -25,7 +25,7 @@ from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
 from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.model.inputs import FittedLayers
@@ -50,7 +50,7 @@ class Model:
         calibration: of its probabilities, on validation.
     """
 
-    network: SequenceClassifier
+    network: ClassifierNetwork
     preprocessing: Preprocessing
     calibration: Calibration = field(default_factory=Calibration)
 
@@ -60,9 +60,9 @@ class Model:
         return replace(self, calibration=calibration)
 
 
-def new_network(config: ModelConfig, preprocessing: Preprocessing) -> SequenceClassifier:
+def new_network(config: ModelConfig, preprocessing: Preprocessing) -> ClassifierNetwork:
     """Return an untrained network that fits the preprocessing; weights are not drawn yet."""
-    return SequenceClassifier(
+    return ClassifierNetwork(
         config.architecture,
         input_size=preprocessing.input_size,
         num_classes=len(preprocessing.labels),

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.batch import Batch, Spellings, sort_and_pack
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.inputs import distinct_ids
 from seqtrain.training.distributed import Processes
 
 
 def touched_rows(
-    model: SequenceClassifier | PretrainingModel, batch: Batch, tables: Collection[Tensor]
+    model: ClassifierNetwork | PretrainingModel, batch: Batch, tables: Collection[Tensor]
 ) -> dict[Tensor, Tensor]:
     """Return the rows that a batch touches, ascending, of the tables asked for.
 
@@ -50,7 +50,7 @@ def touched_rows(
     return found
 
 
-def _buckets(classifier: SequenceClassifier, batch: Batch) -> Tensor:
+def _buckets(classifier: ClassifierNetwork, batch: Batch) -> Tensor:
     """Return the buckets of all character n-grams of a batch's words."""
     assert classifier.subwords is not None
     spelled = batch.spellings

@@ -17,7 +17,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import carried_groups, classify, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.ngrams import combined
 from seqtrain.model.randomness import RandomNumbers
@@ -65,7 +65,7 @@ class Objective:
 
     def __init__(
         self,
-        model: SequenceClassifier | PretrainingModel,
+        model: ClassifierNetwork | PretrainingModel,
         store: SequenceStore,
         validation: SequenceStore | None,
         config: Config,
@@ -158,7 +158,7 @@ class Classification(Objective):
 
     def __init__(
         self,
-        model: SequenceClassifier,
+        model: ClassifierNetwork,
         train: SequenceStore,
         validation: SequenceStore | None,
         names: Sequence[str],
@@ -268,7 +268,7 @@ class Classification(Objective):
 
 
 def shared_logits(
-    model: SequenceClassifier,
+    model: ClassifierNetwork,
     store: SequenceStore,
     device: torch.device,
     processes: Processes,

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import TrainingConfig
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines import native
 from seqtrain.model.engines.native.library import Weight
@@ -49,9 +49,7 @@ class Optimizer:
         tables: the weights whose rows are updated as a batch touches them.
     """
 
-    def __init__(
-        self, model: SequenceClassifier | PretrainingModel, config: TrainingConfig
-    ) -> None:
+    def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
         self._rule = config.optimizer
         self._max_grad_norm = config.max_grad_norm
         self._decay = decay_of_each(model, config.weight_decay)

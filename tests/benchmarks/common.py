@@ -14,7 +14,7 @@ import torch
 
 from seqtrain.config import config_from_mapping
 from seqtrain.data.store import SequenceStore
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 
@@ -59,7 +59,7 @@ def random_trainer(length: int, rows: int, **model: object) -> Trainer:
         lines=np.arange(rows),
     )
     config = config_from_mapping({"data": {"train": "random.npz"}, "model": model})
-    network = SequenceClassifier(
+    network = ClassifierNetwork(
         config.model, input_size=VOCAB_SIZE, num_classes=len(LABELS), features=False
     )
     network.initialize(seed=0)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import Cli, series, write_npz
 
@@ -61,10 +61,10 @@ def test_answers_that_depend_on_the_batch_are_found(
     leak: str, trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trained)
-    carry = SequenceClassifier.branches
+    carry = ClassifierNetwork.branches
 
     def leaky(
-        self: SequenceClassifier, inputs: PackedSequence | torch.Tensor, *rest: Any, **keys: Any
+        self: ClassifierNetwork, inputs: PackedSequence | torch.Tensor, *rest: Any, **keys: Any
     ) -> tuple[list[torch.Tensor], torch.Tensor]:
         if isinstance(inputs, torch.Tensor):
             rows, longest = inputs.shape
@@ -74,7 +74,7 @@ def test_answers_that_depend_on_the_batch_are_found(
         seen = longest if leak == "padding" else rows
         return [logits + torch.tensor([0.001 * seen, 0.0])], state
 
-    monkeypatch.setattr(SequenceClassifier, "branches", leaky)
+    monkeypatch.setattr(ClassifierNetwork, "branches", leaky)
     ended = cli("check", "run")
     assert ended.code == 3
     assert "depend on the batch" in ended.out

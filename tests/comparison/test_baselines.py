@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.comparison.learners import plain_logits
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 
 LENGTHS = [3, 7, 1, 12, 7, 1, 4]
 """Unsorted, with the shortest possible and equal ones."""
@@ -21,7 +21,7 @@ def compared(packed: bool, by_mask: bool = False, features: int = 0, **keys: obj
     """Compare logits and gradients with those of the sequences one by one."""
     torch.manual_seed(0)
     settings = {"embedding_dim": 5, "hidden_size": 6, "engine": "torch", **keys}
-    model = SequenceClassifier(
+    model = ClassifierNetwork(
         ModelConfig.model_validate(settings),
         input_size=features or 30,
         num_classes=4,

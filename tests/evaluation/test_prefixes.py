@@ -14,7 +14,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation import prefixes
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.evaluation.prefixes import predict_step_logits, score_prefixes
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
 
 CPU = torch.device("cpu")
@@ -39,7 +39,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def network_and_store(name: str, rows: int) -> tuple[SequenceClassifier, SequenceStore]:
+def network_and_store(name: str, rows: int) -> tuple[ClassifierNetwork, SequenceStore]:
     """Return a model and random sequences for it, in three groups."""
     kind, rules, settings = MODELS[name]
     model, draw = make_model(kind, rules, **settings), np.random.default_rng(1)

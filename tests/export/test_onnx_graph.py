@@ -13,7 +13,7 @@ import torch
 
 from seqtrain.errors import ConfigError
 from seqtrain.export.to_onnx import check_exportable, to_onnx
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from tests.helpers.examples import some
 from tests.helpers.small_models import PARTS, make_model
 
@@ -39,7 +39,7 @@ def predicted(content: bytes, inputs: torch.Tensor, lengths: torch.Tensor) -> np
     return result
 
 
-def expected(network: SequenceClassifier, inputs: torch.Tensor) -> npt.NDArray[Any]:
+def expected(network: ClassifierNetwork, inputs: torch.Tensor) -> npt.NDArray[Any]:
     with torch.inference_mode():
         result: npt.NDArray[Any] = network(inputs, LENGTHS).double().softmax(1).numpy()
     return result

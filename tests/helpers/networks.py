@@ -16,7 +16,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngram_vocabulary import fit_ngrams
 from seqtrain.data.spelling import word_grams
 from seqtrain.model.cells import as_torch_takes
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native import why_not
 from seqtrain.model.inputs import FittedLayers
 from seqtrain.model.pooling import StepPooling
@@ -50,7 +50,7 @@ def series(channels: int = 2) -> list[Tensor]:
 
 def make_network(
     *, features: int = 0, standardize: str = "train", **keys: Any
-) -> SequenceClassifier:
+) -> ClassifierNetwork:
     """Return a small model in evaluation mode, all of its weights random.
 
     Args:
@@ -68,7 +68,7 @@ def make_network(
         ngrams = fit_ngrams(values, offsets, shortest=shortest, longest=longest, most=40)
     if standardize != "train":
         fixed = SeriesStandardization(features, both=standardize == "both", indicators=False)
-    model = SequenceClassifier(
+    model = ClassifierNetwork(
         config,
         input_size=features or VOCAB_SIZE,
         num_classes=NUM_CLASSES,
@@ -86,7 +86,7 @@ def make_network(
 
 
 def alone(
-    model: SequenceClassifier, sequence: Tensor, random: RandomNumbers | None = None
+    model: ClassifierNetwork, sequence: Tensor, random: RandomNumbers | None = None
 ) -> Tensor:
     """Classify one sequence from first principles: layer by layer in torch's own modules.
 

@@ -15,7 +15,7 @@ from seqtrain.data.batch import Spellings, spellings
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model import classifier
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.ngrams import combined
 from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.examples import some
@@ -66,7 +66,7 @@ every_way = pytest.mark.parametrize("way", CPU_WAYS, ids=str)
 in_both_directions = pytest.mark.parametrize("bidirectional", [False, True])
 
 
-def network(branch: str, **keys: Any) -> SequenceClassifier:
+def network(branch: str, **keys: Any) -> ClassifierNetwork:
     """Return a model of TEXT, or with a name that ends in series one of SERIES."""
     kind, _, name = branch.partition(" ")
     own = SERIES[name] if kind == "series" else TEXT[name]

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_sequence
 from torch.overrides import TorchFunctionMode
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.model.randomness import RandomNumbers
@@ -94,7 +94,7 @@ def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part() -> No
 
 def test_a_learned_state_begins_as_zeros_and_tokens_with_small_vectors() -> None:
     config = ModelConfig(initial_state="learned", rnn="lstm", bidirectional=True)
-    model = SequenceClassifier(config, input_size=90, num_classes=2, features=False)
+    model = ClassifierNetwork(config, input_size=90, num_classes=2, features=False)
     model.initialize(0)
     assert torch.equal(model.initial_state, torch.zeros(2, 2, 128))
     weight = model.get_parameter("embedding.weight")
@@ -117,7 +117,7 @@ def test_a_network_of_shapes_alone_takes_no_memory_and_draws_nothing() -> None:
     keys: dict[str, Any] = {"embedding_dim": 1 << 16, "hidden_size": 1 << 16}
     config = ModelConfig(**keys, convolutions=[[1 << 12, 3, 2]], pooling="attention")
     with Calls() as calls, shapes_alone():
-        network = SequenceClassifier(config, input_size=1 << 24, num_classes=2, features=False)
+        network = ClassifierNetwork(config, input_size=1 << 24, num_classes=2, features=False)
     assert network.get_parameter("embedding.weight").shape == (1 << 24, 1 << 16)
     assert all(weight.is_meta for weight in network.parameters())
     assert not [name for name in calls.names if "normal" in name or "uniform" in name]

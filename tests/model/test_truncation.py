@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.encoder import segments_of
 from seqtrain.model.pooling import pool_at_once
 from tests.helpers.examples import some
@@ -38,7 +38,7 @@ every_way = pytest.mark.parametrize(
 on_each_engine = pytest.mark.parametrize("engine", CPU_WAYS[:2], ids=str)
 
 
-def truncated(model: SequenceClassifier, sequence: Tensor, steps: int) -> Tensor:
+def truncated(model: ClassifierNetwork, sequence: Tensor, steps: int) -> Tensor:
     """Classify one sequence with torch's module; gradients are cut every steps from its end."""
     start = model.start(1)
     state = (model.zero_state(1) if start is None else start).contiguous()

@@ -9,7 +9,7 @@ import torch
 
 from seqtrain.config.schema import Config
 from seqtrain.data.store import SequenceStore
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import StoreBuilder
@@ -66,7 +66,7 @@ def make_trainer(
         **sections: Any,
     ) -> Trainer:
         config = config or make_config(**sections)
-        model = SequenceClassifier(
+        model = ClassifierNetwork(
             config.model, input_size=VOCAB_SIZE, num_classes=len(NAMES), features=False
         )
         model.initialize(config.seed)

@@ -15,7 +15,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
-from seqtrain.model.classifier import SequenceClassifier
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.token_prediction import TokenPrediction, shortened
@@ -39,7 +39,7 @@ def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Trainer
         config = make_config(model=model or {}, training={"schedule": "linear"})
         section = config.pretraining.model_copy(update={"dropout": 0.0, **keys})
         config = config.model_copy(update={"pretraining": section})
-        classifier = SequenceClassifier(
+        classifier = ClassifierNetwork(
             config.model, input_size=VOCAB_SIZE, num_classes=3, features=False
         )
         classifier.initialize(seed=0)
