@@ -2,8 +2,6 @@
 
 What is drawn is a pure function of the seed, the epoch and the batch, so that a run that is stopped
 and resumed draws the same.
-
-B batch, N steps of all sequences, C channels.
 """
 
 from __future__ import annotations
@@ -42,15 +40,16 @@ def augmented(
         seed: of the run.
         epoch: number of the epoch, from 0.
         batch: number of the batch in its epoch, from 0.
-
-    Shape:
-        rows.values: (N, C) float32.
     """
     generator = np.random.default_rng([seed, epoch, batch, DRAWS])
-    share, place = generator.random((2, len(rows)))
+    share, left = generator.random((2, len(rows)))
     shifts = generator.standard_normal((len(rows), channels), dtype=np.float32)
     if slice:
-        rows = _windows(rows, 1 - slice * share, place)
+        lengths = np.maximum(1, np.rint(rows.lengths * (1 - slice * share)).astype(np.int64))
+        starts = rows.offsets[:-1] + (left * (rows.lengths - lengths + 1)).astype(np.int64)
+        offsets = np.concatenate(([0], lengths.cumsum()))
+        steps = np.arange(offsets[-1]) + (starts - offsets[:-1]).repeat(lengths)
+        rows = replace(rows, values=rows.values[steps], offsets=offsets)
     if shift:
         values = rows.values.copy()
         values[:, :channels] += (shift * shifts).repeat(rows.lengths, axis=0)
@@ -59,12 +58,3 @@ def augmented(
             values[:, :channels][absent] = 0
         rows = replace(rows, values=values)
     return rows
-
-
-def _windows(rows: SequenceStore, shares: np.ndarray, places: np.ndarray) -> SequenceStore:
-    """Cut each sequence to a share of its steps; place tells where, from 0 (left) to 1 (right)."""
-    lengths = np.maximum(1, np.rint(rows.lengths * shares).astype(np.int64))
-    starts = rows.offsets[:-1] + (places * (rows.lengths - lengths + 1)).astype(np.int64)
-    offsets = np.concatenate(([0], lengths.cumsum()))
-    steps = np.arange(offsets[-1]) + (starts - offsets[:-1]).repeat(lengths)
-    return replace(rows, values=rows.values[steps], offsets=offsets)

@@ -31,19 +31,14 @@ SHORTER = "data.max_length, or cut the sequences"
 
 @dataclass(frozen=True)
 class Grams:
-    """`WordGrams` as tensors.
-
-    Attributes:
-        buckets: of all words, (G,) int64.
-        offsets: where each word's begin; the last entry is their number, (U + 1,) int64.
-    """
+    """`WordGrams` as tensors: buckets (G,) int64, offsets (U + 1,) int64."""
 
     buckets: Tensor
     offsets: Tensor
 
     @classmethod
     def of(cls, words: WordGrams) -> Grams:
-        """Return the n-grams of words, on the CPU."""
+        """Return them on the CPU."""
         buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
         return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
@@ -81,7 +76,7 @@ def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
     """Return what a batch needs of a store's words: those that it holds, with numbers of its own.
 
     Args:
-        numbers: of words, as the store has them, laid out as the batch's ids.
+        numbers: of words in the store, laid out as the batch's ids; -1 where a step is none.
         words: of the store.
     """
     distinct, own = np.unique(numbers, return_inverse=True)
@@ -222,11 +217,8 @@ def map_batches(
         plan: rows of the store for each batch.
         device: where to compute.
         collate: puts sequences together.
-        lower: the keys that would need less memory if lowered, for the message.
+        lower: the keys to lower where memory runs out, for the RunError.
         before_batch: is called before each batch; what it raises ends the work.
-
-    Raises:
-        RunError: memory ran out; the message has the size of the batch.
     """
     for rows in plan:
         before_batch()
@@ -239,12 +231,7 @@ def map_batches(
 
 @contextmanager
 def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
-    """Turn a failed allocation into a RunError that names the size of the batch.
-
-    Args:
-        lengths: time steps of the batch's sequences, (B,).
-        lower: the keys that would need less memory if lowered.
-    """
+    """Turn a failed allocation into a RunError that names the size of the batch, by its lengths."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -263,18 +250,12 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
     in their order.
 
     Args:
-        padded: in any order; what stands in the padding counts for nothing.
-        lengths: steps of each row, on the CPU.
-
-    Shape:
-        padded: (B, T) or (B, T, C). lengths: (B,) int64.
+        padded: in any order, (B, T) or (B, T, C); what stands in the padding counts for nothing.
+        lengths: steps of each row, on the CPU, (B,) int64; others raise a ValueError.
 
     Returns:
         The packed rows, without indices of their own; then `sorted_indices` and `unsorted_indices`
         as in `Batch`, on the device of the rows.
-
-    Raises:
-        ValueError: lengths don't fit.
     """
     check_lengths(lengths, *padded.shape[:2])
     order = lengths.argsort(descending=True, stable=True)
@@ -284,11 +265,7 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
 
 
 def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
-    """Refuse lengths that don't fit padded sequences (B, T, …), before torch's kernels see them.
-
-    Raises:
-        ValueError: lengths aren't (B,) int64 on the CPU, or one isn't from 1 to T; it is named.
-    """
+    """Raise a ValueError where lengths don't fit padded sequences (B, T, …), before torch does."""
     if lengths.dtype != torch.int64 or lengths.device.type != "cpu":
         raise ValueError(
             f"lengths: found {lengths.dtype} on {lengths.device}; expected torch.int64 on cpu"

@@ -90,12 +90,14 @@ def save(path: Path, entry: Entry) -> bool:
     forms = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
     listed = {"name": path.name, "arrays": forms, "stores": files, "values": entry.values}
     content = {name: (block.tobytes() for block in blocks(x)) for name, x in arrays.items()}
-    with suppress(OSError, SeqtrainError):
+    try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_folder(path, {**content, ENTRY: to_json(listed)}, durable=False)
+    except (OSError, SeqtrainError):
+        return False
+    with suppress(OSError):
         _forget_oldest(path.parent)
-        return True
-    return False
+    return True
 
 
 def _read_entry(name: str, saved: VerifiedFolder) -> Entry:

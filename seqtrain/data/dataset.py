@@ -175,12 +175,11 @@ def _is_bpe(data: DataConfig) -> bool:
 def _read(config: Config, known: Preprocessing | None) -> PreparedData:
     """Read and encode all splits."""
     data, sizes, digests = config.data, config.model.subwords, dict[str, str]()
-    named = {name: files_of(f"data.{name}", getattr(data, name)) for name in SPLITS}
-    train = read_with(data, named["train"])
+    train = read_with(data, files_of("data.train", data.train))
     merges = None if known is None else known.bpe_model
     if _is_bpe(data) and merges is None:
         merges = _train_bpe(config, train, digests)
-    first_digests = dict(digests)
+    before = dict(digests)
     rules = Preprocessing(
         reading=train[0][1],
         tokenizer=data.tokenizer,
@@ -193,38 +192,43 @@ def _read(config: Config, known: Preprocessing | None) -> PreparedData:
     )
     encoder = provisional_encoder(rules)
     read, report = encoder.encode_files(train, digests=digests)
-    if any(digests[path] != digest for path, digest in first_digests.items()):
-        raise changed(train[0][0])
+    _check_same(before, digests)
     parts, reports = _parts(config, [*encoder.labels], read, report)
     del read  # it may be large
-    more = [(key, path) for key, path in data_files(config) if key.startswith("pretraining.")]
-    for number, (_, path) in enumerate(more):
+    more = [path for key, path in data_files(config) if key.startswith("pretraining.")]
+    for number, path in enumerate(more):
         key, options = f"pretraining.data.{number}", replace(read_options(data, path), group=None)
-        parts[key], reports[key] = encoder.encode_files(
-            [(path, options)], labelled=False, digests=digests
-        )
-    fitted = fit(config, rules, encoder, parts, known)
-    splits = {name: part for name, part in fitted.parts.items() if name in SPLITS}
+        encoded = encoder.encode_files([(path, options)], labelled=False, digests=digests)
+        parts[key], reports[key] = encoded
+    preprocessing, parts, eligible, vectors = fit(config, rules, encoder, parts, known)
+    splits = {name: part for name, part in parts.items() if name in SPLITS}
     unlabelled = None
     if config.pretraining.objective is not None:
-        stores = [splits["train"], *(x for name, x in fitted.parts.items() if name not in SPLITS)]
+        stores = [splits["train"], *(part for name, part in parts.items() if name not in SPLITS)]
         unlabelled = joined_stores(stores) if more else stores[0]
     for name in ("validation", "test"):
-        if named[name]:
-            files = read_with(data, named[name])
-            splits[name], reports[name] = fitted.preprocessing.encode_files(files, digests)
+        files = read_with(data, files_of(f"data.{name}", getattr(data, name)))
+        if files:
+            splits[name], reports[name] = preprocessing.encode_files(files, digests)
     if config.model.vectors is not None:
         digests[config.model.vectors] = digest_of(config.model.vectors)
     return PreparedData(
         splits,
-        fitted.preprocessing,
+        preprocessing,
         reports,
-        fitted.eligible_tokens,
+        eligible,
         digests,
         from_cache=False,
         unlabelled=unlabelled,
-        vectors=fitted.vectors,
+        vectors=vectors,
     )
+
+
+def _check_same(before: Digests, after: Digests) -> None:
+    """Refuse files that weren't the same each time that they were read."""
+    for path, digest in before.items():
+        if after[path] != digest:
+            raise changed(path)
 
 
 def _parts(
@@ -259,7 +263,7 @@ def _held_out(
         keys: of each row's sequence, as `row_keys` returns them; blank rows stay in train.
         groups: number of the group of each row, which stays together; -1, or None: alone.
     """
-    ranks = np.argsort(np.argsort(np.array(names)))
+    ranks: Ints = np.argsort(np.argsort(np.array(names))).astype(np.int32)
     if groups is not None:
         keys = np.where(groups < 0, keys, groups + 1)
     return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
@@ -268,26 +272,26 @@ def _held_out(
 def _train_bpe(config: Config, files: Files, digests: Digests) -> str:
     """Learn merges from the rows of train that aren't held out: files are read twice for it."""
 
-    def texts() -> Iterator[Example]:
-        rows = chain.from_iterable(
-            read_examples(path, options, digests=digests) for path, options in files
-        )
-        return (example for example in rows if str(example.sequence).strip())
+    def texts(digests: Digests) -> Iterator[Example]:
+        for path, options in files:
+            for example in read_examples(path, options, digests=digests):
+                if str(example.sequence).strip():
+                    yield example
 
-    names, numbers = GrowingIndex(), dict[str, int]()
+    first, names, numbers = dict[str, str](), GrowingIndex(), dict[str, int]()
     found = GrowingArray(np.int64, (3,))
-    for chunk in chunks(texts()):
+    for chunk in chunks(texts(first)):
         labels = [names[str(example.label)] for example in chunk]
         groups = number_groups([example.group for example in chunk], numbers)
         found.append(np.stack((labels, row_keys(chunk), groups), axis=1))
-    rows = found.build()
-    held = _held_out(config, [*names], *rows.T)
+    rows, data = found.build(), config.data
+    held = chain.from_iterable(_held_out(config, [*names], *rows.T).values())
     learned = np.ones(len(rows), dtype=bool)
-    for part in held.values():
-        learned[part] = False
-    data = config.data
-    train = (str(x.sequence) for x, keep in zip(texts(), learned, strict=True) if keep)
-    return train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+    learned[np.fromiter(held, dtype=np.int64)] = False
+    train = (str(x.sequence) for x, keep in zip(texts(digests), learned, strict=False) if keep)
+    merges = train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+    _check_same(first, digests)
+    return merges
 
 
 def _refuse_same_files(data: DataConfig, files: list[tuple[str, str]], digests: Digests) -> None:
@@ -306,30 +310,27 @@ def _refuse_same_files(data: DataConfig, files: list[tuple[str, str]], digests: 
 
 def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
     """Every split needs rows, and train two classes."""
+    keeps = "every class keeps a row in train, and equal sequences stay together"
     for name, store in prepared.splits.items():
-        if len(store) == 0:
-            value = getattr(data, name)
-            if isinstance(value, dict):
-                raise DataError(
-                    f"data.{name}: too few rows for {value['of']} parts: every class keeps a row "
-                    "in train, and equal sequences stay together; take fewer parts, or give more "
-                    "rows"
-                )
-            hint = (
-                f"{value:g} holds out no row: every class keeps a row in train, and equal "
-                "sequences stay together; give more rows, or see whether data.label is right"
-                if isinstance(value, float)
-                else "no rows are left, for every sequence is empty (data.empty: drop)"
-            )
-            raise DataError(f"data.{name}: {hint}")
-        if (store.labels < 0).all():
-            raise DataError(f"data.{name}: none of its labels occurs in train; is it another set?")
-    vocabulary = prepared.preprocessing.vocabulary
+        value = getattr(data, name)
+        problem = ""
+        if len(store) and (store.labels < 0).all():
+            problem = "none of its labels occurs in train; is it another set?"
+        elif not len(store) and isinstance(value, dict):
+            problem = f"too few rows for {value['of']} parts: {keeps}; take fewer parts, or give "
+            problem += "more rows"
+        elif not len(store) and isinstance(value, float):
+            problem = f"{value:g} holds out no row: {keeps}; give more rows, or see whether "
+            problem += "data.label is right"
+        elif not len(store):
+            problem = "no rows are left, for every sequence is empty (data.empty: drop)"
+        if problem:
+            raise DataError(f"data.{name}: {problem}")
+    vocabulary, labels = prepared.preprocessing.vocabulary, prepared.preprocessing.labels
     if vocabulary is not None and len(vocabulary) == len(SPECIAL):
         raise DataError(
             f"data.min_count: no token of train occurs {data.min_count} times; lower it"
         )
-    labels = prepared.preprocessing.labels
     if len(labels) < 2:
         rows = len(prepared.splits["train"])
         raise DataError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from hashlib import blake2b
 from itertools import chain
 from typing import Any, TypeAlias
@@ -86,55 +86,46 @@ class EncodingReport:
 
     def notices(self, name: str) -> list[str]:
         """Say what was done to the rows of the split of this name, a line each."""
-        lines = list(self.unreadable_rows)
         if self.held_out:
             name += " with its held-out rows"
-        if self.unreadable:
-            lines.append(f"{name}: left out {counted(self.unreadable, 'row')} that can't be read")
-        if self.truncated:
-            lines.append(f"{name}: cut {counted(self.truncated, 'sequence')} at data.max_length")
-        if self.dropped:
-            lines.append(f"{name}: left out {counted(self.dropped, 'empty sequence')}")
-        if self.filled:
-            lines.append(f"{name}: read {counted(self.filled, 'empty sequence')} as one <unk>")
-        if self.unanswered:
-            lines += self.unanswered_rows
-            rows = counted(self.unanswered, "row")
-            lines.append(f"{name}: no prediction for {rows}; the label stays empty")
-        lines += self.unknown_label_rows
         more = self.unknown_labels - len(self.unknown_label_rows)
-        if more:
-            lines.append(f"{name}: {counted(more, 'more row')} with labels that train lacks")
-        return lines
+        unanswered = counted(self.unanswered, "row")
+        lines = [
+            (self.unreadable, f"left out {counted(self.unreadable, 'row')} that can't be read"),
+            (self.truncated, f"cut {counted(self.truncated, 'sequence')} at data.max_length"),
+            (self.dropped, f"left out {counted(self.dropped, 'empty sequence')}"),
+            (self.filled, f"read {counted(self.filled, 'empty sequence')} as one <unk>"),
+            (self.unanswered, f"no prediction for {unanswered}; the label stays empty"),
+            (more, f"{counted(more, 'more row')} with labels that train lacks"),
+        ]
+        said = [f"{name}: {line}" if count else "" for count, line in lines]
+        shown = [*self.unreadable_rows, *said[:4], *self.unanswered_rows, said[4]]
+        return [line for line in (*shown, *self.unknown_label_rows, said[5]) if line]
 
 
+@dataclass
 class Encoder:
     """Turns examples into rows of a store.
 
-    Args:
+    Attributes:
         policy: what happens to overlong and empty sequences.
-        tokenizer: splits what was read; None: feature vectors were read.
-        tokens: id of each token; its `__missing__` decides about new ones. Spellings of those that
-            a `SpellingIndex` numbers are kept.
+        split: splits what was read into tokens; None: feature vectors were read.
+        tokens: id of each token; its `__missing__` decides about new ones. Of those that a
+            `SpellingIndex` numbers, which they are stands beside.
         labels: class index of each label; the same.
         channels: width of a feature vector (features); 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
     """
 
-    def __init__(
-        self,
-        *,
-        policy: LengthPolicy,
-        tokenizer: Tokenizer | None,
-        tokens: Mapping[str, int],
-        labels: Mapping[str, int],
-        channels: int = 0,
-        missing: str = "error",
-    ) -> None:
-        self.policy = policy
-        self.tokens, self.labels = tokens, labels
-        self.channels, self.missing = channels, missing
-        self._ids = PieceIds(tokenizer, tokens) if tokenizer else None
+    policy: LengthPolicy
+    split: InitVar[Tokenizer | None]
+    tokens: Mapping[str, int]
+    labels: Mapping[str, int]
+    channels: int = 0
+    missing: str = "error"
+
+    def __post_init__(self, split: Tokenizer | None) -> None:
+        self._ids = PieceIds(split, self.tokens) if split else None
 
     def encode(
         self,
@@ -191,15 +182,12 @@ class Encoder:
     def encode_files(
         self, files: Files, *, labelled: bool = True, digests: Digests | None = None
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read files, at least one, and encode their rows, one file after another.
+        """Read files, at least one, and encode their rows; bad ones are a DataError.
 
         Args:
             files: paths, each with how it is read.
             labelled: every row must have its label; else labels and groups are left out.
             digests: gets the SHA-256 of each file under its path.
-
-        Raises:
-            DataError: rows that can't be used, by line.
         """
 
         def opened() -> Iterator[Input]:
@@ -215,11 +203,7 @@ class Encoder:
     def encode_all(
         self, inputs: Iterable[Input], *, keyed: bool = False
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode the rows of inputs, at least one, one after another.
-
-        Raises:
-            DataError: rows that can't be used, by line.
-        """
+        """Encode the rows of inputs, at least one; bad ones are a DataError."""
         whole, report, groups = StoreBuilder(), EncodingReport(), dict[str, int]()
         names, starts, end = list[str](), list[int](), 0
         for rows, problems, drops in inputs:
@@ -247,7 +231,7 @@ class Encoder:
         """Return steps and lengths of examples that all can be used as they are, else None."""
         if self._ids is None or any(example.problem for example in examples):
             return None
-        values, lengths = self._ids.encode_all([example.sequence for example in examples])
+        values, lengths = self._ids.encode([example.sequence for example in examples])
         shortest, longest = min(lengths, default=1), max(lengths, default=1)
         return (values, lengths) if shortest > 0 and longest <= self.policy.most else None
 
@@ -285,7 +269,7 @@ class Encoder:
         if self._ids is None:
             self._check_features(steps)
         else:
-            steps = self._ids.encode(steps)
+            steps = self._ids.encode([steps])[0]
         limit = self.policy.most
         if len(steps) > limit:
             if self.policy.overlong == "error":
@@ -335,17 +319,15 @@ class Encoder:
         """Return the class index of each example, and note labels that train doesn't have."""
         index = self.labels
         labels = [UNKNOWN_LABEL if e.label is None else index[e.label] for e in examples]
-        if UNKNOWN_LABEL not in labels:
-            return labels
-        for example, label in zip(examples, labels, strict=True):
-            if label == UNKNOWN_LABEL and example.label is not None:
-                report.unknown_labels += 1
-                if report.unknown_labels <= SHOWN_LABELS:
-                    problem = f"label {quote(example.label)} doesn't occur in train"
-                    said = f"{example.file or source}:{example.line}"
-                    report.unknown_label_rows.append(
-                        located(said, f"{problem}; it counts as wrong")
-                    )
+        if UNKNOWN_LABEL in labels:
+            for example, label in zip(examples, labels, strict=True):
+                if label == UNKNOWN_LABEL and example.label is not None:
+                    report.unknown_labels += 1
+                    if report.unknown_labels <= SHOWN_LABELS:
+                        where = f"{example.file or source}:{example.line}"
+                        said = f"label {quote(example.label)} doesn't occur in train"
+                        note = located(where, f"{said}; it counts as wrong")
+                        report.unknown_label_rows.append(note)
         return labels
 
 

@@ -57,11 +57,11 @@ class BadRow(ValueError):
 class RowProblems:
     """Gathers the complaints about one input's rows, to raise them together.
 
-    Args:
-        name: of the input, as the user gave it.
-
     Attributes:
+        name: of the input, as the user gave it.
         file: that is being read: the input, or one of its folder.
+        count: rows that can't be used.
+        shown: the first of them.
     """
 
     def __init__(self, name: str) -> None:
@@ -78,17 +78,16 @@ class RowProblems:
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""
         self.count += 1
-        first = located(f"{self.file}:{line}", problem)
-        raise DataError(first, *self.shown, *self._total(shown_now=1))
+        self.shown.insert(0, located(f"{self.file}:{line}", problem))
+        self.raise_if_any()
+        raise AssertionError
 
     def raise_if_any(self) -> None:
         """Raise what was gathered as one DataError: the first five and the total."""
         if self.count:
-            raise DataError(*self.shown, *self._total())
-
-    def _total(self, shown_now: int = 0) -> list[str]:
-        more = self.count - len(self.shown) - shown_now
-        return [f"{self.name}: {self.count} rows can't be used ({more} not shown)"] if more else []
+            more = self.count - len(self.shown)
+            total = f"{self.name}: {self.count} rows can't be used ({more} not shown)"
+            raise DataError(*self.shown, *([total] if more else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +165,7 @@ class ReadOptions:
         return replace(options, format="lines")
 
     def check_format(self, name: str) -> None:
-        """Refuse a file, by its name, whose format holds another kind or wants columns named.
-
-        Raises:
-            DataError: as said.
-        """
+        """Refuse a file, by its name, whose format holds another kind or wants columns named."""
         formats = [x for x in ENDINGS.values() if self.sequence is not None or x in FIXED_COLUMNS]
         is_held = self.kind == "features" or holds(self.format, self.kind)  # as JSON in any format
         if self.format in ENDINGS.values() and not (is_held and self.format in formats):
@@ -182,11 +177,7 @@ class ReadOptions:
             )
 
     def sequence_columns(self) -> list[Column]:
-        """Return the columns of the sequence; none where a format fixes where it stands.
-
-        Raises:
-            DataError: several are given for features, which can't be joined.
-        """
+        """Return the columns of the sequence; none where a format fixes where it stands."""
         if self.sequence is None:
             return []
         if not isinstance(self.sequence, list):
@@ -196,11 +187,7 @@ class ReadOptions:
         return self.sequence
 
     def label_column(self, labelled: bool) -> Column | None:
-        """Return the column of the label, which only prediction (not `labelled`) may lack.
-
-        Raises:
-            DataError: where none is given and one is needed.
-        """
+        """Return the column of the label, which only prediction (not `labelled`) may lack."""
         if labelled and self.label is None:
             raise DataError(f"data.label: missing; format {self.format} needs a column")
         return self.label

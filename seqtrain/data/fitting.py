@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,24 +32,6 @@ ONLY_SCORED = ("validation", "test")
 SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
 
-@dataclass(frozen=True)
-class FittedData:
-    """What was fitted on train.
-
-    Attributes:
-        preprocessing: fitted.
-        parts: what was read, with final ids and class indices.
-        eligible_tokens: distinct tokens that occur data.min_count times, those that
-            data.max_vocab_size left out included; 0 for features.
-        vectors: of a file, where there is one.
-    """
-
-    preprocessing: Preprocessing
-    parts: dict[str, SequenceStore]
-    eligible_tokens: int
-    vectors: WordVectors | None = None
-
-
 def provisional_encoder(rules: Preprocessing) -> Encoder:
     """Return an encoder for train, which numbers tokens and labels as they come."""
     return rules.encoder(provisional_index(), GrowingIndex())
@@ -61,7 +43,7 @@ def fit(
     encoder: Encoder,
     parts: dict[str, SequenceStore],
     known: Preprocessing | None,
-) -> FittedData:
+) -> tuple[Preprocessing, dict[str, SequenceStore], int, WordVectors | None]:
     """Fit labels and scales on train, the vocabulary on unlabelled parts too.
 
     Args:
@@ -70,6 +52,10 @@ def fit(
         encoder: that the parts were encoded with.
         parts: train, what was held out of it, and unlabelled ones; their ids become final in place.
         known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
+
+    Returns:
+        The preprocessing; the parts; how many distinct tokens occur data.min_count times, those
+        that data.max_vocab_size left out included; and the vectors of a file, where there is one.
     """
     names, train = [*encoder.labels], parts["train"]
     old = () if known is None else known.labels
@@ -87,7 +73,7 @@ def fit(
             name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
             for name, part in parts.items()
         }
-        return FittedData(fitted, scaled, 0)
+        return fitted, scaled, 0, None
     tokens = encoder.tokens
     counts = {name: _counts(part.values, len(tokens)) for name, part in parts.items()}
     vocabulary, ids, eligible = fit_vocabulary(
@@ -108,7 +94,7 @@ def fit(
         _renumber(part.values, ids)
     fitted = replace(fitted, vocabulary=vocabulary)
     ngrams = _fit_ngrams(config, parts["train"]) if known is None else known.ngrams
-    return FittedData(replace(fitted, ngrams=ngrams), parts, eligible, vectors)
+    return replace(fitted, ngrams=ngrams), parts, eligible, vectors
 
 
 def _renumber(numbers: Array, final: Array) -> None:

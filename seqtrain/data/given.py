@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from seqtrain.data.examples import BadRow, Features, Sequence
+from seqtrain.data.growing import Array
 from seqtrain.data.readers.cells import features_from_array
 
 EXPECTED = {
@@ -34,7 +33,10 @@ def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
     if kind == "text" and isinstance(sequence, str):
         return sequence
     if kind == "tokens" and isinstance(sequence, list | tuple):
-        return _symbols(sequence)
+        try:
+            return [str(symbol) for symbol in sequence]
+        except ValueError:
+            raise BadRow("found an integer of thousands of digits as a symbol") from None
     vectors = _array(sequence) if kind == "features" else None
     if vectors is not None and vectors.ndim == 1 and channels == 1:
         vectors = vectors[:, None]
@@ -43,19 +45,8 @@ def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
     return _features(vectors)
 
 
-def _symbols(symbols: Iterable[Any]) -> list[str]:
-    try:
-        return [str(symbol) for symbol in symbols]
-    except ValueError:
-        raise BadRow("found an integer of thousands of digits as a symbol") from None
-
-
-def _array(sequence: Any) -> npt.NDArray[Any] | None:
-    """Return an array of any type; None where the value is none.
-
-    Raises:
-        BadRow: numpy would drop a part of it without a word, or can't take it.
-    """
+def _array(sequence: Any) -> Array | None:
+    """Return an array of any type, or None; refuse what numpy would take in part alone."""
     if isinstance(sequence, torch.Tensor):
         if sequence.requires_grad:
             raise BadRow("found a tensor that requires gradients; give tensor.detach()")
@@ -70,12 +61,8 @@ def _array(sequence: Any) -> npt.NDArray[Any] | None:
         return None
 
 
-def _features(vectors: npt.NDArray[Any]) -> Features:
-    """Convert numbers to float32.
-
-    Raises:
-        BadRow: they are complex, dates, texts, infinite, or too large.
-    """
+def _features(vectors: Array) -> Features:
+    """Convert numbers to float32; refuse all else."""
     if vectors.dtype.kind == "c":
         raise BadRow("found complex numbers; expected real ones")
     if vectors.dtype.kind == "O":

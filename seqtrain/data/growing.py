@@ -19,17 +19,15 @@ BLOCK = 2**24
 """Bytes that are worked on at a time."""
 DISK = Path("/var/tmp")
 """Where temporary files go unless $TMPDIR says: /tmp is memory on many systems."""
-COMPARED = 2**20
-"""Keys that are compared at once, or more where there are many, in about 50 bytes each."""
-PASSES = 16
-"""Times, at most, that keys are read to be compared."""
+COMPARED, PASSES = 2**20, 16
+"""Keys compared at once, in about 50 bytes each; more where keys would be read too many times."""
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 
 class GrowingArray:
-    """An array of any length, appended bit by bit, in bounded memory.
+    """An array of any length, appended bit by bit in bounded memory.
 
     Args:
         dtype: of a number.
@@ -42,11 +40,7 @@ class GrowingArray:
         self._file: IO[bytes] | None = None
 
     def append(self, rows: Array) -> None:
-        """Append rows of this shape and type.
-
-        Raises:
-            RunError: there is no room for the temporary file.
-        """
+        """Append rows; raises a RunError where there is no room for the temporary file."""
         self._content += np.ascontiguousarray(rows, dtype=self._dtype).data
         if len(self._content) >= IN_MEMORY:
             self._move_to_file()
@@ -54,12 +48,10 @@ class GrowingArray:
     def build(self) -> Array:
         """Return what was appended, memory-mapped if large; append no more afterwards."""
         if self._file is None:
-            flat = np.frombuffer(self._content, dtype=self._dtype)
-        else:
-            self._move_to_file()
-            with self._file as file:
-                flat = np.memmap(file, dtype=self._dtype, mode="r+")
-        return flat.reshape(-1, *self._shape)
+            return np.frombuffer(self._content, dtype=self._dtype).reshape(-1, *self._shape)
+        self._move_to_file()
+        with self._file as file:
+            return np.memmap(file, dtype=self._dtype, mode="r+").reshape(-1, *self._shape)
 
     def _move_to_file(self) -> None:
         try:
@@ -77,7 +69,7 @@ class GrowingArray:
 
 
 def blocks(array: Array) -> Iterator[Array]:
-    """Yield an array in parts, of BLOCK bytes or so; at least one."""
+    """Yield an array in parts of BLOCK bytes or so, at least one."""
     size = max(1, BLOCK * len(array) // max(1, array.nbytes))
     for start in range(0, max(1, len(array)), size):
         yield np.asarray(array[start : start + size])
@@ -109,14 +101,10 @@ def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
 
 
 def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield rows sorted by their keys, and where each distinct key begins; part by part.
-
-    Equal keys are in one part, in which rows of one key stand in their order.
-    """
+    """Yield rows sorted by key, stable, and where each key begins; all of one key in one part."""
     parts = min(PASSES, 1 + len(keys) // COMPARED)
     for part in range(parts):
         rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
         order = np.argsort(keys[rows], kind="stable")
         ordered = keys[rows][order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-        yield rows[order], starts
+        yield rows[order], np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from seqtrain.config.schema import Config, DataConfig
+from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.data.encoding import EMPTY
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
@@ -94,126 +93,111 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
     config = with_width(config)
     lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
     data = prepare(lenient, cache_folder=cache_folder)
-    rows = _Rows(config.data, data)
+    found = _Findings()
     for name in data.splits:
-        rows.read(name)
-    summaries = summarize(data)
-    train = rows.labels["train"]
+        found.read(name, config, data)
+    summaries, limit = summarize(data), config.data.max_length
+    train, lengths = found.labels["train"], found.lengths
+    cut = {name: sum(x > (limit or x) for x in own) for name, own in lengths.items()}
     return Inspection(
         data=data,
         summaries=summaries,
         padding=padding_shares(data, config.batching, config.seed),
         warnings=warnings(data, summaries, config.data),
-        labels={name: dict(sorted(counts.items())) for name, counts in rows.labels.items()},
+        labels={name: dict(sorted(counts.items())) for name, counts in found.labels.items()},
         lengths={
-            name: np.quantile(found, LENGTH_QUANTILES, method="nearest").astype(int).tolist()
-            for name, found in rows.lengths.items()
+            name: np.quantile(own, LENGTH_QUANTILES, method="nearest").astype(int).tolist()
+            for name, own in lengths.items()
         },
-        cut=rows.cut(),
+        cut={name: (count, count / max(1, len(lengths[name]))) for name, count in cut.items()},
         rare_labels={name: n for name, n in sorted(train.items()) if n < RARE},
         unseen_labels={
-            name: sorted(counts.keys() - train.keys())
-            for name, counts in rows.labels.items()
+            name: sorted(own.keys() - train.keys())
+            for name, own in found.labels.items()
             if name != "train"
         },
-        refused=rows.refused,
-        num_refused=dict(rows.num_refused),
-        duplicates=[found for found in rows.exact.values() if len(found) > 1],
+        refused=found.refused,
+        num_refused=dict(found.num_refused),
+        duplicates=[rows for rows in found.exact.values() if len(rows) > 1],
         near_duplicates=[
-            sorted(rows.exact[key][0] for key in keys)
-            for keys in rows.plain.values()
+            sorted(found.exact[key][0] for key in keys)
+            for keys in found.plain.values()
             if len(keys) > 1
         ],
         conflicts=[
-            (rows.exact[key], sorted(labels))
-            for key, labels in rows.labels_of.items()
+            (found.exact[key], sorted(labels))
+            for key, labels in found.labels_of.items()
             if len(labels) > 1
         ],
-        alike=_alike(rows.characters),
-        mixed_words=dict(rows.mixed.most_common()),
+        alike=_alike(found.characters),
+        mixed_words=dict(found.mixed.most_common()),
     )
 
 
-class _Rows:
-    """Gathers what is looked at, row by row; of a sequence only its hashes are kept."""
+@dataclass
+class _Findings:
+    """What is gathered row by row; of a sequence only hashes are kept."""
 
-    def __init__(self, config: DataConfig, data: PreparedData) -> None:
-        self.config, self.data = config, data
-        self.labels: dict[str, Counter[str]] = {}
-        self.lengths: dict[str, list[int]] = {}
-        self.refused: list[str] = []
-        self.num_refused: Counter[str] = Counter()
-        self.exact: dict[int, list[RowPlace]] = defaultdict(list)
-        self.plain: dict[int, set[int]] = defaultdict(set)
-        self.labels_of: dict[int, set[str]] = defaultdict(set)
-        self.characters: Counter[str] = Counter()
-        self.mixed: Counter[str] = Counter()
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    lengths: dict[str, list[int]] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    num_refused: Counter[str] = field(default_factory=Counter)
+    exact: dict[int, list[RowPlace]] = field(default_factory=lambda: defaultdict(list))
+    plain: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    labels_of: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    characters: Counter[str] = field(default_factory=Counter)
+    mixed: Counter[str] = field(default_factory=Counter)
 
-    def read(self, split: str) -> None:
+    def read(self, split: str, config: Config, data: PreparedData) -> None:
         """Look at all rows of a split, and at those of its files that are in none."""
-        held_out, stores = held_out_fractions(self.config), self.data.splits
+        keys, tokens = config.data, data.preprocessing.split
+        held_out, stores = held_out_fractions(keys), data.splits
         key = "train" if split in held_out else split
-        own = set(stores[split].lines.tolist())
+        own, files = set(stores[split].lines.tolist()), stores[split].files
         others = {line for name in held_out for line in stores[name].lines.tolist()}
-        self.labels[split], self.lengths[split] = Counter(), []
-        files, shown = stores[split].files, list[str]()
-        paths = files_of(f"data.{key}", getattr(self.config, key))
+        self.labels[split], self.lengths[split], shown = Counter(), [], list[str]()
+        paths = files_of(f"data.{key}", getattr(keys, key))
         for path, start in zip(paths, files.starts if files else (), strict=True):
             problems, digests = RowProblems(display_name(path)), dict[str, str]()
-            rows = numbered_rows(path, read_options(self.config, path), start, digests=digests)
+            rows = numbered_rows(path, read_options(keys, path), start, digests=digests)
             for line, example in rows:
-                length = 0 if example.problem else self._length(example.sequence)
-                problem = example.problem or self._problem(length)
-                if problem and (example.problem or line not in others):
-                    problems.add(example.line, problem, example.file)
-                if line in own and not example.problem:
-                    self._add(split, line, example, length)
-            if digests[path] != self.data.digests[path]:
+                steps = example.sequence if tokens is None else tokens(example.sequence)
+                refused = example.problem or _refusal(len(steps), config)
+                if refused and (example.problem or line not in others):
+                    problems.add(example.line, refused, example.file)
+                if line in own and not example.problem and (len(steps) or keys.empty == "unk"):
+                    self.lengths[split].append(len(steps))
+                    self._add(split, line, example)
+            if digests[path] != data.digests[path]:
                 raise changed(path)
             if split not in held_out:
                 self.num_refused[split] += problems.count
                 shown += problems.shown
         self.refused += shown[:SHOWN_ROWS]
 
-    def cut(self) -> dict[str, tuple[int, float]]:
-        """Return how many rows of each split data.max_length cuts, and their share."""
-        limit = self.config.max_length
-        found = {
-            name: sum(length > limit for length in lengths) if limit else 0
-            for name, lengths in self.lengths.items()
-        }
-        return {name: (n, n / max(1, len(self.lengths[name]))) for name, n in found.items()}
-
-    def _add(self, split: str, line: int, example: Example, length: int) -> None:
-        if not length and self.config.empty != "unk":
-            return
-        self.lengths[split].append(length)
-        self.labels[split][str(example.label)] += 1
-        sequence = example.sequence
+    def _add(self, split: str, line: int, example: Example) -> None:
+        sequence, label = example.sequence, str(example.label)
         if isinstance(sequence, list):
             exact = hash(tuple(sequence))
         else:
             exact = hash(sequence if isinstance(sequence, str) else sequence.tobytes())
+        self.labels[split][label] += 1
         self.exact[exact].append((split, line))
-        self.labels_of[exact].add(str(example.label))
+        self.labels_of[exact].add(label)
         if isinstance(sequence, str):
             self.plain[hash(plain_form(sequence))].add(exact)
             self.characters.update(sequence)
             self.mixed.update(mixed_words(sequence))
 
-    def _problem(self, length: int) -> str | None:
-        """Say why fit refuses a row of so many steps, if it does."""
-        limit = self.config.max_length
-        if not length and self.config.empty == "error":
-            return EMPTY
-        if limit is not None and length > limit and self.config.overlong == "error":
-            return f"{length:,} steps; data.max_length allows {limit}"
-        return None
 
-    def _length(self, sequence: Any) -> int:
-        """Return the steps of a sequence before any cut."""
-        split = self.data.preprocessing.split
-        return len(sequence if split is None else split(sequence))
+def _refusal(length: int, config: Config) -> str | None:
+    """Say why fit refuses a row of so many steps, if it does."""
+    limit = config.data.max_length
+    if not length and config.data.empty == "error":
+        return EMPTY
+    if limit is not None and length > limit and config.data.overlong == "error":
+        return f"{length:,} steps; data.max_length allows {limit}"
+    return None
 
 
 def plain_form(text: str) -> str:
@@ -231,9 +215,10 @@ MARKS = {
     **dict.fromkeys("‘’‚‛´`ʼ＇", "'"),
     **dict.fromkeys("“”„‟«»＂", '"'),
     **dict.fromkeys("‐‑‒–—−﹣－", "-"),
-    **dict.fromkeys("\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
-                    "\u200a\u202f\u205f\u3000", " "),
-}  # fmt: skip
+    **dict.fromkeys(
+        "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))), " "
+    ),
+}
 """Quotes, hyphens and blanks of other kinds."""
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.store import Ints
+from seqtrain.data.growing import Ints
 from seqtrain.data.vocabulary import PAD
 
 BOUNDARY = PAD
@@ -41,11 +41,8 @@ class NgramVocabulary:
 
     Attributes:
         shortest, longest: ids of an n-gram.
-        keys: ascending.
-        idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each.
-
-    Shape:
-        keys: (K,) int64. idf: (K,) float32.
+        keys: ascending, (K,) int64.
+        idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32.
 
     Raises:
         ValueError: the arrays are empty or aren't of this shape and type, the keys don't ascend,
@@ -100,26 +97,23 @@ def fit_ngrams(
 ) -> NgramVocabulary:
     """Choose the n-grams that occur most often, of equal ones those of the least keys.
 
-    Memory is bounded: of more than MOST_DISTINCT distinct n-grams, the rarest so far are forgotten.
-
     Args:
-        values: ids of all sequences.
-        offsets: where each sequence begins, and the end.
+        values: ids of all sequences, (N,).
+        offsets: where each sequence begins, and the end, (B + 1,).
         shortest: ids of an n-gram at least, from 1.
         longest: ids of an n-gram at most.
         most: n-grams to choose at most.
 
-    Shape:
-        values: (N,). offsets: (B + 1,).
-
     Raises:
         ValueError: no sequence is long enough for one.
     """
-    tally = _Tally()
+    found: list[tuple[Ints, Ints, Ints]] = []
     for part_values, part_offsets in _parts(values, offsets):
         for rows, keys in row_keys(part_values, part_offsets, shortest, longest):
-            tally.add(rows, keys)
-    keys, counts, holders = tally.settle()
+            found.append(_counted(rows, keys))
+            if sum(len(each[0]) for each in found) > 2 * MOST_DISTINCT:
+                found = [_total(found)]
+    keys, counts, holders = _total(found)
     if len(keys) > most:
         kept = np.sort(np.lexsort((keys, -counts))[:most])
         keys, holders = keys[kept], holders[kept]
@@ -132,14 +126,7 @@ def row_keys(
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield, for each length of n-grams, the row and the key of every n-gram, in order.
 
-    Args:
-        values: as for `fit_ngrams`.
-        offsets: as for `fit_ngrams`.
-        shortest: ids of an n-gram at least, from 1.
-        longest: ids of an n-gram at most.
-
-    Shape:
-        Yields: two arrays of one length, int64.
+    Takes what `fit_ngrams` takes.
     """
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
@@ -156,57 +143,41 @@ def row_keys(
             yield row[: len(keys)][within], keys[within]
 
 
-class _Tally:
-    """How often n-grams occur, and in how many rows."""
+def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return distinct keys, how often each occurs, and in how many rows; rows ascend."""
+    order = np.argsort(keys)
+    starts = _starts(keys[order])
+    index = np.zeros(len(keys), dtype=np.int64)
+    index[starts[1:]] = 1
+    most = 1 + rows.max(initial=0)
+    pairs = np.sort(index.cumsum() * most + rows[order])
+    holders = np.bincount(pairs[_starts(pairs)] // most, minlength=len(starts))
+    return keys[order][starts], np.diff(np.append(starts, len(keys))), holders
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[Ints, Ints, Ints]] = []
-        self._size = 0
 
-    def add(self, rows: Ints, keys: Ints) -> None:
-        """Count the n-grams of some whole rows, which ascend."""
-        order = np.argsort(keys)
-        ordered = keys[order]
-        starts = _starts(ordered)
-        place = np.zeros(len(keys), dtype=np.int64)
-        place[starts[1:]] = 1
-        pairs = place.cumsum() * (1 + rows.max(initial=0)) + rows[order]
-        pairs.sort()
-        holding = pairs[_starts(pairs)] // (1 + rows.max(initial=0))
-        counts = np.diff(np.append(starts, len(keys)))
-        self._parts.append((ordered[starts], counts, np.bincount(holding, minlength=len(starts))))
-        self._size += len(starts)
-        if self._size > 2 * MOST_DISTINCT:
-            self.settle()
-
-    def settle(self) -> tuple[Ints, Ints, Ints]:
-        """Return the keys, ascending, how often each occurs, and in how many rows."""
-        keys, counts, holders = (
-            np.concatenate([np.zeros(0, np.int64), *arrays])
-            for arrays in zip(*self._parts, strict=True)
-        )
-        order = np.argsort(keys)
-        starts = _starts(keys[order])
-        distinct = keys[order][starts]
-        total, rows = (np.add.reduceat(a[order], starts) for a in (counts, holders))
-        if len(distinct) > MOST_DISTINCT:
-            kept = np.sort(np.lexsort((distinct, -total))[:MOST_DISTINCT])
-            distinct, total, rows = distinct[kept], total[kept], rows[kept]
-        self._parts, self._size = [(distinct, total, rows)], len(distinct)
-        return distinct, total, rows
+def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    """Return the same of all parts; of too many keys the most frequent ones."""
+    arrays = zip(*parts, strict=True)
+    keys, counts, holders = (np.concatenate([np.zeros(0, np.int64), *each]) for each in arrays)
+    order = np.argsort(keys)
+    starts = _starts(keys[order])
+    distinct = keys[order][starts]
+    total, rows = (np.add.reduceat(each[order], starts) for each in (counts, holders))
+    if len(distinct) > MOST_DISTINCT:
+        kept = np.sort(np.lexsort((distinct, -total))[:MOST_DISTINCT])
+        distinct, total, rows = distinct[kept], total[kept], rows[kept]
+    return distinct, total, rows
 
 
 def _starts(ordered: Ints) -> Ints:
     """Return where each distinct value of an ordered array begins."""
-    changes = np.ones(len(ordered), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=changes[1:])
-    return np.flatnonzero(changes)
+    return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
 def _parts(
     values: npt.NDArray[np.int32], offsets: Ints
 ) -> Iterator[tuple[npt.NDArray[np.int32], Ints]]:
-    """Part the sequences, CHUNK_STEPS or so together; a longer one is alone."""
+    """Yield the sequences, CHUNK_STEPS or so at a time; a longer one is alone."""
     chunk = offsets[1:] // CHUNK_STEPS
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
     for first, stop in pairwise(cuts):

@@ -1,4 +1,7 @@
-"""The batch plan: which rows go together, as a pure function of lengths, seed and epoch."""
+"""The batch plan: which rows go together, as a pure function of lengths, seed and epoch.
+
+B rows. A plan is a list of batches, each an array of row numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,17 @@ GROUP_BATCHES = 8
 
 
 def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
-    """Return the batches of one epoch of training, each an array of row numbers.
+    """Return the batches of one epoch of training, which hold every row exactly once.
 
     Rows are shuffled, sorted by length within pools (where bucketing), cut into batches, and the
     batches shuffled. In epoch 0 the largest batch in padded steps comes first, of equal ones that
     with the longest row: memory runs out there or never. Draws on a generator of its own.
 
     Args:
-        lengths: steps of each row.
+        lengths: steps of each row, (B,).
         batching: batch_size or max_tokens, and bucketing.
         seed: seed of the run.
         epoch: number of the epoch, from 0.
-
-    Shape:
-        lengths: (B,).
-
-    Returns:
-        Arrays that hold every row exactly once together.
     """
     generator = np.random.default_rng([seed, epoch])
     order = row_numbers(len(lengths))
@@ -49,30 +46,24 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
 def plan_epoch_of_groups(
     lengths: Ints, groups: Ints, batching: BatchingConfig, *, seed: int, epoch: int
 ) -> list[Ints]:
-    """Return the batches of one epoch, each row in a later batch than the row before it.
+    """Return the batches of one epoch, each row in a later batch than its group's row before it.
 
     Groups are shuffled, and so many of them taken at once that their rows fill some batches: all
     their first rows, then all second rows, and so on, each round batched as `plan_epoch` does it.
 
     Args:
-        lengths: steps of each row.
-        groups: group of each row, whose rows stand in order; -1: alone.
-        batching: batch_size or max_tokens, and bucketing.
-        seed: seed of the run.
-        epoch: number of the epoch, from 0.
-
-    Shape:
-        lengths, groups: (B,).
-
-    Returns:
-        Arrays that hold every row exactly once together.
+        lengths: steps of each row, (B,).
+        groups: group of each row, whose rows stand in order, (B,); -1: alone.
+        batching: as for `plan_epoch`.
+        seed: as for `plan_epoch`.
+        epoch: as for `plan_epoch`.
     """
     generator = np.random.default_rng([seed, epoch])
     rank, group = rows_in_groups(groups)
-    together = max(1, _pool_size(lengths, batching) * GROUP_BATCHES // POOL_BATCHES)
-    company = generator.permutation(int(group.max()) + 1)[group] // together
+    at_once = max(1, _pool_size(lengths, batching) * GROUP_BATCHES // POOL_BATCHES)
+    company = generator.permutation(int(group.max()) + 1)[group] // at_once
     batches: list[Ints] = []
-    for rows in _parts(company, rank):
+    for rows in _rounds(company, rank):
         rows = generator.permutation(rows)
         if batching.bucketing:
             rows = rows[np.argsort(-lengths[rows], kind="stable")]
@@ -90,15 +81,14 @@ def plan_in_order_of_length(
     Args:
         lengths: steps of each row, (B,).
         batching: batch_size or max_tokens.
-        groups: group of each row, (B,), where each row must come in a later batch than its
-            predecessor; -1: alone. None: all are alone.
+        groups: as for `plan_epoch_of_groups`; None: all are alone.
     """
     order = np.argsort(-lengths, kind="stable")
     if groups is None:
         return _cut(order, lengths, batching)
     rank, _ = rows_in_groups(groups)
-    rounds = _parts(rank[order])
-    return [batch for places in rounds for batch in _cut(order[places], lengths, batching)]
+    rounds = _rounds(rank[order])
+    return [batch for index in rounds for batch in _cut(order[index], lengths, batching)]
 
 
 def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
@@ -116,17 +106,17 @@ def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
     return rank, group
 
 
-def _parts(*keys: Ints) -> list[Ints]:
-    """Part rows by their keys, the first key foremost, ascending; rows of a part stay in order."""
-    order = np.lexsort(keys[::-1])
-    changes = [np.diff(key[order]) != 0 for key in keys]
-    return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1) if len(order) else []
-
-
 def padding_fraction(batches: list[Ints], lengths: Ints) -> float:
     """Return the share of padding in the padded form of these batches, in [0, 1)."""
     padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
     return 1.0 - int(lengths.sum()) / padded if padded else 0.0
+
+
+def _rounds(*keys: Ints) -> list[Ints]:
+    """Return rows by their keys, the first key foremost, ascending; rows of a key in order."""
+    order = np.lexsort(keys[::-1])
+    changes = [np.diff(key[order]) != 0 for key in keys]
+    return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1) if len(order) else []
 
 
 def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:

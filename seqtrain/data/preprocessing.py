@@ -88,21 +88,18 @@ class Preprocessing:
         if self.split is None:
             return None
         tokens = self.split(sequence)
-        if self.lengths.max_length and len(tokens) > self.lengths.max_length:
+        if len(tokens) > self.lengths.most:
             tokens = self.lengths.cut(tokens)
         return tokens or [SPECIAL[UNK]]
 
     def encode(
         self, examples: Iterable[Example], source: str
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode examples that are there already; labels may be None.
+        """Encode examples that are there already; bad ones are a DataError.
 
         Args:
-            examples: sequences as read.
+            examples: sequences as read; labels may be None.
             source: name for messages, such as the file's.
-
-        Raises:
-            DataError: rows that can't be used, by line.
         """
         encoder = self._encoder()
         store, report = encoder.encode_all([(iter(examples), RowProblems(source), False)])
@@ -111,14 +108,11 @@ class Preprocessing:
     def encode_files(
         self, files: Files, digests: Digests | None = None
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read labelled files, and encode their rows, one file after another.
+        """Read labelled files, at least one, and encode their rows; bad ones are a DataError.
 
         Args:
-            files: at least one, each with how it is read.
+            files: paths, each with how it is read.
             digests: gets the SHA-256 of each file under its path.
-
-        Raises:
-            DataError: rows that can't be used, by line.
         """
         encoder = self._encoder()
         store, report = encoder.encode_files(files, digests=digests)
@@ -153,34 +147,29 @@ class Preprocessing:
             encoder, counts = self._encoder(), EncodingReport()
             lines = [example.line for example in chunk]
             store, bad = encoder.encode(chunk, lines, source, counts, groups, keep_bad=True)
-            stop = next((i for i in sorted(bad) if not self._keeps(bad[i])), None)
-            if stop is not None:
-                where = f"{chunk[stop].file or source}:{chunk[stop].line}"
-                fault = DataError(located(where, bad[stop]))
-                bad, store = (
-                    {i: bad[i] for i in bad if i < stop},
-                    store.__getitems__(np.arange(stop)),
-                )
-            good = [
-                e._replace(problem=bad[i], group=None) if i in bad else e
-                for i, e in enumerate(chunk[: len(store)])
-            ]
-            total.rows += len(good)
+            keeps = self.reading.bad_rows == "blank"
+            stop = next((i for i in sorted(bad) if not (keeps or bad[i] == EMPTY)), len(chunk))
+            said = {i: located(f"{chunk[i].file or source}:{chunk[i].line}", bad[i]) for i in bad}
+            if stop < len(chunk):
+                fault, store = DataError(said[stop]), store.__getitems__(np.arange(stop))
+            blank = [i for i in bad if i < stop]
+            for i in blank:
+                chunk[i] = chunk[i]._replace(problem=bad[i], group=None)
+            total.rows += stop
             total.truncated += counts.truncated
             total.filled += counts.filled
-            total.unanswered += len(bad)
-            total.unanswered_rows += [
-                located(f"{good[i].file or source}:{good[i].line}", bad[i])
-                for i in [*bad][: SHOWN_ROWS - len(total.unanswered_rows)]
-            ]
-            if good:
-                yield good, self._finished(store, encoder)
+            total.unanswered += len(blank)
+            shown = [*total.unanswered_rows, *(said[i] for i in blank)]
+            total.unanswered_rows = shown[:SHOWN_ROWS]
+            if stop:
+                yield chunk[:stop], self._finished(store, encoder)
             if fault is not None:
                 raise fault
 
-    def _keeps(self, problem: str) -> bool:
-        """Tell whether a row with this problem is predicted as a blank one."""
-        return problem == EMPTY or self.reading.bad_rows == "blank"
+    def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
+        """Return an encoder of these rules that looks ids up in the given indexes."""
+        policy, channels = self.lengths, len(self.mean)
+        return Encoder(policy, self.split, tokens, labels, channels, self.missing)
 
     def _encoder(self) -> Encoder:
         """Return an encoder for other rows than train's."""
@@ -192,21 +181,9 @@ class Preprocessing:
     @cached_property
     def _known(self) -> Encoder:
         """The encoder by the vocabulary alone, which remembers what it looked up."""
+        tokens = FixedIndex({}, UNK) if self.vocabulary is None else self.vocabulary.index
         labels = FixedIndex({label: i for i, label in enumerate(self.labels)}, UNKNOWN_LABEL)
-        return self.encoder(
-            self.vocabulary.index if self.vocabulary else FixedIndex({}, UNK), labels
-        )
-
-    def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
-        """Return an encoder of these rules that looks ids up in the given indexes."""
-        return Encoder(
-            policy=self.lengths,
-            tokenizer=self.split,
-            tokens=tokens,
-            labels=labels,
-            channels=len(self.mean),
-            missing=self.missing,
-        )
+        return self.encoder(tokens, labels)
 
     def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
         """Return a store with its features scaled, or with the spellings of its unknown words."""
@@ -240,11 +217,8 @@ class Preprocessing:
             bad_rows: what happens to rows that can't be used: error or blank.
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
-        return replace(
-            self,
-            reading=replace(self.reading, bad_rows=bad_rows),
-            lengths=replace(self.lengths, empty=empty or trained),
-        )
+        reading = replace(self.reading, bad_rows=bad_rows)
+        return replace(self, reading=reading, lengths=replace(self.lengths, empty=empty or trained))
 
     def to_json(self) -> dict[str, Any]:
         """Return all but the vocabularies as JSON values; of n-grams the sizes and the number."""
@@ -284,7 +258,7 @@ class Preprocessing:
 def _chunks(
     examples: Iterable[Example], rows: int
 ) -> Iterator[tuple[list[Example], DataError | None]]:
-    """Part examples into lists; where reading fails, the last list comes with the complaint."""
+    """Yield lists of examples; where reading fails, the last one comes with the complaint."""
     iterator = iter(examples)
     while True:
         chunk: list[Example] = []

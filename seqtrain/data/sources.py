@@ -20,11 +20,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def data_files(config: Config) -> list[tuple[str, str]]:
-    """Return the key and the path of each data file of a config, in the order they are read in.
-
-    Raises:
-        DataError: nothing matches a pattern, or a key names a file twice.
-    """
+    """Return the key and the path of each data file of a config; raises as `files_of`."""
     return [(key, file) for key, named in _named(config) for file in files_of(key, named)]
 
 
@@ -36,7 +32,7 @@ def check_files(config: Config, beside: Path | None) -> None:
         beside: folder of the YAML file, if there is one.
 
     Raises:
-        DataError: with a line for each missing file, or what `data_files` raises.
+        DataError: with a line for each missing file, or what `files_of` raises.
     """
     problems: list[str] = []
     for key, named in _named(config):
@@ -44,8 +40,8 @@ def check_files(config: Config, beside: Path | None) -> None:
             files = files_of(key, named)
         except DataError as error:
             problems += error.problems
-            continue
-        problems += [_missing(key, path, beside) for path in files if _is_missing(path)]
+        else:
+            problems += [_missing(key, path, beside) for path in files if _is_missing(path)]
     if problems:
         raise DataError(*problems)
 
@@ -84,15 +80,13 @@ def matching_files(name: str) -> list[str]:
         return [name]
     if "**" not in name:
         return sorted(glob.glob(name))
-    root = Path(Path(name).anchor)
-    own = Path(name).parts
+    own, root = Path(name).parts, Path(Path(name).anchor)
     found = root.glob(os.path.relpath(name, root) if root.anchor else name)
-    shown = (path for path in found if not any(_is_hidden(x) for x in {*path.parts} - {*own}))
-    return sorted(map(str, shown))
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".")
+    return sorted(
+        str(path)
+        for path in found
+        if not any(part.startswith(".") for part in path.parts if part not in own)
+    )
 
 
 def named_text(named: str | Sequence[str]) -> str:
@@ -163,8 +157,8 @@ def _is_missing(path: str) -> bool:
     """Whether nothing stands there; what may not be looked at is found when it is read."""
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
+    except ValueError:
         return True
-    except OSError:
-        return False
     return False

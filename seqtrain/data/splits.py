@@ -65,8 +65,7 @@ def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) ->
     goes to the next class, so that small classes add up to the share too; each class's count is
     within one set of its share, or less to keep a row in train.
     """
-    held = np.zeros(len(labels), dtype=bool)
-    free = _movable(labels, first, left)
+    held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0
     counts = np.bincount(labels[left])
     for label in sorted(np.flatnonzero(counts).tolist(), key=lambda label: int(counts[label])):
@@ -86,45 +85,23 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
 
     A set counts as of the class of its first row. Fewer sets than parts: none is held out.
     """
-    free = _movable(labels, first, left) & left & (first == row_numbers(len(first)))
-    classes = range(int(labels.max(initial=-1)) + 1)
-    by_label = np.concatenate(
-        [row_numbers(0)]
-        + [
-            np.random.default_rng([seed, x]).permutation(true_rows(free & (labels == x)))
-            for x in classes
-        ]
-    )
+    is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
+    for label in range(int(labels.max(initial=-1)) + 1):
+        sets = true_rows(is_first & (labels == label))
+        order.append(np.random.default_rng([seed, label]).permutation(sets))
+    by_label = np.concatenate(order)
     held = np.zeros(len(labels), dtype=bool)
     if len(by_label) >= folds:
         held[by_label[fold - 1 :: folds]] = True
     return _learnable(labels, first, left, held[first] & left)
 
 
-def _first_sets(labels: Ints, first: Ints, rows: Ints) -> Ints:
-    """Return the first of each class's sets among rows; -1 of a class without any."""
-    lowest = np.full(int(labels.max(initial=-1)) + 1, len(labels))
-    for some in blocks(rows):
-        np.minimum.at(lowest, labels[some], first[some])
-    return np.where(lowest < len(labels), lowest, -1)
-
-
-def _movable(labels: Ints, first: Ints, left: Mask) -> Mask:
-    """Tell which sets, by their first rows, aren't the only one of a class."""
-    lowest = _first_sets(labels, first, true_rows(left))
-    others = true_rows(left & (first != lowest[labels]))
-    only = np.setdiff1d(np.arange(len(lowest)), labels[others])
-    movable = np.ones(len(labels), dtype=bool)
-    movable[lowest[only[lowest[only] >= 0]]] = False
-    return movable
-
-
 def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
     """Give the first set of each class that was held out altogether back to train."""
-    lost = np.setdiff1d(labels[true_rows(held)], labels[true_rows(left & ~held)])
-    if len(lost):
-        held &= ~np.isin(first, _first_sets(labels, first, true_rows(held))[lost])
-    return held
+    lost = np.setdiff1d(labels[held], labels[left & ~held])
+    rows = true_rows(held & np.isin(labels, lost))
+    _, index = np.unique(labels[rows], return_index=True)
+    return held & ~np.isin(first, first[rows[index]])
 
 
 def _up_to(wanted: int, sizes: Ints, order: Ints) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from seqtrain.data.growing import Array, GrowingArray, blocks, concatenate
 from seqtrain.data.growing import Ints as Ints
 from seqtrain.data.spelling import WordGrams
 
-ARRAYS = ("values", "offsets", "labels", "lines", "keys", "groups", "spellings")
+ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys")
 """Attributes that are arrays; the last three aren't always there."""
 BYTES_PER_ROW = 64
 """Taken by what is known of a row, while some rows of many are chosen."""
@@ -52,17 +52,17 @@ class SequenceStore:
         labels: class index of each sequence, -1 where unknown.
         lines: line of its file on which each sequence was read, from 1, counted on through several
             files; for a folder the number of the row through its files, in the order of names.
-        keys: equal for sequences that are written alike, but for case and outer blanks; 0 for
-            blank ones. None: nobody asks.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
             rows stand in order; -1: alone. None: all are alone.
         spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere. None where
             spelling doesn't count (model.subwords).
         words: the character n-grams of the words that the vocabulary lacks; None as spellings.
         files: which lines are of which file; None: nobody asks.
+        keys: equal for sequences that are written alike, but for case and outer blanks; 0 for
+            blank ones. None: nobody asks.
 
     Shape:
-        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, keys, groups: (B,).
+        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups, keys: (B,).
         spellings: (N,) int32.
 
     Raises:
@@ -73,11 +73,11 @@ class SequenceStore:
     offsets: Ints
     labels: Ints
     lines: Ints
-    keys: Ints | None = None
     groups: Ints | None = None
     spellings: npt.NDArray[np.int32] | None = None
     words: WordGrams | None = None
     files: FileLines | None = None
+    keys: Ints | None = None
 
     def __post_init__(self) -> None:
         offsets, rows = self.offsets, len(self.labels)
@@ -130,28 +130,23 @@ class SequenceStore:
             offsets,
             self.labels[rows],
             self.lines[rows],
-            None if self.keys is None else self.keys[rows],
             None if self.groups is None else self.groups[rows],
             None if self.spellings is None else self.spellings[steps],
             self.words,
             self.files,
+            None if self.keys is None else self.keys[rows],
         )
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""
-        whole = StoreBuilder()
-        for part in self.portions(rows):
-            whole.add(self.__getitems__(part))
-        return whole.build(self.files, self.words)
-
-    def portions(self, rows: Ints) -> Iterator[Ints]:
-        """Yield rows in parts, whose sequences fit into memory; at least one."""
-        step, size = self.values[:1].nbytes, growing.BLOCK // BYTES_PER_ROW
+        whole, step, size = StoreBuilder(), self.values[:1].nbytes, growing.BLOCK // BYTES_PER_ROW
         for start in range(0, max(1, len(rows)), size):
             some = rows[start : start + size]
             ends = np.cumsum(self.lengths[some])
             cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
-            yield from np.split(some, cuts)
+            for part in np.split(some, cuts):
+                whole.add(self.__getitems__(part))
+        return whole.build(self.files, self.words)
 
     def arrays(self) -> dict[str, Array]:
         """Return all that it holds by name, for `from_arrays`."""
@@ -164,11 +159,7 @@ class SequenceStore:
     def from_arrays(
         cls, arrays: Mapping[str, Array], files: FileLines | None = None
     ) -> SequenceStore:
-        """Build from what `arrays` returned.
-
-        Raises:
-            ValueError, LookupError, TypeError: it isn't that.
-        """
+        """Build from what `arrays` returned; raises as the constructor, or where one is missing."""
         known: dict[str, Any] = {name: x for name, x in arrays.items() if name in ARRAYS}
         words = None
         if "spellings" in arrays:
@@ -177,7 +168,7 @@ class SequenceStore:
 
 
 class StoreBuilder:
-    """Puts stores side by side, in bounded memory: large arrays leave it."""
+    """Puts stores side by side in bounded memory: large arrays leave it."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, GrowingArray] = {}
@@ -185,26 +176,25 @@ class StoreBuilder:
 
     def add(self, store: SequenceStore) -> None:
         """Append the rows of a store."""
-        for name, array in store.arrays().items():
-            if name in ("offsets", "word_buckets", "word_offsets"):
-                continue
-            if name == "groups" and self._rows and name not in self._arrays:
-                self._append(name, np.full(self._rows, -1))
-            self._append(name, array)
-        if store.groups is None and "groups" in self._arrays:
-            self._append("groups", np.full(len(store), -1))
-        if "offsets" not in self._arrays:
-            self._append("offsets", np.zeros(1, dtype=np.int64))
-        self._append("offsets", store.offsets[1:], self._end)
+        arrays = {name: getattr(store, name) for name in ARRAYS}
+        arrays["offsets"] = store.offsets[1:] + self._end
+        if not self._arrays:
+            arrays["offsets"] = np.append(0, arrays["offsets"])
+        if arrays["groups"] is None and "groups" in self._arrays:
+            arrays["groups"] = np.full(len(store), -1)
+        elif arrays["groups"] is not None and self._arrays and "groups" not in self._arrays:
+            self._append("groups", np.full(self._rows, -1))
+        for name, array in arrays.items():
+            if array is not None:
+                self._append(name, array)
         self._rows += len(store)
         self._end += len(store.values)
 
-    def _append(self, name: str, array: Array, shift: int = 0) -> None:
-        whole = self._arrays.get(name)
-        if whole is None:
-            whole = self._arrays[name] = GrowingArray(array.dtype, array.shape[1:])
+    def _append(self, name: str, array: Array) -> None:
+        if name not in self._arrays:
+            self._arrays[name] = GrowingArray(array.dtype, array.shape[1:])
         for block in blocks(array):
-            whole.append(block + shift if shift else block)
+            self._arrays[name].append(block)
 
     def build(
         self, files: FileLines | None = None, words: WordGrams | None = None

@@ -1,6 +1,6 @@
 """From text to tokens: the five tokenizers, in two steps.
 
-A text is first parted into pieces, where no token crosses a border: at blanks and marks (word), at
+A text is first divided into pieces, where no token crosses a border: at blanks and marks (word), at
 blanks (whitespace), between characters (char, byte), or not at all (bpe). Then each piece is split
 into its tokens. So what a piece was split into can be remembered: a natural text repeats its words.
 """
@@ -8,12 +8,12 @@ into its tokens. So what a piece was split into can be remembered: a natural tex
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
-from seqtrain.data.byte_pairs import ALPHABET, BytePairs
 from seqtrain.data.readers.cells import parse_json
 from seqtrain.errors import ConfigError
 from seqtrain.text import shorten
@@ -21,7 +21,16 @@ from seqtrain.text import shorten
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 """A run of letters, digits and underscores (with inner apostrophes), or one other mark."""
 SET_OFF = '.,"()?!-/<>:;'
-"""Common marks, each a token wherever it stands; parted from the words, these repeat more often."""
+"""Common marks, each a token wherever it stands; without them, words repeat more often."""
+_SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_HIDDEN = [byte for byte in range(256) if byte not in _SHOWN]
+ALPHABET = {b: chr(b) for b in _SHOWN} | {b: chr(256 + i) for i, b in enumerate(_HIDDEN)}
+"""bpe: the character that stands for each byte."""
+BPE_PIECE = re.compile(
+    r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII
+)
+"""What merges don't cross; letters, digits and blanks beyond ASCII are replaced before."""
+BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @dataclass(frozen=True)
@@ -29,12 +38,12 @@ class Tokenizer:
     """Splits a text, or a list of symbols.
 
     Attributes:
-        part: returns the pieces of a text that was made ready.
+        divide: returns the pieces of a text that was made ready.
         split: returns the tokens of a piece.
-        ready: makes a text ready, or several that NUL parts; None: it is.
+        ready: makes a text ready, or several with NULs between; None: it is.
     """
 
-    part: Callable[[Any], Iterable[str]]
+    divide: Callable[[Any], Iterable[str]]
     split: Callable[[str], Iterable[str]]
     ready: Callable[[str], str] | None = None
 
@@ -46,11 +55,11 @@ class Tokenizer:
     def pieces(self, texts: Sequence[Any]) -> Iterable[Iterable[str]]:
         """Return the pieces of each text."""
         if self.ready is None:
-            return map(self.part, texts)
+            return map(self.divide, texts)
         whole = "\0".join(texts)
         if whole.count("\0") == len(texts) - 1:
-            return map(self.part, self.ready(whole).split("\0"))
-        return map(self.part, map(self.ready, texts))
+            return map(self.divide, self.ready(whole).split("\0"))
+        return map(self.divide, map(self.ready, texts))
 
 
 def _set_off(text: str) -> str:
@@ -63,8 +72,12 @@ def _whole(piece: str) -> tuple[str]:
     return (piece,)
 
 
+def _stripped(text: str) -> tuple[str]:
+    return (text.strip(),)
+
+
 def _bytes(character: str) -> str:
-    """UTF-8 bytes of a character, each as the character of that number."""
+    """Return the UTF-8 bytes of a character, each as the character of that number."""
     return character.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
@@ -79,18 +92,12 @@ TOKENIZERS = {
 
 
 def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenizer:
-    """Return a tokenizer by its name.
+    """Return a tokenizer, which gives no tokens for blanks alone (but char and byte keep blanks).
 
     Args:
         name: word, whitespace, char, byte or bpe.
         lowercase: lower-case the text first.
-        bpe_model: JSON of the trained model, for bpe.
-
-    Returns:
-        One that gives no tokens for nothing but blanks (char and byte keep blanks).
-
-    Raises:
-        ValueError: as `read_merges`.
+        bpe_model: JSON of the trained model, for bpe; raises as `read_merges`.
     """
     tokenizer = TOKENIZERS[name] if bpe_model is None else _bpe_tokenizer(bpe_model)
     if not lowercase:
@@ -110,8 +117,10 @@ def _bpe_tokenizer(model: str) -> Tokenizer:
     try:
         package = _import_tokenizers()
     except ConfigError:
-        return Tokenizer(lambda text: (text.strip(),), BytePairs(merges))
-    vocabulary = {token: place for place, token in enumerate(_vocabulary(merges))}
+        ranks = {pair: rank for rank, pair in enumerate(merges)}
+        return Tokenizer(_stripped, lambda text: _merged_text(text, ranks))
+    tokens = dict.fromkeys(chain(sorted(ALPHABET.values()), map("".join, merges)))
+    vocabulary = {token: number for number, token in enumerate(tokens)}
     rebuilt = package.Tokenizer(package.models.BPE(vocab=vocabulary, merges=merges))
     rebuilt.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
 
@@ -119,20 +128,14 @@ def _bpe_tokenizer(model: str) -> Tokenizer:
         tokens: list[str] = rebuilt.encode(text).tokens
         return tokens
 
-    return Tokenizer(lambda text: (text.strip(),), split)
+    return Tokenizer(_stripped, split)
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:
-    """Read the merges of a trained model, which anybody may have written.
+    """Return the pairs of tokens that a trained model joins, in the order of learning.
 
-    The rest of the file isn't used: it could replace, pad, cut or part texts in ways that take all
-    memory, or that answer differently from call to call.
-
-    Args:
-        model: JSON, as `train_bpe` returns it.
-
-    Returns:
-        The pairs of tokens that are joined, in the order in which they were learned.
+    Anybody may have written the model, as JSON. The rest of it isn't used: it could replace, pad,
+    cut or divide texts in ways that take all memory, or that differ from call to call.
 
     Raises:
         ValueError: it isn't JSON, a pair joins what was no token before, or the vocabulary isn't
@@ -154,30 +157,50 @@ def read_merges(model: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _vocabulary(merges: list[tuple[str, str]]) -> dict[str, None]:
-    """Return all tokens, each once: the bytes, and what the merges join."""
-    return dict.fromkeys(chain(sorted(ALPHABET.values()), map("".join, merges)))
+def _merged_text(text: str, ranks: dict[tuple[str, str], int]) -> list[str]:
+    """Apply merges in Python alone, byte-level without a blank in front.
+
+    Reference:
+        Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
+    """
+    tokens: list[str] = []
+    for found in BPE_PIECE.finditer("".join(map(_as_ascii, text))):
+        parts = [ALPHABET[byte] for byte in text[found.start() : found.end()].encode()]
+        while len(parts) > 1:
+            best = min(pairwise(parts), key=lambda pair: ranks.get(pair, len(ranks)))
+            if best not in ranks:
+                break
+            joined: list[str] = []
+            for part in parts:
+                if joined and (joined[-1], part) == best:
+                    joined[-1] += part
+                else:
+                    joined.append(part)
+            parts = joined
+        tokens += parts
+    return tokens
+
+
+def _as_ascii(character: str) -> str:
+    """Return a character of the same class for the regular expression BPE_PIECE."""
+    if character.isascii():
+        return character
+    kind = unicodedata.category(character)[0]
+    return "\t" if character in BLANKS else {"L": "a", "N": "0"}.get(kind, ".")
 
 
 def bpe_version() -> str:
-    """Return the version of the package that learns and applies merges.
-
-    Raises:
-        ConfigError: it isn't installed.
-    """
+    """Return the version of the package that learns and applies merges."""
     return str(_import_tokenizers().__version__)
 
 
 def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
-    """Learn byte-pair merges from texts.
+    """Learn byte-pair merges from texts; return the trained model as JSON, for `make_tokenizer`.
 
     Args:
         texts: the training texts, read once.
         vocab_size: tokens at most, <pad> and <unk> included.
         lowercase: lower-case the texts first, as the tokenizer will.
-
-    Returns:
-        The trained model as JSON, for `make_tokenizer`.
 
     Raises:
         ConfigError: the `tokenizers` package isn't installed.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.data.growing import Ints
 from seqtrain.data.tokenizers import Tokenizer
 
 PAD, UNK = 0, 1
@@ -43,11 +44,8 @@ class FixedIndex(dict[str, int]):
 class SpellingIndex(dict[str, int]):
     """Ids of known tokens; unknown ones are numbered beyond, up to MOST_SPELLINGS of them.
 
-    Args:
-        known: ids of the vocabulary's tokens.
-        first: the number of ids that it has, <pad> and <unk> included.
-
     Attributes:
+        first: number of ids of the vocabulary, <pad> and <unk> included.
         unknown: the tokens numbered first, first + 1, …
     """
 
@@ -68,7 +66,7 @@ class PieceIds(dict[str, bytes]):
     """Ids of the tokens of each piece of text met before, as the bytes of an int32 array.
 
     Args:
-        tokenizer: parts a text into pieces, and splits these.
+        tokenizer: divides a text into pieces, and splits these.
         index: id of each token; its `__missing__` decides about new ones.
     """
 
@@ -83,12 +81,8 @@ class PieceIds(dict[str, bytes]):
             self[piece] = ids
         return ids
 
-    def encode(self, text: Any) -> npt.NDArray[np.int32]:
-        """Return the ids (T,) of the tokens of a text, or of a list of symbols."""
-        return self.encode_all([text])[0]
-
-    def encode_all(self, texts: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[int]]:
-        """Return the ids (N,) of the tokens of all texts, and how many each has."""
+    def encode(self, texts: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[int]]:
+        """Return the ids (N,) of the tokens of texts or lists of symbols, and how many each has."""
         look_up = self.__getitem__
         ids = [b"".join(map(look_up, pieces)) for pieces in self.tokenizer.pieces(texts)]
         values = np.frombuffer(b"".join(ids), dtype=np.int32)
@@ -121,7 +115,7 @@ def provisional_index() -> GrowingIndex:
 
 def fit_vocabulary(
     tokens: Sequence[str],
-    counts: npt.NDArray[np.int64],
+    counts: Ints,
     *,
     min_count: int,
     max_size: int,
@@ -130,14 +124,11 @@ def fit_vocabulary(
     """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
 
     Args:
-        tokens: tokens by provisional id.
-        counts: occurrences of each in train.
+        tokens: tokens by provisional id, (V,).
+        counts: occurrences of each in train, (V,).
         min_count: occurrences that a token needs.
         max_size: largest vocabulary, <pad> and <unk> included.
         known: tokens that keep their ids, in train or not; others follow them.
-
-    Shape:
-        counts: (V,) for V provisional tokens.
 
     Returns:
         The vocabulary, an array (V,) that maps provisional ids to final ones, and how many

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import LARGEST_WIDTH, Config
-from seqtrain.data.examples import RowProblems
-from seqtrain.data.readers.opening import open_input, read_lines
+from seqtrain.data.examples import ReadOptions, RowProblems
+from seqtrain.data.readers.opening import RowSource, open_input
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import counted, display_name, quote
@@ -73,9 +73,8 @@ class Coverage:
                 "the file written so, and in this language?"
             )
         if self.repeated:
-            lines.append(
-                f"{name}: {counted(self.repeated, 'word')} again, of which the first one counts"
-            )
+            again = counted(self.repeated, "word")
+            lines.append(f"{name}: {again} again, of which the first one counts")
         if self.counted not in (None, self.words):
             lines.append(
                 f"{name}: its first line counts {self.counted:,} words, found {self.words:,}"
@@ -156,12 +155,12 @@ def read_vectors(
                 values[row] = file.parse(number, word, numbers)
         if not words:
             file.problems.fail(1, "no words in it; expected lines of a word and its numbers")
-        coverage = Coverage(path, words, file.counted, file.size, more=len(more), repeated=repeated)
-        if len(values) == len(more):
-            raise DataError(
-                f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
-                "they are compared as data.tokenizer and data.lowercase leave train's"
-            )
+    if len(values) == len(more):
+        raise DataError(
+            f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
+            "they are compared as data.tokenizer and data.lowercase leave train's"
+        )
+    coverage = Coverage(path, words, file.counted, file.size, more=len(more), repeated=repeated)
     kept = np.stack(list(values.values()))
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 
@@ -180,68 +179,57 @@ class _VectorFile:
         first = next(lines, None)
         if first is None:
             problems.fail(1, "the file is empty; expected lines of a word and its numbers")
-        number, text = first
-        fields = _fields(text)
-        self.counted: int | None = None
-        self.told = ""  # where the size comes from
+        fields = _fields(first[1])
         if len(fields) == 2 and all(field.isdecimal() for field in fields):
-            self.counted, self.size = map(int, fields)
-            self._lines, self.told = lines, ", as the first line says"
+            self.counted: int | None = int(fields[0])
+            self.size, self._lines = int(fields[1]), lines
         else:
+            self.counted, self._lines = None, chain([first], lines)
             numeric = next((n for n, f in enumerate(reversed(fields)) if not _is_number(f)), None)
             self.size = len(fields) - 1 if numeric is None else numeric
-            self._lines = chain([(number, text)], lines)
         if not 1 <= self.size <= LARGEST_WIDTH:
             problems.fail(
-                number,
+                first[0],
                 f"found vectors of {self.size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
                 "numbers, with blanks between",
             )
 
     def lines(self) -> Iterator[tuple[int, str, str]]:
         """Yield number, word, and the text of its numbers; blank lines are passed over."""
-        blanks = self.size - 1
         for number, text in self._lines:
             text = text.rstrip(" \t")
             word, _, numbers = text.partition(" ")
-            if numbers.count(" ") == blanks and numbers:
+            if numbers.count(" ") == self.size - 1 and numbers:
                 yield number, word, numbers
             elif text:
-                yield number, *self._apart(number, text)
+                yield number, *self._split(number, text)
 
-    def _apart(self, number: int, text: str) -> tuple[str, str]:
-        """Part a line with tabs, more blanks, or a word with blanks in it."""
+    def _split(self, number: int, text: str) -> tuple[str, str]:
+        """Split a line with tabs, more blanks, or a word with blanks in it."""
         fields = _fields(text)
         extra = len(fields) - 1 - self.size
         if extra < 0 or (extra and all(map(_is_number, fields[1 : 1 + extra]))):
-            self.problems.fail(
-                number,
-                f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}; "
-                f"expected {self.size}{self.told}",
-            )
+            said = "" if self.counted is None else ", as the first line says"
+            found = f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}"
+            self.problems.fail(number, f"{found}; expected {self.size}{said}")
         return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
     def parse(self, number: int, word: str, text: str) -> npt.NDArray[np.float32]:
         """Return the numbers of a word, (E,)."""
-        fields = text.split(" ")
+        fields, among = text.split(" "), f"among the numbers of {quote(word)}"
         try:
             values = np.array(fields, dtype=np.float64)
         except ValueError:
-            fields = self._apart(number, f"{word} {text}")[1].split(" ")
-            bad = [field for field in fields if not _is_number(field)]
-            if bad:
-                comma = COMMA.fullmatch(bad[0]) and f"; expected {bad[0].replace(',', '.')}"
-                self.problems.fail(
-                    number,
-                    f"found {quote(bad[0])} among the numbers of {quote(word)}{comma or ''}",
-                )
+            fields = self._split(number, f"{word} {text}")[1].split(" ")
+            bad = next((field for field in fields if not _is_number(field)), None)
+            if bad is not None:
+                comma = f"; expected {bad.replace(',', '.')}" if COMMA.fullmatch(bad) else ""
+                self.problems.fail(number, f"found {quote(bad)} {among}{comma}")
             values = np.array(fields, dtype=np.float64)
         fine = np.abs(values) <= LARGEST  # nan isn't
         if not fine.all():
             found = quote(fields[int(fine.argmin())])
-            self.problems.fail(
-                number, f"found {found} among the numbers of {quote(word)}; expected finite ones"
-            )
+            self.problems.fail(number, f"found {found} {among}; expected finite ones")
         return values.astype(np.float32)
 
 
@@ -250,7 +238,7 @@ def _opened(path: str) -> Iterator[_VectorFile]:
     """Open a file of vectors, and read its first line."""
     problems = RowProblems(display_name(path))
     with open_input(path) as stream:
-        yield _VectorFile(read_lines(stream, problems), problems)
+        yield _VectorFile(RowSource(stream, ReadOptions("lines"), problems).lines(), problems)
 
 
 def _fields(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from seqtrain.data.readers import Column, ReadOptions, read_examples
 from seqtrain.data.readers.cells import parse_json
 from seqtrain.data.readers.delimited import DELIMITERS, find_delimiter, read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.opening import RowSource, open_input, read_lines
+from seqtrain.data.readers.opening import RowSource, open_input
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
     ColumnFacts,
@@ -84,7 +84,7 @@ def _format(path: str) -> str:
         raise DataError(f"{name}: its ending names no format; known are {', '.join(ENDINGS)}")
     if format == "txt" and not isdir(path):
         with open_input(path) as stream:
-            lines = read_lines(stream, RowProblems(name))
+            lines = RowSource(stream, ReadOptions(format), RowProblems(name)).lines()
             begin = [line for _, line in islice(lines, FIRST_LINES)]
         if begin and begin[0].startswith("__label__"):
             return "fasttext"
@@ -116,7 +116,7 @@ def _fixed_kind(path: str, format: str) -> str:
 def _json_rows(path: str) -> Iterator[Fields]:
     problems = RowProblems(display_name(path))
     with open_input(path) as stream:
-        for line, text in read_lines(stream, problems):
+        for line, text in RowSource(stream, ReadOptions("jsonl"), problems).lines():
             if is_blank(text):
                 continue
             try:

@@ -80,7 +80,7 @@ def test_a_class_that_only_shares_its_sets_has_its_part_of_both_sides() -> None:
 def test_folds_share_out_every_class_evenly(labels: list[int], folds: int) -> None:
     found = [held(labels, {"fold": i + 1, "of": folds}) for i in range(folds)]
     several = [row for row, label in enumerate(labels) if labels.count(label) > 1]
-    assert sorted(row for own in found for row in own) == (several if len(several) >= folds else [])
+    assert sorted(row for own in found for row in own) == (several if len(labels) >= folds else [])
     for label in set(labels):
         counts = [sum(labels[row] == label for row in own) for own in found]
         assert max(counts) - min(counts) <= 1

@@ -82,12 +82,12 @@ def test_remembered_pieces_have_the_ids_of_their_tokens(
         growing, expected = provisional_index(), provisional_index()
         piece_ids = PieceIds(tokenizer, growing)
         for line in lines:
-            assert piece_ids.encode(line).tolist() == [expected[t] for t in tokenizer(line)]
+            assert piece_ids.encode([line])[0].tolist() == [expected[t] for t in tokenizer(line)]
         assert growing == expected
         known = FixedIndex({"a": 2, "long": 3, ".": 4}, UNK)
         piece_ids = PieceIds(tokenizer, known)
         for line in [*lines, *lines]:
-            assert piece_ids.encode(line).tolist() == [known[t] for t in tokenizer(line)]
+            assert piece_ids.encode([line])[0].tolist() == [known[t] for t in tokenizer(line)]
         assert len(piece_ids) <= remembered
         assert max(map(len, piece_ids), default=0) <= module.REMEMBERED_LENGTH
 
@@ -95,6 +95,6 @@ def test_remembered_pieces_have_the_ids_of_their_tokens(
 
 
 def test_symbols_are_tokens_whatever_they_hold() -> None:
-    ids = PieceIds(SYMBOLS, FixedIndex({"a b": 2, "": 3}, UNK)).encode(["", "a b", "a"])
+    ids = PieceIds(SYMBOLS, FixedIndex({"a b": 2, "": 3}, UNK)).encode([["", "a b", "a"]])[0]
     assert ids.tolist() == [3, 2, UNK]
     assert ids.dtype == np.int32

@@ -1,4 +1,4 @@
-"""Reads files of labelled sequences: one module per format, all behind `read_examples`."""
+"""Reads files of labelled sequences: one module per format, all behind `read_rows`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from seqtrain.data.readers.parquet import read_parquet
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
     list_folder,
+    read_class_file,
     read_files,
-    read_folder,
     read_txt,
     read_unlabelled,
 )
@@ -88,8 +88,7 @@ def read_examples(
         DataError: also, at the end, for all bad rows together: the first five with their lines, and
             the total; where the options drop them, only if no row is left.
     """
-    problems = RowProblems(display_name(path))
-    rows = 0
+    problems, rows = RowProblems(display_name(path)), 0
     for example in read_rows(path, options, problems, labelled=labelled, digests=digests):
         if example.problem is None:
             rows += 1
@@ -125,24 +124,19 @@ def _digest_of_folder(folder: str, digests: Digests) -> str:
 
 
 def _read(
-    path: str,
-    options: ReadOptions,
-    problems: RowProblems,
-    labelled: bool,
-    digests: Digests | None,
+    path: str, options: ReadOptions, problems: RowProblems, labelled: bool, digests: Digests | None
 ) -> Iterator[Example]:
-    """Open the input and hand it to the reader of its format."""
     if options.format == "files":
         yield from read_files(path, options, problems)
     elif options.format == "txt" and os.path.isdir(path):
         parts: Digests = {}
-        yield from read_folder(path, options, problems, parts)
+        for file in list_folder(path):
+            yield from read_class_file(file, options, problems, parts)
         if digests is not None:
             digests[path] = _digest_of_folder(path, parts)
     else:
         jumping = options.format in JUMPING
         if jumping and digests is not None:
-            digests[path] = digest_of(path)
-        pipes = not labelled and not jumping
-        with open_input(path, pipes=pipes, digests=None if jumping else digests) as stream:
+            digests[path], digests = digest_of(path), None
+        with open_input(path, pipes=not labelled and not jumping, digests=digests) as stream:
             yield from READERS[options.format](RowSource(stream, options, problems, labelled))

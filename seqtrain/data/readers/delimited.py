@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from seqtrain.data.examples import (
     BadRow,
@@ -19,12 +19,9 @@ from seqtrain.data.examples import (
     parse_rows,
     without_blank_rows,
 )
-from seqtrain.data.readers.opening import LINE_BYTES, RowSource, read_blocks
+from seqtrain.data.readers.opening import LINE_BYTES, RowSource
 from seqtrain.errors import DataError
 from seqtrain.text import quote
-
-Names: TypeAlias = dict[str, int] | None
-"""Index of each column by its name; None where the columns have none."""
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Names of the delimiters in the config, most usual first."""
@@ -51,7 +48,7 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     records = read_records(source)
     line, first = next(records, (0, None))
     leading: list[tuple[int, Any]] = []
-    names: Names = None
+    names: dict[str, int] = {}
     if options.header is True or named:
         if isinstance(first, BadRow):
             problems.fail(line, str(first))
@@ -64,13 +61,16 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     if first is None and not leading:
         return
     width = len(first or [""])
+    known: dict[Any, int] = {index: index for index in range(width)} | names
 
     def find(column: Column) -> int:
-        return _index(column, names, width, line, problems)
+        if column not in known:
+            problems.fail(line, _no_column(column, [*names], width))
+        return known[column]
 
     where = [find(column) for column in columns]
     label_at: int | None = None
-    if label_column is not None and (source.labelled or _is_present(label_column, names, width)):
+    if label_column is not None and (source.labelled or label_column in known):
         label_at = find(label_column)
     if label_at in where:
         raise DataError(f"data.label: {label_column!r} is a column of data.sequence too")
@@ -104,18 +104,15 @@ def read_records(source: RowSource) -> Numbered:
         )
     if options.format != "csv":
         return records
-    first = next(records, None)
-    is_hint = (
-        first and isinstance(first[1], list) and EXCEL_HINT.fullmatch(delimiter.join(first[1]))
-    )
-    return records if first is None or is_hint else chain([first], records)
+    line, first = next(records, (0, None))
+    is_hint = isinstance(first, list) and EXCEL_HINT.fullmatch(delimiter.join(first))
+    return records if first is None or is_hint else chain([(line, first)], records)
 
 
 def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
     """Split lines into fields where a field in quotes may hold delimiters and line ends."""
     csv.field_size_limit(LINE_BYTES)
     problems = source.problems
-    blocks = read_blocks(source.stream, problems, keep_bad=source.keep_bad, keep_ends=True)
     read: list[str] = []  # the lines of the record under way
     bad = 0  # lines that the csv reader didn't see
 
@@ -125,7 +122,8 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
         read.append(text)
         return str(text)
 
-    reader = csv.reader(map(take, chain.from_iterable(blocks)), delimiter=delimiter, strict=True)
+    lines = map(take, chain.from_iterable(source.blocks(keep_ends=True)))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + bad + 1
         read.clear()
@@ -147,28 +145,24 @@ def _csv_problem(error: str, line: int, text: str, delimiter: str) -> tuple[int,
     if "new-line character" in error:
         return line, "a field without quotes holds a carriage return; put it in quotes"
     for field in QUOTED.finditer(text):
-        opens, rest = line + text.count("\n", 0, field.start()), text[field.end() :]
+        opens = line + text.count("\n", 0, field.start())
         if not field[1] and "field limit" in error:
             return opens, f"the quoted field is longer than {LINE_BYTES} characters"
         if not field[1]:
             return opens, "the quote that opens on this line is never closed"
-        if rest and not rest.startswith((delimiter, "\r", "\n")):
-            ends = f" on line {opens + field[0].count(chr(10))}" if "\n" in field[0] else ""
-            return opens, (
-                f"the quoted field that opens here ends{ends} before "
-                f"{quote(rest.rstrip(chr(10)).rstrip(chr(13)))}; "
-                'write "" for a quote inside it'
-            )
+        rest = text[field.end() :].partition("\n")[0].rstrip("\r")
+        if rest and not rest.startswith(delimiter):
+            ends = f"the quoted field that opens here ends before {quote(rest)}"
+            return opens, f'{ends}; write "" for a quote inside it'
     return line, error
 
 
 def find_delimiter(source: RowSource) -> str:
-    """Tell what separates the fields of a file; the stream, at its beginning, stays there.
+    """Return the character that separates the fields of a file, which stays at its beginning.
 
-    Returns:
-        The character: of the config; a tab in tsv; of Excel's first line `sep=;`; else the first of
-        comma, semicolon, tab and pipe that stands equally often, at least once, in each of the
-        first lines outside quotes; a comma where none does.
+    It is that of the config; a tab in tsv; that of Excel's first line `sep=;`; else the first of
+    comma, semicolon, tab and pipe that stands equally often, at least once, in each of the first
+    lines outside quotes; a comma where none does.
     """
     if source.options.delimiter != "auto":
         return DELIMITERS[source.options.delimiter]
@@ -194,7 +188,7 @@ def find_delimiter(source: RowSource) -> str:
     return DELIMITERS["comma"]
 
 
-def _header(line: int, first: list[str], problems: RowProblems) -> Names:
+def _header(line: int, first: list[str], problems: RowProblems) -> dict[str, int]:
     """Return the index of each column's name."""
     indexes: dict[str, int] = {}
     for index, name in enumerate(first):
@@ -204,19 +198,11 @@ def _header(line: int, first: list[str], problems: RowProblems) -> Names:
     return indexes
 
 
-def _is_present(column: Column, names: Names, width: int) -> bool:
-    return column < width if isinstance(column, int) else column in (names or ())
-
-
-def _index(column: Column, names: Names, width: int, line: int, problems: RowProblems) -> int:
-    """Return the index of a column, which must be there."""
-    if not _is_present(column, names, width):
-        if isinstance(column, int):
-            problems.fail(line, f"no column {column}; the row has {width}, counted from 0")
-        found = missing_name("column", column, names or ())
-        only = next(iter(names or ()), "")
-        split = next((mark for mark in DELIMITERS.values() if mark in only), None)
-        if width == 1 and split is not None:
-            found += f"; is {quote(split)} what separates them? see data.delimiter"
-        problems.fail(line, found)
-    return column if isinstance(column, int) else (names or {})[column]
+def _no_column(column: Column, names: list[str], width: int) -> str:
+    if isinstance(column, int):
+        return f"no column {column}; the row has {width}, counted from 0"
+    found = missing_name("column", column, names)
+    split = next((mark for mark in DELIMITERS.values() if mark in names[0]), None)
+    if width == 1 and split is not None:
+        found += f"; is {quote(split)} what separates them? see data.delimiter"
+    return found

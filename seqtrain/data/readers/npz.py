@@ -12,19 +12,19 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.data.examples import Example, parse_rows
+from seqtrain.data.growing import Array
 from seqtrain.data.readers.cells import features_from_array
 from seqtrain.data.readers.opening import BOMB_RATIO, RowSource, is_bomb
 from seqtrain.errors import DataError
 
-Array = npt.NDArray[Any]
 NAMES = ("values", "offsets", "lengths", "labels")
+DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 FEW_SYMBOLS = 1000
 """Distinct whole numbers of one channel that may still be symbols."""
 
@@ -53,29 +53,20 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
         if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
         with zipfile.ZipFile(stream) as archive:
-            names = [entry.filename for entry in archive.infolist()]
-            packed = sum(entry.compress_size for entry in archive.infolist())
-            size = sum(entry.file_size for entry in archive.infolist())
-        if is_bomb(size, packed):
+            entries = archive.infolist()
+        sizes = sum(x.file_size for x in entries), sum(x.compress_size for x in entries)
+        if is_bomb(*sizes):
             raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
-        for key in NAMES:
-            if names.count(key) + names.count(f"{key}.npy") > 1:
-                raise DataError(f"{name}: the array {key} occurs twice; save it once")
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        twice = next((key for key in NAMES if names.count(key) > 1), None)
+        if twice:
+            raise DataError(f"{name}: the array {twice} occurs twice; save it once")
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
             return {key: np.asarray(loaded[key]) for key in NAMES if key in loaded.files}
     except MemoryError:
         raise DataError(f"{name}: the arrays do not fit into memory") from None
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        NotImplementedError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
 
@@ -107,7 +98,7 @@ def _offsets(arrays: dict[str, Array], total: int, name: str) -> list[int]:
     if key == "lengths":
         if min(offsets, default=0) < 0:
             raise DataError(f"{name}: lengths: {min(offsets)} is negative")
-        offsets = [0, *np.cumsum(array.astype(object)).tolist()]
+        offsets = [0, *accumulate(offsets)]
     if not offsets or offsets[0] != 0 or offsets[-1] != total:
         borders = f"{offsets[0]} to {offsets[-1]}" if offsets else "nothing"
         raise DataError(f"{name}: {key}: expected to cover 0 to {total}, the values; {borders}")
@@ -140,7 +131,6 @@ def _labels(arrays: dict[str, Array], rows: int, labelled: bool, name: str) -> l
 
 
 def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
-    """Return an array that must be there."""
     if key not in arrays:
         found, wanted = ", ".join(arrays) or "none", "values, offsets or lengths, labels"
         raise DataError(f"{name}: no array {key}; found of {wanted}: {found}")

@@ -17,26 +17,23 @@ from typing import Any, BinaryIO, cast
 
 from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems, Sequence
 from seqtrain.data.readers.cells import sequence_from_text
-from seqtrain.errors import DataError, SeqtrainError
+from seqtrain.errors import DataError
 from seqtrain.files.compressed import compression_of, import_zstd
 from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.text import display_name
 
 LINE_BYTES = 1 << 28
 """Bytes a line may have (256 MiB), and characters a quoted field."""
-BLOCK_BYTES = 1 << 15
-"""Bytes of lines that are read at once."""
-BUFFER = 1 << 18
-BOMB_RATIO = 1000
-BOMB_FREE_BYTES = 100_000_000
-"""Content of so many bytes, and of more than so many times the bytes of its file, is a bomb."""
+BLOCK_BYTES, BUFFER = 1 << 15, 1 << 18
+"""Bytes of lines that are read at once, and of a file."""
+BOMB_RATIO, BOMB_FREE_BYTES = 1000, 100_000_000
+"""Content of more than so many times the bytes of its file, and of so many bytes, is a bomb."""
 TOO_LONG = "the zstd data need a window over 128 MiB; compress the file again without --long"
 COMPRESSIONS = {
     ".gz": ("gzip", re.compile(rb"\x1f\x8b")),
     ".zst": ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
 }
 """What the data are called that each ending names, and how they begin."""
-HEAD_BYTES = 4096
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16 = "UTF-16 text; save it as UTF-8"
 MAGIC = {
@@ -70,14 +67,42 @@ class RowSource:
     problems: RowProblems
     labelled: bool = True
 
-    @property
-    def keep_bad(self) -> bool:
-        """Whether a line that can't be decoded is a row all the same."""
-        return self.options.bad_rows == "blank"
+    def blocks(self, *, keep_ends: bool = False) -> Iterator[list[Any]]:
+        r"""Yield the lines, many at once; they end with `\n` or `\r\n` and nothing else.
+
+        A byte order mark at the start is dropped. A line that is no UTF-8 text, or holds a NUL, is
+        damage; in prediction it is a BadRow where the options say blank.
+
+        Args:
+            keep_ends: lines have their ends.
+
+        Raises:
+            DataError: for damage, and for a line over `LINE_BYTES`.
+        """
+        number = 1
+        try:
+            for block in _blocks(self.stream, self.problems):
+                lines = _split(block, keep_ends)
+                if lines is None:  # which one is it?
+                    lines = []
+                    for at, line in enumerate(io.BytesIO(block), start=number):
+                        text = _decode(line, keep_ends)
+                        kept = self.options.bad_rows == "blank" and len(line) <= LINE_BYTES
+                        if isinstance(text, BadRow) and not kept:
+                            yield lines
+                            self.problems.fail(at, str(text))
+                        lines.append(text)
+                yield lines
+                number += len(lines)
+        except OSError as error:
+            self.problems.fail(number, error.strerror or str(error))
 
     def lines(self) -> Numbered:
-        """Yield the lines with their numbers."""
-        return read_lines(self.stream, self.problems, keep_bad=self.keep_bad)
+        """Yield each line with its number from 1."""
+        number = 1
+        for lines in self.blocks():
+            yield from enumerate(lines, number)
+            number += len(lines)
 
     def sequence(self, text: str) -> Sequence:
         """Return a cell of text as a sequence."""
@@ -90,11 +115,6 @@ class RowSource:
         if self.labelled:
             raise BadRow("the label is blank")
         return None
-
-
-def file_problem(path: str, error: OSError | ValueError) -> SeqtrainError:
-    """Word the operating system's refusal of a path, or the machine's failure to read it."""
-    return path_problem(path, error, DataError)
 
 
 @contextmanager
@@ -110,9 +130,6 @@ def open_input(
         digests: gets the file's SHA-256 under its path, once it was read to its end; then it must
             be read from its beginning on, without a jump.
 
-    Yields:
-        A buffered stream of bytes.
-
     Raises:
         DataError: what is missing, unreadable, no file, or named .gz without being gzip; or, with
             digests, changes while it is read.
@@ -127,13 +144,13 @@ def open_input(
         piped = pipes and stat.S_ISFIFO(os.stat(path).st_mode)
         file = _File(path) if piped else _File(path, opener=open_regular)
     except (OSError, ValueError) as error:
-        raise file_problem(path, error) from None
+        raise path_problem(path, error, DataError) from None
     with io.BufferedReader(file, BUFFER) as stream:
         if digests is not None:
             file.digest = hashlib.sha256()
         before = os.fstat(file.fileno())
-        yield stream if raw else _decompressed(stream, path)
-        if file.digest is None or digests is None:
+        yield cast("BinaryIO", stream if raw else _decompressed(stream, path))
+        if digests is None:
             return
         while stream.read(BUFFER):  # what stands behind the last frame, if anything
             pass
@@ -145,16 +162,14 @@ def open_input(
 
 def changed(path: str) -> DataError:
     """Return the complaint about a file that was changed while it was read."""
-    return DataError(
-        f"{display_name(path)}: was changed while it was read; "
-        "start again once nothing writes to it"
-    )
+    advice = "start again once nothing writes to it"
+    return DataError(f"{display_name(path)}: was changed while it was read; {advice}")
 
 
-def _decompressed(stream: Any, path: str) -> BinaryIO:
+def _decompressed(stream: Any, path: str) -> Any:
     ending = compression_of(path)
     if not ending:
-        return cast("BinaryIO", stream)
+        return stream
     name, begin = COMPRESSIONS[ending]
     if not stream.seekable():
         raise DataError(f"{display_name(path)}: a pipe of {name} data; decompress it first")
@@ -172,7 +187,7 @@ class _File(io.FileIO):
         try:
             size = super().readinto(buffer)
         except OSError as error:
-            raise file_problem(str(self.name), error) from None
+            raise path_problem(str(self.name), error, DataError) from None
         if self.digest is not None and size:
             self.digest.update(memoryview(buffer)[:size])
         return size
@@ -221,52 +236,20 @@ def is_bomb(content: int, packed: int) -> bool:
     return content > BOMB_FREE_BYTES and content > BOMB_RATIO * packed
 
 
-def read_lines(stream: BinaryIO, problems: RowProblems, *, keep_bad: bool = False) -> Numbered:
-    r"""Yield each line with its number from 1; lines end with `\n` or `\r\n` and nothing else.
-
-    Args:
-        stream: buffered bytes; a byte order mark at their start is dropped.
-        problems: where damage is reported.
-        keep_bad: a line that is no UTF-8 text, or holds a NUL, is a BadRow; else it is damage.
-
-    Raises:
-        DataError: for data that are no UTF-8 text or can't be read to the end, and for a line over
-            `LINE_BYTES`.
-    """
-    number = 1
-    for lines in read_blocks(stream, problems, keep_bad=keep_bad):
-        yield from enumerate(lines, number)
-        number += len(lines)
-
-
-def read_blocks(
-    stream: BinaryIO, problems: RowProblems, *, keep_bad: bool = False, keep_ends: bool = False
-) -> Iterator[list[Any]]:
-    """Yield the lines of a stream, many at once, as `read_lines` does; or with their ends."""
-    number = 1
-    try:
-        for block in _blocks(stream, problems):
-            lines = _split(block, keep_ends)
-            if lines is None:  # which one is it?
-                lines = []
-                for at, line in enumerate(io.BytesIO(block), start=number):
-                    text = _decode(line, keep_ends)
-                    if (isinstance(text, BadRow) and not keep_bad) or len(line) > LINE_BYTES:
-                        yield lines
-                        problems.fail(at, str(text))
-                    lines.append(text)
-            yield lines
-            number += len(lines)
-    except OSError as error:
-        problems.fail(number, error.strerror or str(error))
-
-
-def _blocks(stream: BinaryIO, problems: RowProblems) -> Iterator[bytes]:
-    """Yield the first line, then whole lines as they come, many at once."""
-    yield _first_line(stream, problems)
+def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
+    """Yield the first line, once its first bytes show that this is text, then whole lines."""
+    head: bytes = stream.readline(4096)
+    found = next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
+    if b"\0\0" in (head[0:4:2], head[1:4:2]) and head[:4] != b"\0\0\0\0":
+        found = UTF_16
+    if found:
+        problems.fail(1, f"expected UTF-8 text, found {found}")
+    if not head.endswith(b"\n"):
+        head += stream.readline(LINE_BYTES)
+    yield head.removeprefix(BYTE_ORDER_MARK)
     parts: list[bytes] = []
     size = 0
-    while size <= LINE_BYTES and (part := stream.read1(BLOCK_BYTES)):  # type: ignore[attr-defined]
+    while size <= LINE_BYTES and (part := stream.read1(BLOCK_BYTES)):
         end = part.rfind(b"\n") + 1
         if end:
             yield b"".join([*parts, part[:end]])
@@ -274,19 +257,6 @@ def _blocks(stream: BinaryIO, problems: RowProblems) -> Iterator[bytes]:
         parts.append(part[end:])
         size += len(part) - end
     yield b"".join(parts)
-
-
-def _first_line(stream: BinaryIO, problems: RowProblems) -> bytes:
-    """Read the first line, once its first bytes show that this is text."""
-    head = stream.readline(HEAD_BYTES)
-    for magic, found in MAGIC.items():
-        if head.startswith(magic):
-            problems.fail(1, f"expected UTF-8 text, found {found}")
-    if b"\0\0" in (head[0:4:2], head[1:4:2]) and head[:4] != b"\0\0\0\0":
-        problems.fail(1, f"expected UTF-8 text, found {UTF_16}")
-    if not head.endswith(b"\n"):
-        head += stream.readline(LINE_BYTES)
-    return head.removeprefix(BYTE_ORDER_MARK)
 
 
 def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
@@ -320,6 +290,4 @@ def _decode(raw: bytes, keep_end: bool) -> str | BadRow:
 
 def without_end(text: str) -> str:
     r"""Drop the line end, `\n` or `\r\n`."""
-    if text.endswith("\r\n"):
-        return text[:-2]
-    return text[:-1] if text.endswith("\n") else text
+    return text[:-1].removesuffix("\r") if text.endswith("\n") else text

@@ -27,88 +27,79 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
         ConfigError: pyarrow isn't installed.
         DataError: it is no parquet file, lacks a column, or holds far more than its size tells.
     """
-    arrow, parquet = _import()
+    arrow = _import()
     options, name = source.options, source.problems.name
     parse = object_parser(source)
     try:
-        file = parquet.ParquetFile(source.stream)
-        schema = file.schema_arrow
-        twice = next((column for column in schema.names if schema.names.count(column) > 1), None)
+        file = arrow.parquet.ParquetFile(source.stream)
+        columns = file.schema_arrow.names
+        twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:
             raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
         wanted = [*options.sequence_columns(), options.label, options.group, *options.keep]
         found = {part for x in wanted for part in (str(x), str(x).partition(".")[0])}
-        columns = sorted(found & {*schema.names})
-        names = _class_names(schema.metadata or {}, options.label)
-        rows = _rows(source.stream, file, columns, name)
-        yield from parse_rows(_with_class_names(rows, options.label, names), parse)
+        classes = _class_names(file.schema_arrow.metadata or {}, options.label)
+
+        def parse_row(row: dict[Any, Any]) -> tuple[Any, ...]:
+            index = row.get(options.label)
+            if classes and type(index) is int:
+                row[options.label] = classes[index] if 0 <= index < len(classes) else None
+            return parse(row)
+
+        rows = _rows(source.stream, file, sorted(found & {*columns}), name)
+        yield from parse_rows(enumerate(rows, start=1), parse_row)
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{name}: not a sound parquet file ({one_line(str(error))})") from None
 
 
-def _rows(
-    stream: BinaryIO, file: Any, columns: list[str], name: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield number and values of each row, in bounded memory.
+def _rows(stream: BinaryIO, file: Any, columns: list[str], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the values of each row, in bounded memory.
 
     A value may be stored once and stand in many rows. So a text is taken to be as large as its
     column, and as many rows are read at once as a compressed file of this size might hold; lists of
     texts are first read as numbers of the distinct ones.
     """
-    _, parquet = _import()
-    size, metadata = stream.seek(0, os.SEEK_END), file.metadata
+    size, metadata, plain = stream.seek(0, os.SEEK_END), file.metadata, file.schema_arrow
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
     chunks = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
     texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"]
-    bomb = DataError(f"{name}: the columns expand more than {BOMB_RATIO} times; refused as a bomb")
-    if is_bomb(NUMBER_BYTES * sum(chunk.num_values for chunk in chunks), size):
-        raise bomb
     largest = max((chunk.total_uncompressed_size for chunk in texts), default=0)
     at_once = max(BOMB_FREE_BYTES, BOMB_RATIO * size) // max(1, largest)
     nested = sorted({text.path_in_schema for text in texts} - {*columns})
-    plain = file.schema_arrow
-    file = parquet.ParquetFile(stream, read_dictionary=nested, metadata=metadata)
-    number = content = 0
+    file = _import().parquet.ParquetFile(stream, read_dictionary=nested, metadata=metadata)
+    content = NUMBER_BYTES * sum(chunk.num_values for chunk in chunks)
+    _refuse_bomb(name, content, size)
+    content = 0
     for batch in file.iter_batches(min(ROWS, max(1, at_once)), columns=columns):
-        content += sum(_content(column) for column in batch.columns)
-        if is_bomb(content, size):
-            raise bomb
-        values = {
-            field.name: column.cast(plain.field(field.name).type).to_pylist()
+        content += sum(map(_content, batch.columns))
+        _refuse_bomb(name, content, size)
+        values = [
+            column.cast(plain.field(field.name).type).to_pylist()
             for field, column in zip(batch.schema, batch.columns, strict=True)
-        }
-        for row in zip(*values.values(), strict=True):
-            number += 1
-            yield number, dict(zip(values, row, strict=True))
+        ]
+        for row in zip(*values, strict=True):
+            yield dict(zip(batch.schema.names, row, strict=True))
+
+
+def _refuse_bomb(name: str, content: int, size: int) -> None:
+    if is_bomb(content, size):
+        raise DataError(
+            f"{name}: the columns expand more than {BOMB_RATIO} times; refused as a bomb"
+        )
 
 
 def _content(array: Any) -> int:
     """Return the bytes of an array's values, each counted wherever it stands."""
-    arrow, _ = _import()
+    arrow = _import()
     if arrow.types.is_dictionary(array.type):
-        return (
-            arrow.compute.sum(
-                arrow.compute.binary_length(array.dictionary).take(array.indices)
-            ).as_py()
-            or 0
-        )
+        lengths = arrow.compute.binary_length(array.dictionary)
+        return arrow.compute.sum(lengths.take(array.indices)).as_py() or 0
     if arrow.types.is_list(array.type) or arrow.types.is_large_list(array.type):
         return _content(array.flatten())
     if arrow.types.is_struct(array.type):
         return sum(map(_content, array.flatten()))
     return int(array.nbytes)
-
-
-def _with_class_names(
-    rows: Iterator[tuple[int, dict[Any, Any]]], label: object, names: list[str]
-) -> Iterator[tuple[int, dict[Any, Any]]]:
-    """Yield rows in which numbers of classes have become their names."""
-    for number, row in rows:
-        index = row.get(label)
-        if names and type(index) is int:
-            row[label] = names[index] if 0 <= index < len(names) else None
-        yield number, row
 
 
 def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
@@ -121,7 +112,7 @@ def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
     return names if isinstance(names, list) and all(isinstance(n, str) for n in names) else []
 
 
-def _import() -> tuple[Any, Any]:
+def _import() -> Any:
     try:
         import pyarrow
         import pyarrow.compute
@@ -131,4 +122,4 @@ def _import() -> tuple[Any, Any]:
             "format parquet needs the package pyarrow; "
             "install it with: pip install 'seqtrain[parquet]'"
         ) from None
-    return pyarrow, pyarrow.parquet
+    return pyarrow

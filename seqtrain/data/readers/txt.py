@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, TypeAlias
 
 from seqtrain.config.formats import resolve_format
@@ -21,19 +22,14 @@ from seqtrain.data.examples import (
     parse_rows,
     without_blank_rows,
 )
-from seqtrain.data.readers.opening import (
-    RowSource,
-    file_problem,
-    open_input,
-    read_blocks,
-    without_end,
-)
+from seqtrain.data.readers.opening import RowSource, open_input, without_end
 from seqtrain.errors import DataError
 from seqtrain.files.compressed import uncompressed
+from seqtrain.files.reading import path_problem
 from seqtrain.text import display_name
 
-ReadRows: TypeAlias = Callable[[RowSource], Numbered]
-Digests: TypeAlias = dict[str, str] | None
+ClassFile: TypeAlias = tuple[str, str, Callable[[RowSource], Numbered]]
+"""A file of a folder: its path, its class, and what reads its rows."""
 
 
 def read_txt(source: RowSource) -> Iterator[Example]:
@@ -64,39 +60,24 @@ def read_unlabelled(source: RowSource) -> Iterator[Example]:
     return parse_rows(source.lines(), parse)
 
 
-def read_folder(
-    path: str, options: ReadOptions, problems: RowProblems, digests: Digests = None
-) -> Iterator[Example]:
-    """Read a folder, in the order of its names; names that begin with a dot are left out.
+def list_folder(path: str) -> list[ClassFile]:
+    """Return the files that are read of a folder, in the order of their names.
 
     Args:
         path: holds either one sub-folder per class, with one file per example, or one file
-            `<class>.txt` (or `.txt.gz`, `.txt.zst`) per class, with one example per line.
-        options: kind of the text.
-        problems: where damage is reported, under the name of the file that has it.
-        digests: gets the SHA-256 of each file.
+            `<class>.txt` (or `.txt.gz`, `.txt.zst`) per class, with one example per line. Names
+            that begin with a dot are left out.
 
     Raises:
-        DataError: where the folder holds neither, or both.
+        DataError: the folder holds neither, or both.
     """
-    for file, label, read_rows in list_folder(path):
-        yield from _read_file(file, label, read_rows, options, problems, digests)
-
-
-def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
-    """Return the files that are read of a folder in their order: path, class, what reads its rows.
-
-    Raises:
-        DataError: where the folder holds neither sub-folders nor files of classes, or both.
-    """
-    entries = _entries(path)
-    classes = [name for name, mode in entries if stat.S_ISDIR(mode)]
-    files = [name for name, mode in entries if not stat.S_ISDIR(mode) and _stem(name)]
-    name = display_name(path)
+    entries, name = _entries(path), display_name(path)
+    classes = [each for each, mode in entries if stat.S_ISDIR(mode)]
+    files = [each for each, mode in entries if not stat.S_ISDIR(mode) and _class_of(each)]
     if not classes and not files:
         raise DataError(
             f"{name}: no rows; expected one sub-folder or one file <class>.txt per class"
-            + _pattern(path, [name for name, _ in entries])
+            + _pattern_hint(path, [each for each, _ in entries])
         )
     if classes and files:
         raise DataError(
@@ -104,12 +85,28 @@ def list_folder(path: str) -> list[tuple[str, str, ReadRows]]:
             "expected one kind"
         )
     if files:
-        return [(os.path.join(path, file), _stem(file), RowSource.lines) for file in files]
+        return [(os.path.join(path, file), _class_of(file), RowSource.lines) for file in files]
     return [
         (os.path.join(path, label, file), label, _whole)
         for label in classes
         for file, _ in _entries(os.path.join(path, label))
     ]
+
+
+def read_class_file(
+    file: ClassFile,
+    options: ReadOptions,
+    problems: RowProblems,
+    digests: dict[str, str] | None = None,
+) -> Iterator[Example]:
+    """Read a file of a folder; its damage is reported under its own name."""
+    path, label, read_rows = file
+    problems.file = display_name(path)
+    with open_input(path, digests=digests) as stream:
+        source = RowSource(stream, options, problems)
+        yield from parse_rows(
+            read_rows(source), lambda text: (source.sequence(text), label or None), problems.file
+        )
 
 
 def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
@@ -123,8 +120,7 @@ def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterat
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
     for file in files:
         try:
-            for example in _read_file(file, "", _whole, options, problems):
-                yield example._replace(label=None)
+            yield from read_class_file((file, "", _whole), options, problems)
         except DataError as error:
             if options.bad_rows != "blank":
                 raise
@@ -138,37 +134,17 @@ def holds_whole_files(path: str) -> bool:
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
-def _read_file(
-    path: str,
-    label: str,
-    read_rows: ReadRows,
-    options: ReadOptions,
-    problems: RowProblems,
-    digests: Digests = None,
-) -> Iterator[Example]:
-    """Read one file of a class."""
-    problems.file = display_name(path)
-    with open_input(path, digests=digests) as stream:
-        source = RowSource(stream, options, problems)
-        yield from parse_rows(
-            read_rows(source), lambda text: (source.sequence(text), label), problems.file
-        )
-
-
 def _whole(source: RowSource) -> Numbered:
     """Yield a whole file as one row, without its last line end."""
-    blocks = read_blocks(source.stream, source.problems, keep_ends=True)
-    yield 1, without_end("".join("".join(lines) for lines in blocks))
+    lines = list(chain.from_iterable(source.blocks(keep_ends=True)))
+    bad = next((line for line in lines if isinstance(line, BadRow)), None)
+    yield 1, bad or without_end("".join(lines))
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """Yield the files of a folder and of those in it, in the order of their names."""
     for name, mode in _entries(folder):
         path = os.path.join(folder, name)
-        if stat.S_ISDIR(mode):
-            yield from _files_below(path)
-        else:
-            yield path
+        yield from _files_below(path) if stat.S_ISDIR(mode) else [path]
 
 
 def _entries(path: str) -> list[tuple[str, int]]:
@@ -177,21 +153,20 @@ def _entries(path: str) -> list[tuple[str, int]]:
         names = sorted(name for name in os.listdir(path) if not name.startswith("."))
         return [(name, os.stat(os.path.join(path, name)).st_mode) for name in names]
     except OSError as error:
-        raise file_problem(error.filename or path, error) from None
+        raise path_problem(error.filename or path, error, DataError) from None
 
 
-def _stem(name: str) -> str:
+def _class_of(name: str) -> str:
     """Return the class a `<class>.txt` file is named after, or nothing for other files."""
     name = uncompressed(name)
     return name.removesuffix(".txt") if name.endswith(".txt") else ""
 
 
-def _pattern(path: str, names: list[str]) -> str:
-    """Return a hint at the pattern that names a folder's data files; of none nothing."""
+def _pattern_hint(path: str, names: list[str]) -> str:
+    """Return a hint at the pattern that names a folder's data files, if it has any."""
     for name in names:
         if resolve_format(name, "auto") is not None:
             ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
-            return (
-                f"; for its {ending} files give '{display_name(os.path.join(path, '*' + ending))}'"
-            )
+            pattern = display_name(os.path.join(path, "*" + ending))
+            return f"; for its {ending} files give '{pattern}'"
     return ""

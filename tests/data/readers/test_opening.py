@@ -303,8 +303,7 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(
         text = None if b"\xff" in line or b"\0" in line else line.decode()
         expected.append(text if keep_ends or text is None else re.sub(r"\r?\n\Z", "", text))
     monkeypatch.setattr(opening, "BLOCK_BYTES", size)
-    read = opening.read_blocks(
-        io.BytesIO(content), RowProblems("a.txt"), keep_bad=True, keep_ends=keep_ends
-    )
-    lines = [line for block in read for line in block]
+    options = ReadOptions("lines", bad_rows="blank")
+    source = opening.RowSource(io.BytesIO(content), options, RowProblems("a.txt"))
+    lines = [line for block in source.blocks(keep_ends=keep_ends) for line in block]
     assert [None if isinstance(line, BadRow) else line for line in lines] == expected
