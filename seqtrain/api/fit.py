@@ -39,8 +39,8 @@ from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import Combine, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
+from seqtrain.model.classifier import combined
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.ngrams import combined
 from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import CONFIG

@@ -27,7 +27,7 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
 from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
 from seqtrain.model.inputs import FittedLayers, Inputs
-from seqtrain.model.ngrams import NgramClassifier, combined
+from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.pooling import (
     join_directions,
     last_valid_state,
@@ -348,6 +348,17 @@ class ClassifierNetwork(nn.Module):
     def join(self, states: Tensor) -> Tensor:
         """Join the directions' states, (…, D * hidden), as model.join has it."""
         return join_directions(states, self.config.join) if self.config.bidirectional else states
+
+
+def combined(branches: Sequence[Tensor]) -> Tensor:
+    """Return the logits of one prediction: the mean of the branches' log-probabilities.
+
+    Shape:
+        branches: (…, C) each. Returns: (…, C); of one branch as they are.
+    """
+    if len(branches) == 1:
+        return branches[0]
+    return torch.stack([logits.float().log_softmax(-1) for logits in branches]).mean(0)
 
 
 def _grams(spellings: Spellings | None) -> Grams | None:

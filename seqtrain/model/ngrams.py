@@ -139,17 +139,6 @@ class NgramClassifier(nn.Module):
         )
 
 
-def combined(branches: Sequence[Tensor]) -> Tensor:
-    """Return the logits of one prediction: the mean of the branches' log-probabilities.
-
-    Shape:
-        branches: (…, C) each. Returns: (…, C); of one branch as they are.
-    """
-    if len(branches) == 1:
-        return branches[0]
-    return torch.stack([logits.float().log_softmax(-1) for logits in branches]).mean(0)
-
-
 class _Walk:
     """Finds the n-grams of packed sequences, by the step that each ends with.
 

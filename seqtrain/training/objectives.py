@@ -17,9 +17,8 @@ from seqtrain.errors import ConfigError
 from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import carried_groups, classify, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.ngrams import combined
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import quote
 from seqtrain.training.distributed import ALONE, Processes

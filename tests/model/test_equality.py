@@ -15,8 +15,7 @@ from seqtrain.data.batch import Spellings, spellings
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model import classifier
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.ngrams import combined
+from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.examples import some
 from tests.helpers.networks import (
