@@ -38,6 +38,7 @@ from seqtrain.model.pooling import (
     pooling_names,
 )
 from seqtrain.model.randomness import Purpose, RandomNumbers
+from seqtrain.model.subwords import Subwords
 
 PREDICTION_STEPS = 16384
 """Time steps of a segment where no gradients are wanted: memory stays flat at any length."""
@@ -129,6 +130,17 @@ class ClassifierNetwork(nn.Module):
             self.convolutions.initialize(generator)
         if self.ngrams is not None:
             self.ngrams.initialize()
+
+    def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
+        """Say whether gradients of tables hold the rows of a batch alone; return tables that do.
+
+        The tables are the weights of tokens, subwords and n-grams.
+        """
+        tables = (self.embedding, self.subwords, self.ngrams)
+        found = [t for t in tables if isinstance(t, nn.Embedding | Subwords | NgramClassifier)]
+        for table in found:
+            table.sparse = sparse
+        return [table.weight for table in found] if sparse else []
 
     def project_vocabulary(self) -> ProjectedTable | None:
         """Project every token once, for many batches without gradients.

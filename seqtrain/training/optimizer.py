@@ -22,8 +22,6 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines import native
 from seqtrain.model.engines.native.library import Weight
-from seqtrain.model.ngrams import NgramClassifier
-from seqtrain.model.subwords import Subwords
 from seqtrain.training.state import check_tensor
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
@@ -55,12 +53,9 @@ class Optimizer:
         self._decay = decay_of_each(model, config.weight_decay)
         self._state: dict[Tensor, dict[str, Tensor]] = {}
         self._embedding = model.embedding
-        self.tables: list[Tensor] = []
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
-        for part in model.modules():
-            if isinstance(part, nn.Embedding | Subwords | NgramClassifier):
-                part.sparse = config.sparse_embedding and not on_mps
-                self.tables += [part.weight] if part.sparse else []
+        network = model.classifier if isinstance(model, PretrainingModel) else model
+        self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
         self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
         self._described: dict[Tensor, Weight] = {}
         self._gradients = native.Gradients([])
