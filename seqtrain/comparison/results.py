@@ -80,8 +80,6 @@ class Comparison:
     """All variants on one config, data set and machine.
 
     Attributes:
-        device, threads: what computed.
-        rnn: cell of the model.
         rows, tokens: of the part of train that was measured on.
         warnings: what was done to rows as they were read, a line each.
         candidates: one per variant.

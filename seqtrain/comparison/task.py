@@ -39,13 +39,9 @@ class Task:
     """What every variant is given.
 
     Attributes:
-        config: resolved.
         train: the sequences to learn from and to classify.
         held_out: the sequences that accuracy is measured on.
         input_size: of the vocabulary, or width of the feature vectors.
-        labels: of each class index.
-        device: where to compute.
-        threads: of torch, on the CPU.
         warnings: what was done to rows as they were read, a line each.
         probe: rows of train whose logits are compared, before any training.
     """

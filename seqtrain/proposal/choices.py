@@ -31,13 +31,7 @@ LEARN_ALL_AT_MOST = 100
 
 @dataclass(frozen=True)
 class Choice:
-    """One key of the config.
-
-    Attributes:
-        key: as `model.pooling`.
-        value: what it is set to.
-        why: the reason, a few words.
-    """
+    """A `section.key` of the config, its value, and the reason in a few words."""
 
     key: str
     value: Any
@@ -45,12 +39,7 @@ class Choice:
 
 
 def choices(facts: Facts, validation: object) -> list[Choice]:
-    """Return what suits this data, section by section.
-
-    Args:
-        facts: of train.
-        validation: `data.validation` of the config: a file, a fraction of train, or None.
-    """
+    """Return what suits this data, section by section; validation: of the config."""
     found = [*_data(facts), *_ngrams(facts), *_encoder(facts), *_training(facts)]
     measured = facts.family in ("words", "characters", "series")
     few = measured and facts.rows < REFIT_ROWS * len(facts.classes)

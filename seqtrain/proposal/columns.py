@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from seqtrain.data.readers import Column
 from seqtrain.errors import DataError
@@ -33,18 +34,11 @@ MOST_LABELS = 100_000
 
 @dataclass
 class ColumnFacts:
-    """What the values of one column look like.
+    """What the values of one column look like: how many are numbers, lists of symbols, of vectors.
 
     Attributes:
-        column: its name, or its index from 0.
-        rows: values seen.
         values: how often each value of at most LONGEST_LABEL characters occurs.
         too_many: whether values are too long or too many to be labels.
-        characters: of all values together.
-        words: of all values together.
-        numbers: values that are numbers.
-        vectors: values that are lists of numbers, or of vectors.
-        symbols: values that are lists of strings or of integers.
     """
 
     column: Column
@@ -130,11 +124,8 @@ def is_number(text: str) -> bool:
 def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]:
     """Count the values of every column of some rows."""
     facts: dict[Column, ColumnFacts] = {}
-    for row in rows:
-        for column, value in row:
-            if column not in facts:
-                facts[column] = ColumnFacts(column)
-            facts[column].add(value)
+    for column, value in chain.from_iterable(rows):
+        facts.setdefault(column, ColumnFacts(column)).add(value)
     return list(facts.values())
 
 
@@ -151,18 +142,13 @@ def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | N
     """Whether the first row names the columns; None where it isn't clear.
 
     The names of a header are short, differ, don't occur further down, and aren't numbers. Names
-    that are usual in data files decide.
-
-    Args:
-        first: fields of the first row.
-        columns: facts of all rows but the first.
+    that are usual in data files decide. `columns` has the facts of all rows but the first.
     """
     names = [name.strip().lower() for name in first]
     if any(not name or is_number(name) or len(name) > LONGEST_LABEL for name in names):
         return False
-    if len(set(names)) < len(names):
-        return False
-    if any(value.values[name] for value, name in zip(columns, first, strict=True)):
+    repeats = any(value.values[name] for value, name in zip(columns, first, strict=True))
+    if len(set(names)) < len(names) or repeats:
         return False
     known = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ID_NAMES, *GROUP_NAMES}
     # A column of labels whose first value never comes again: a name.
@@ -191,17 +177,10 @@ def choose_label(columns: Sequence[ColumnFacts]) -> Column:
         raise DataError(
             f"--label: several columns may hold the label: {found}; choose one with --label COLUMN"
         )
-    numbers = [c for c in columns if c.is_numeric and len(c.values) > c.rows / 2]
-    if numbers:
-        raise DataError(
-            "--label: no column has values that repeat as labels do; column "
-            f"{quote(str(numbers[0].column))} holds numbers that hardly repeat, and seqtrain "
-            "predicts classes: group the numbers into classes, or give --label COLUMN"
-        )
-    raise DataError(
-        f"--label: no column has values that repeat as labels do; found {found}; give --label "
-        "COLUMN"
-    )
+    problem = f"--label: no column has values that repeat as labels do; found {found}"
+    if any(c.is_numeric and len(c.values) > c.rows / 2 for c in columns):
+        problem += "; seqtrain predicts classes, so group numbers into classes"
+    raise DataError(f"{problem}; or give --label COLUMN")
 
 
 def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Column]:

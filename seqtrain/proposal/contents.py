@@ -22,13 +22,10 @@ SAMPLE = 4096
 
 @dataclass
 class RowFacts:
-    """What is counted while the rows of some files are read.
+    """What is counted while rows are read: those with a sequence and without, rows per label.
 
     Attributes:
-        rows: that have a sequence.
-        empty: rows without a sequence.
         missing: whether a value of a series is missing.
-        classes: rows per label.
         sample: some sequences with their labels, evenly spread.
     """
 
@@ -114,11 +111,7 @@ def read_facts(
 
 
 def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
-    """Read data files, the first once more than the others: for its columns.
-
-    Args:
-        files: with the same columns, rows one after another; or a folder of text files.
-        wishes: what the user says of them.
+    """Read data files with the same columns; the first once more than the others, for its columns.
 
     Raises:
         DataError: they can't be read, or something that is needed isn't clear.

@@ -37,13 +37,7 @@ Fields: TypeAlias = Iterable[tuple[Column, object]]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user says of a data file, each None where it is to be found.
-
-    Attributes:
-        label: its column.
-        sequence: its columns.
-        header: whether the first row names the columns.
-    """
+    """What the user says of a data file's columns and first row; None where it is to be found."""
 
     label: Column | None = None
     sequence: list[Column] | None = None

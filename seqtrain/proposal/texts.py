@@ -44,12 +44,7 @@ class TextFacts:
 
 
 def inspect_texts(texts: Sequence[str], labels: Sequence[str]) -> TextFacts:
-    """Judge what the texts of a sample are made of.
-
-    Args:
-        texts: at least one.
-        labels: the class of each.
-    """
+    """Judge what the texts of a sample, at least one, are made of."""
     characters = Counter("".join(texts[:2000]))
     letters = sum(count for c, count in characters.items() if not c.isspace())
     median = sorted(len(text) for text in texts)[len(texts) // 2]

@@ -100,11 +100,8 @@ class Study:
     """Optuna's study of a search, in a journal; searches of one config and data may share it.
 
     Attributes:
-        journal: the file.
         name: of the study.
         search: name of this search.
-        config: that is tuned.
-        space: what may be tried.
     """
 
     journal: Path
