@@ -18,6 +18,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice, pairwise
 
 import torch
 from torch import Tensor, nn
@@ -72,42 +73,42 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=1_000_000)
     given = parser.parse_args()
     torch.manual_seed(0)
-    began = time.perf_counter()
+    times = [time.perf_counter()]
     train, test = (read(path, given.sequence, given.label) for path in (given.train, given.test))
     counts = Counter(word for words, _ in train for word in words)
     ids = {word: i + 2 for i, (word, _) in enumerate(counts.most_common(VOCAB_SIZE - 2))}
     classes = {label: i for i, label in enumerate(sorted({label for _, label in train}))}
-
-    def encode(rows: list[tuple[list[str], str]]) -> Examples:
-        return [
+    examples, tests = (
+        [
             (torch.tensor([ids.get(w, UNKNOWN) for w in words] or [UNKNOWN]), classes[label])
             for words, label in rows
         ]
-
-    examples, tests = encode(train), encode(test)
+        for rows in (train, test)
+    )
     order = torch.randperm(len(examples)).tolist()
     model = Classifier(given.hidden, len(classes))
     optimizer = torch.optim.Adam(model.parameters())
-    read_seconds, began, done = time.perf_counter() - began, time.perf_counter(), 0
-    for steps, lengths, labels in batches([examples[row] for row in order]):
-        if done == given.batches:
-            break
+    times.append(time.perf_counter())
+    done, correct = 0, 0
+    for steps, lengths, labels in islice(batches([examples[i] for i in order]), given.batches):
         loss = nn.functional.cross_entropy(model(steps, lengths), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         done += 1
-    train_seconds, began, correct = time.perf_counter() - began, time.perf_counter(), 0
+    times.append(time.perf_counter())
     model.eval()
     with torch.no_grad():
         for steps, lengths, labels in batches(tests):
             correct += int((model(steps, lengths).argmax(1) == labels).sum())
+    times.append(time.perf_counter())
+    read_seconds, train_seconds, test_seconds = (b - a for a, b in pairwise(times))
     figures = {
         "read_seconds": read_seconds,
         "train_seconds": train_seconds,
         "batches": done,
         "train_batches": -(-len(examples) // BATCH_SIZE),
-        "test_seconds": time.perf_counter() - began,
+        "test_seconds": test_seconds,
         "accuracy": correct / len(tests),
     }
     print(json.dumps(figures))
