@@ -166,7 +166,8 @@ def _code_of(error: Exception, arguments: list[str]) -> int:
     from seqtrain.cli.usage import UsageError, usage_problem
 
     if isinstance(error, UsageError):
-        _complain(one_line(usage_problem(error, program())))
+        called = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
+        _complain(one_line(usage_problem(error, program(), called)))
         return BAD_USAGE
     if ran_out_of_memory(error):
         _complain(

@@ -28,12 +28,13 @@ OPTIONS_ELSEWHERE = {"model": "run", "checkpoint": "run", "file": "data", "out":
 """Options by the names that other programs give them."""
 
 
-def usage_problem(error: typer.BadParameter, program: Any) -> str:
+def usage_problem(error: typer.BadParameter, program: Any, called: str) -> str:
     """Say what is wrong with a command line.
 
     Args:
         error: a UsageError.
         program: of which the command is one.
+        called: the program with the name of the command, if one was called.
 
     Returns:
         One line: what was found, the nearest valid name or all valid ones, and where help stands.
@@ -43,7 +44,7 @@ def usage_problem(error: typer.BadParameter, program: Any) -> str:
     text = re.sub(r"Input should be greater than or equal to (\S+)", r"expected \1 or more", text)
     text = re.sub(r"Input should be less than or equal to (\S+)", r"expected \1 or less", text)
     if context is None:
-        return f"{text}; see: seqtrain --help"
+        return f"{text}; see: {called} --help"
     commands = program.list_commands(context)
     option = getattr(error, "option_name", None)
     command = re.match("No such command '(.*?)'", text)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +14,7 @@ import yaml
 
 from seqtrain.config import load_config
 from tests.helpers.packing import ENDINGS, pack
-from tests.helpers.tiny import CONFIG, Cli, listing, rows, write_table, write_text_project
+from tests.helpers.tiny import CONFIG, Cli, listing, rows, write_table
 
 
 def test_stdout_is_exactly_the_run_directory(project: Path, cli: Cli) -> None:
@@ -91,14 +88,6 @@ def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
 
 BAD = {
     "not enough memory": (["--set", "model.hidden_size=65536"], ["hidden_size", "bytes", "GiB"]),
-    "no such device": (["--device", "tpu"], ["--device: found 'tpu'", "cpu"]),
-    "full directory": (["--run-dir", "full"], ["full", "holds no run", "--force"]),
-    "not a run": (["--resume", "--run-dir", "full"], ["full", "config.yaml"]),
-    "data in the run directory": (["--run-dir", ".", "--force"], ["--run-dir", "data.train"]),
-    "class weight of no label": (
-        ["--set", "training.class_weights={up: 1, dwn: 2}"],
-        ["class_weights", "dwn"],
-    ),
     "validation is train": (["--set", "data.validation=train.tsv"], ["data.validation"]),
     "bad rows": (["--set", "data.test=bad.tsv"], ["bad.tsv:2: expected 2 fields", "2 not shown"]),
 }
@@ -107,8 +96,6 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_exit_2_and_writes_nothing(project: Path, cli: Cli, case: str) -> None:
     """More of these, with their whole messages: tests/faults/messages.txt."""
-    (project / "full").mkdir()
-    (project / "full" / "notes.txt").write_text("mine")
     (project / "bad.tsv").write_text("text\tlabel\n" + "bad\n" * 7)
     before = listing(project)
     options, expected = BAD[case]
@@ -130,37 +117,6 @@ def test_missing_data_names_absolute_path_and_the_file_beside_the_yaml(
     tried = str(project / "elsewhere" / "train.tsv")
     assert tried[-40:] in ended.problems[0]  # a long path keeps its end
     assert "../train.tsv" in ended.problems[0]
-
-
-def test_force_replaces_the_run_and_keeps_other_files(begun: Path, cli: Cli) -> None:
-    (begun / "r" / "notes.txt").write_text("mine")
-    (begun / "r" / ".best-12345").mkdir()
-    assert cli("fit", "c.yaml", "--run-dir", "r").code == 2
-    short = ("--set", "training.max_epochs=1")
-    assert cli("fit", "c.yaml", "--run-dir", "r", "--force", *short).code == 0
-    assert (begun / "r" / "notes.txt").read_text() == "mine"
-    assert not (begun / "r" / ".best-12345").exists()
-    events = [json.loads(line) for line in (begun / "r/metrics.jsonl").read_text().splitlines()]
-    assert sum(event["event"] == "epoch" for event in events) == 1
-
-
-def test_force_leaves_the_old_run_where_the_new_one_is_refused(begun: Path, cli: Cli) -> None:
-    before = listing(begun)
-    (begun / "train.tsv").write_text("text\tlabel\n")
-    assert cli("fit", "c.yaml", "--run-dir", "r", "--force").code == 2
-    after = listing(begun)
-    assert {**after, "train.tsv": before["train.tsv"]} == before
-
-
-@pytest.mark.parametrize("place", ["c.yaml/r", "c.yaml/deeper/r", "/dev/full/r", "x" * 300])
-def test_run_directory_that_cannot_be_is_refused_before_data_are_read(
-    project: Path, cli: Cli, place: str
-) -> None:
-    (project / "train.tsv").write_text("")
-    ended = cli("fit", "c.yaml", "--run-dir", place)
-    assert ended.code == 2
-    assert len(ended.problems) == 1
-    assert ended.err.startswith("seqtrain: --run-dir: ")
 
 
 def test_non_finite_loss_is_exit_3_and_names_rows(project: Path, cli: Cli) -> None:
@@ -377,61 +333,3 @@ def test_model_folder_travels(trained: Path, tmp_path: Path, cli: Cli) -> None:
     assert ended.code == 0
     assert ended.out == expected.out
     assert str(trained) not in (trained / "run/best/model.json").read_text()
-
-
-NOBODY = 65534
-PATHS = {
-    "config": ("config", "closed/c.yaml"),
-    "train": ("fit", "c.yaml", "--set", "data.train=closed/train.tsv"),
-    "folder of texts": ("fit", "c.yaml", "--set", "data.train=closed", "--set", "data.format=txt"),
-    "run directory": ("fit", "c.yaml", "--run-dir", "closed/run"),
-    "output": ("predict", "train.tsv", "--output", "closed/new.tsv"),
-    "evaluated run": ("eval", "closed/run"),
-    "link to itself": ("compare", "c.yaml", "--chart", "loop/new.svg"),
-    "long name": ("compare", "c.yaml", "--chart", f"{'x' * 300}.svg"),
-}
-
-
-@pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A current directory that any user may read, with a folder in it that nobody may open."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        write_text_project(folder)
-        (folder / "closed").mkdir()
-        write_text_project(folder / "closed")
-        (folder / "loop").symlink_to("loop")
-        monkeypatch.chdir(folder)
-        yield folder
-
-
-@pytest.mark.parametrize("case", PATHS)
-def test_a_folder_without_permission(cli: Cli, shared: Path, case: str) -> None:
-    # so that all is imported that the user who may read nothing needs
-    cli(*(argument.replace("closed", "absent") for argument in PATHS[case]))
-    (shared / "closed").chmod(0)
-    root = os.geteuid() == 0
-    try:
-        if root:
-            os.seteuid(NOBODY)
-        ended = cli(*PATHS[case])
-    finally:
-        if root:
-            os.seteuid(0)
-        (shared / "closed").chmod(0o755)
-    assert ended.code == 2
-    assert len(ended.problems) == 1
-    assert "closed" in ended.err or case in ("link to itself", "long name")
-
-
-def test_a_deleted_current_directory_is_said(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    ended = [cli("fit", "c.yaml"), cli("predict", "t.tsv"), cli("check")]
-    monkeypatch.chdir(tmp_path)
-    line = "seqtrain: the current directory was deleted; change to one that exists\n"
-    assert [(each.code, each.err) for each in ended] == [(2, line)] * 3

@@ -34,16 +34,6 @@ def test_the_page_holds_the_scores_and_the_errors(beside: Path, tmp_path: Path, 
         assert words in page
 
 
-def test_a_file_is_replaced_by_force_alone(beside: Path, tmp_path: Path, cli: Cli) -> None:
-    page = tmp_path / "r.html"
-    page.write_text("mine")
-    ended = cli("report", "run", "-o", page)
-    assert (ended.code, page.read_text()) == (2, "mine")
-    assert "--force" in ended.err
-    assert cli("report", "run", "-o", page, "--force").code == 0
-    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

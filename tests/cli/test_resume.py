@@ -87,17 +87,6 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(
     assert_same_run("whole", "r")
 
 
-def test_two_damaged_checkpoints_are_refused(project: Path, cli: Cli) -> None:
-    fit_until(2, "r")
-    damage_checkpoints()
-    before = listing(project)
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
-    assert ended.code == 2
-    assert ["r/last/" in ended.problems[0], "r/previous/" in ended.problems[1]] == [True, True]
-    assert "begin a new run with --force" in ended.problems[-1]
-    assert listing(project) == before
-
-
 def damage(path: Path) -> None:
     path.write_bytes(b"x" * 100)
 
@@ -289,18 +278,6 @@ def test_what_ended_before_its_first_checkpoint_needs_no_force(project: Path, cl
     assert not [path.name for path in Path("r").iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize(
-    "others", [{"environment.json": '{"data": {}}'}, {"environment.json": ""}, {"last/x": ""}]
-)
-def test_what_may_be_mine_needs_force(project: Path, cli: Cli, others: dict[str, str]) -> None:
-    write_files(Path("r"), {**EARLY, **others})
-    before = listing(Path("r"))
-    ended = cli("fit", "c.yaml", "--run-dir", "r")
-    assert ended.code == 2
-    assert "isn't empty; it holds no run; write into it with --force" in ended.err
-    assert listing(Path("r")).keys() >= before.keys() - {".lock"}
-
-
 HOLDER = """
 import sys
 from pathlib import Path
@@ -354,15 +331,6 @@ def test_forged_state_is_refused(begun: Path, cli: Cli, path: str, value: object
     assert "training_state.json" in ended.err
     assert "bug" not in ended.err
     assert listing(begun) == before
-
-
-def test_strays_of_a_killed_process_are_removed(begun: Path, cli: Cli) -> None:
-    Path("r/.metrics.jsonl-99").write_text("half")
-    Path("r/.last-99").mkdir()
-    Path("r/last").rename("r/.last-old")
-    assert cli("predict", "-", "--run", "r", stdin="rise").code == 0
-    assert cli("fit", "c.yaml", "--run-dir", "r", "--resume").code == 0
-    assert not [path.name for path in Path("r").iterdir() if path.name.startswith(".")]
 
 
 def test_another_machine_is_told(begun: Path, cli: Cli) -> None:

@@ -125,20 +125,6 @@ def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
     assert "of them right (95% interval: from " in ended.err
 
 
-def test_refusals_of_thresholds(beside: Path, cli: Cli) -> None:
-    both = cli("predict", "-", "--run", "run", "--precision", "1", "--min-probability", "1")
-    assert (both.code, both.err) == (
-        2,
-        "seqtrain: --precision: it chooses --min-probability; give one of them\n",
-    )
-    steps = cli("predict", "-", "--run", "run", "--steps", "--min-probability", "1")
-    assert (steps.code, steps.err) == (
-        2,
-        "seqtrain: --min-probability: --steps writes rows; give one of them\n",
-    )
-    assert cli("predict", "-", "--run", "run", "--min-probability", "1.5").code == 2
-
-
 def test_a_folder_of_before_has_temperature_1(beside: Path, cli: Cli, tmp_path: Path) -> None:
     old = tmp_path / "old"
     shutil.copytree(beside / "run/best", old)

@@ -162,10 +162,6 @@ REFUSED: dict[str, tuple[str, str]] = {
         "model.embedding_dim: found 300, but the vectors of w.vec have 4 numbers; expected 4 or "
         "null",
     ),
-    "binary": ("model.vectors=wiki.bin", "found 'wiki.bin'; a binary file; expected text"),
-    "zip": ("model.vectors=glove.zip", "found 'glove.zip'; unpack it first: unzip 'glove.zip'"),
-    "missing": ("model.vectors=w.txt", "model.vectors: no file 'w.txt' (looked for "),
-    "never": ("model.freeze=0", "found 0; expected true, false or a whole number from 1 to"),
     "folder": ("model.vectors=.", ".: is a folder; expected a regular file"),
 }
 

@@ -59,13 +59,9 @@ train: x
         ("train: {max_epochs: 3}", "1: train", "did you mean training?"),
         ("model: {hidden-size: 3}", "9: model.hidden-size", "did you mean model.hidden_size?"),
         ("model: {epochs: 3}", "9: model.epochs", "did you mean training.max_epochs?"),
-        ("optimizer: adam", "1: optimizer", "did you mean training.optimizer?"),
         ("training.lr: 1", "1: training.lr", "write lr under training"),
         ("training: {training.lr: 1}", "12: training.training.lr", "write lr under training"),
-        ("training: {learning_rate: 1}", "12: training.learning_rate", "did you mean training.lr?"),
         ("learning_rate: 1", "1: learning_rate", "did you mean training.lr?"),
-        ("model: {cell: lstm}", "9: model.cell", "did you mean model.rnn?"),
-        ("model: {seed: 1}", "9: model.seed", "seed stands at the top, in no section"),
         (
             "zzz: 1",
             "1: zzz",
@@ -85,30 +81,20 @@ def test_unknown_key_names_the_nearest(line: str, where: str, text: str) -> None
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("training: {lr: 0}", "training.lr: found 0; expected a number above 0 and at most 1000"),
-        ("training: {lr: .inf}", "found inf; expected a number above 0 and at most 1000"),
         ("training: {lr: 1e400}", "found inf; expected a number above 0 and at most 1000"),
-        ("training: {warmup: .nan}", "found nan; expected a number of at least 0 and below 1"),
         ("training: {lr: 1, 5}", "training.5: unknown key; expected max_epochs"),
-        ("training: {lr: true}", "found true; expected a number above 0"),
         ("training: {lr: '0.1'}", "found '0.1'; expected a number above 0"),
         ("training: {patience: 2.5}", "found 2.5; expected a whole number from 1 to 2147483647, a"),
-        ("training: {patience: 0}", "auto or null"),
         ("training: {device: CPU}", "expected auto, cpu, cuda, mps or cuda:N; did you mean cpu?"),
-        ("training: {device: 0}", "found 0; expected auto, cpu, cuda, mps or cuda:N"),
         ("training: {class_weights: {a: 1, b: -2}}", "class_weights.b: found -2; expected a numbe"),
         ("training: {class_weights: balance}", "balanced, {label: weight} or null; did you mean"),
-        ("training: {checkpoint_every: {steps: 1.5}}", "steps: 1.5}; expected a whole number of"),
         ("training: {augment: {slice: 1}}", "augment: found {slice: 1.0}; expected slice below 1"),
         ("batching: {batch_size: 1e3}", "found 1000.0; expected a whole number from 1 to 1000000"),
-        ("model: {bidirectional: 1}", "found 1; expected true or false"),
-        ("model: {hidden_size: 1000000000}", "expected a whole number from 1 to 65536"),
         ("model: {ngrams: [3, 2]}", "model.ngrams: found [3, 2]; expected the shorter size first"),
         ("model: {convolutions: [[8, 4, 1]]}", "found [8, 4, 1]; expected an odd kernel"),
         ("model: {pooling: [mean, mean]}", "found [mean, mean]; expected each of them once"),
         ("model: []", "model: found []; expected a mapping of keys"),
         ("model: no", 'model: found no; quote it ("no")'),
-        ("seed: 9223372036854775808", "expected a whole number from 0 to 9223372036854775807"),
         ("seed: " + "9" * 60, "seed: found 999999999999999999999999999999999999999…; expected"),
         ("tune: {space: {training.lr: [no]}}", "tune.space.training.lr.0: found no; quote it"),
     ],
@@ -121,7 +107,6 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ("", ["1:1: data.train: missing; expected a file path or a list of file paths"]),
         (
             "train: x.foo",
             ["2:10: data.train: found 'x.foo'; expected an ending .csv, .tsv, .jsonl"],
@@ -138,17 +123,11 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
                 "1:1: data.label: missing; expected a column name or index (format jsonl)",
             ],
         ),
-        ("{train: x.csv, sequence: null, label: 1}", ["2:28: data.sequence: missing; expected a"]),
-        (
-            "{train: x.csv, sequence: s, label: s}",
-            ["2:38: data.label: found 's', a column of data."],
-        ),
         (
             "{train: x.csv, sequence: [1, s], label: s}",
             ["data.label: found 's', a column of data."],
         ),
         ("{train: x.csv, sequence: [a, -1], label: s}", ["2:32: data.sequence.1: found -1; expec"]),
-        ("{train: x.csv, sequence: [], label: s}", ["data.sequence: found []; expected a column"]),
         (
             "{train: x.ts, kind: text}",
             ["data.kind: found text, but data.train is ts; expected features"],
@@ -161,10 +140,6 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
         (
             "{train: x.txt, test: y.foo}",
             ["2:24: data.test: found 'y.foo'; expected an ending .csv"],
-        ),
-        (
-            "{train: x.txt, validation: 1.5}",
-            ["data.validation: found 1.5; expected a file path, a"],
         ),
         (
             "{train: x.txt, validation: {fold: 3, of: 2}}",
