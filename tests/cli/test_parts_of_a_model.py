@@ -132,13 +132,3 @@ def test_a_refit_learns_from_train_and_validation(folder: Path, cli: Cli) -> Non
     assert lines[-1]["refit"] is True
     ended = cli("eval", "run", "--split", "validation", "--json")
     assert any("trained on these rows too" in line for line in ended.problems)
-
-
-@pytest.mark.parametrize("update", [14, 16])
-def test_a_refit_is_resumed_to_the_bit(folder: Path, update: int) -> None:
-    config = config_of("bfloat16, refit", "training.monitor=loss")
-    seqtrain.fit(config, run_dir="whole")
-    with pytest.raises(Interrupted, match="resume"):
-        seqtrain.fit(config, run_dir="parts", listener=stopping_after(update))
-    seqtrain.fit(config, run_dir="parts", resume=True)
-    assert_same_run("whole", "parts")

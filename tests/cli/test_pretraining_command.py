@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-import seqtrain
-from seqtrain.errors import Interrupted
-from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import (
     CONFIG,
     Cli,
-    assert_same_run,
     fit,
     listing,
     metrics,
@@ -53,25 +47,6 @@ def test_training_starts_from_the_pretrained_weights(project: Path, cli: Cli) ->
     lines = [line for line in metrics("r") if line["event"] == "pretrain"]
     assert [line["epoch"] for line in lines] == [1, 2]
     assert lines[0]["validation"] is not None
-
-
-@pytest.mark.parametrize("objective", ["autoencoder", "language_model"])
-def test_stopped_in_pretraining_and_after_it_ends_with_equal_bits(
-    project: Path, objective: str
-) -> None:
-    sets = [f"pretraining.objective={objective}", "pretraining.max_epochs=2"]
-    config = seqtrain.load_config("c.yaml", sets)
-    seqtrain.fit(config, run_dir="whole")
-    for stop in (3, 6, 3):
-
-        def listener(event: object, stop: int = stop) -> None:
-            if isinstance(event, UpdateEvent) and event.update % 8 == stop:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-        with pytest.raises(Interrupted):
-            seqtrain.fit(config, run_dir="r", resume=Path("r").exists(), listener=listener)
-    seqtrain.fit(config, run_dir="r", resume=True)
-    assert_same_run("whole", "r")
 
 
 def test_reconstruct_writes_a_row_for_each(pretrained: Path, tmp_path: Path, cli: Cli) -> None:

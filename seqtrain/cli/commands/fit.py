@@ -96,21 +96,16 @@ def fit(
     from pathlib import Path
 
     from seqtrain.config import load_config
-    from seqtrain.errors import ConfigError
 
     settings, source = load_config(config, overrides or []), Path(config)
     launched = (nproc_per_node, nnodes, rdzv_endpoint, max_restarts) != (None,) * 4
-    if seeds is not None or folds is not None:
-        if launched:
-            raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
-        if jobs is not None and jobs > 1 and log:
-            raise ConfigError("--log: shows runs one after another; leave out --jobs")
+    together = seeds is not None or folds is not None
+    _check_together(together, launched, jobs, log, unnamed=resume and run_dir is None)
+    if together:
         from seqtrain.api.fit import resolved_config
         from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
         from seqtrain.runs.run_directory import default_path
 
-        if resume and run_dir is None:
-            raise ConfigError("--resume: of several runs needs --run-dir, which holds them")
         numbers = None if seeds is None else seeds_of(seeds)
         several = partial(
             fit_repeats,
@@ -126,28 +121,22 @@ def fit(
         return _fit_several(
             several, settings, folds=folds, jobs=jobs or 1, quiet=quiet, log=log is not None
         )
-    if jobs is not None:
-        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
     place = _place(source, run_dir, resume=resume, force=force, quiet=quiet)
     if launched:
         from seqtrain.runs.run_directory import default_path
         from seqtrain.training.distributed import launch
 
         where = place or default_path(source.stem)  # so that processes started again find the run
-        words = [word for value in overrides or [] for word in ("--set", value)]
-        named = {"device": device, "run-dir": str(where), "init-from": init_from, "log": log}
-        words += [word for name, value in named.items() if value for word in (f"--{name}", value)]
+        values = {"device": device, "run-dir": str(where), "init-from": init_from, "log": log}
         flags = {"resume": resume, "force": force, "quiet": quiet, "no-cache": no_cache}
-        words += [f"--{name}" for name, is_set in flags.items() if is_set]
-        raise typer.Exit(
-            launch(
-                ["fit", config, *words],
-                processes=nproc_per_node or 1,
-                hosts=nnodes,
-                endpoint=rdzv_endpoint,
-                restarts=max_restarts or 0,
-            )
+        code = launch(
+            ["fit", config, *_options(overrides or [], values, flags)],
+            processes=nproc_per_node or 1,
+            hosts=nnodes,
+            endpoint=rdzv_endpoint,
+            restarts=max_restarts or 0,
         )
+        raise typer.Exit(code)
     from seqtrain.api.fit import fit as run_fit
 
     once = partial(
@@ -162,6 +151,35 @@ def fit(
         init_from=init_from,
     )
     return _fit_once(once, quiet=quiet, log=log is not None)
+
+
+def _check_together(
+    together: bool, launched: bool, jobs: int | None, log: str | None, *, unnamed: bool
+) -> None:
+    """Refuse options that don't go with several runs, or with one.
+
+    Raises:
+        ConfigError: as said.
+    """
+    from seqtrain.errors import ConfigError
+
+    if not together and jobs is not None:
+        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
+    if together and launched:
+        raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
+    if together and jobs is not None and jobs > 1 and log:
+        raise ConfigError("--log: shows runs one after another; leave out --jobs")
+    if together and unnamed:
+        raise ConfigError("--resume: of several runs needs --run-dir, which holds them")
+
+
+def _options(
+    overrides: list[str], values: dict[str, str | None], flags: dict[str, bool]
+) -> list[str]:
+    """Write options as words, to start the program again with them."""
+    words = [word for each in overrides for word in ("--set", each)]
+    words += [word for name, value in values.items() if value for word in (f"--{name}", value)]
+    return words + [f"--{name}" for name, is_set in flags.items() if is_set]
 
 
 def _place(
