@@ -164,13 +164,11 @@ class Batch:
 
 
 def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
-    """Put the sequences of one batch together, on the CPU.
+    """Put the sequences of one batch together, at least one, on the CPU.
 
-    Args:
-        rows: at least one sequence, as `store.__getitems__(examples)` returns them; so
-            `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is.
-        sort: collate (here, by length, stable, longest first, and packed) or module (padded as they
-            come, for the classifier to sort).
+    `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is. Sort is collate
+    (here, by length, stable, longest first, and packed) or module (padded as they come, for the
+    classifier to sort).
     """
     inputs: PackedSequence | Tensor
     spelled = rows.spellings

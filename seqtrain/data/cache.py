@@ -37,13 +37,7 @@ TYPES = ("int32", "int64", "float32")
 
 
 class Entry(NamedTuple):
-    """What an entry holds.
-
-    Attributes:
-        stores: by name.
-        values: JSON values.
-        arrays: by name.
-    """
+    """What an entry holds, by name."""
 
     stores: dict[str, SequenceStore]
     values: dict[str, Any]

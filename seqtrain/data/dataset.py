@@ -254,14 +254,8 @@ def _held_out(
 ) -> dict[str, Ints]:
     """Return the rows of each part that is held out of train.
 
-    It follows from the rows as they are read, not from how they are encoded.
-
-    Args:
-        config: which parts, and the seed.
-        names: label of each number.
-        labels: number of each row's label.
-        keys: of each row's sequence, as `row_keys` returns them; blank rows stay in train.
-        groups: number of the group of each row, which stays together; -1, or None: alone.
+    It follows from the rows as they are read, not from how they are encoded: from their labels by
+    number, with these labels' names, their keys as `row_keys` returns them, and their groups.
     """
     ranks: Ints = np.argsort(np.argsort(np.array(names))).astype(np.int32)
     if groups is not None:

@@ -19,12 +19,10 @@ from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, located, quote
 
-SHOWN_LABELS = 5
 CHUNK_SIZE = 2**14
 """Characters, symbols or numbers from which on rows are encoded at once."""
 EMPTY = "the sequence is empty"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
-
 Input: TypeAlias = tuple[Iterator[Example], RowProblems, bool]
 """Rows, where complaints about them go, and whether rows that can't be read are left out."""
 
@@ -64,12 +62,10 @@ class EncodingReport:
         held_out: rows among these, and among those counted below, that now are validation's
             or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
-        unanswered: rows without a prediction.
-        unanswered_rows: why, of the first of them, as `FILE:LINE: …` lines.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
-        unreadable_rows: the first of them, as `FILE:LINE: …` lines.
+        unanswered: rows without a prediction.
         unknown_labels: rows whose label train doesn't have.
-        unknown_label_rows: the first of them, as `FILE:LINE: …` lines.
+        shown: the first of the last three, as `FILE:LINE: …` lines.
     """
 
     rows: int = 0
@@ -77,30 +73,26 @@ class EncodingReport:
     truncated: int = 0
     dropped: int = 0
     filled: int = 0
-    unanswered: int = 0
-    unanswered_rows: list[str] = field(default_factory=list)
     unreadable: int = 0
-    unreadable_rows: list[str] = field(default_factory=list)
+    unanswered: int = 0
     unknown_labels: int = 0
-    unknown_label_rows: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
 
     def notices(self, name: str) -> list[str]:
         """Say what was done to the rows of the split of this name, a line each."""
         if self.held_out:
             name += " with its held-out rows"
-        more = self.unknown_labels - len(self.unknown_label_rows)
+        more = self.unknown_labels - SHOWN_ROWS
         unanswered = counted(self.unanswered, "row")
-        lines = [
-            (self.unreadable, f"left out {counted(self.unreadable, 'row')} that can't be read"),
-            (self.truncated, f"cut {counted(self.truncated, 'sequence')} at data.max_length"),
-            (self.dropped, f"left out {counted(self.dropped, 'empty sequence')}"),
-            (self.filled, f"read {counted(self.filled, 'empty sequence')} as one <unk>"),
-            (self.unanswered, f"no prediction for {unanswered}; the label stays empty"),
-            (more, f"{counted(more, 'more row')} with labels that train lacks"),
-        ]
-        said = [f"{name}: {line}" if count else "" for count, line in lines]
-        shown = [*self.unreadable_rows, *said[:4], *self.unanswered_rows, said[4]]
-        return [line for line in (*shown, *self.unknown_label_rows, said[5]) if line]
+        lines = {
+            f"left out {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
+            f"cut {counted(self.truncated, 'sequence')} at data.max_length": self.truncated,
+            f"left out {counted(self.dropped, 'empty sequence')}": self.dropped,
+            f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
+            f"no prediction for {unanswered}; the label stays empty": self.unanswered,
+            f"{counted(more, 'more row')} with labels that train lacks": max(more, 0),
+        }
+        return [*self.shown, *(f"{name}: {line}" for line, count in lines.items() if count)]
 
 
 @dataclass
@@ -182,13 +174,7 @@ class Encoder:
     def encode_files(
         self, files: Files, *, labelled: bool = True, digests: Digests | None = None
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read files, at least one, and encode their rows; bad ones are a DataError.
-
-        Args:
-            files: paths, each with how it is read.
-            labelled: every row must have its label; else labels and groups are left out.
-            digests: gets the SHA-256 of each file under its path.
-        """
+        """Read files, at least one, and encode their rows; bad ones are a DataError."""
 
         def opened() -> Iterator[Input]:
             for path, options in files:
@@ -223,8 +209,9 @@ class Encoder:
             problems.raise_if_any()
             if end == starts[-1]:
                 left_out.raise_if_any()
+            shown = max(0, SHOWN_ROWS - report.unreadable)
             report.unreadable += left_out.count
-            report.unreadable_rows = [*report.unreadable_rows, *left_out.shown][:SHOWN_ROWS]
+            report.shown += left_out.shown[:shown]
         return whole.build(FileLines(tuple(names), tuple(starts))), report
 
     def _plain(self, examples: list[Example]) -> tuple[Any, list[int]] | None:
@@ -243,11 +230,12 @@ class Encoder:
         keep_bad: bool,
     ) -> Iterator[tuple[int, Any]]:
         """Yield the index and the ids or vectors of each example that has a row."""
+        empty = self.policy.empty
         for i, example in enumerate(examples):
             try:
                 steps = self._cut(example, report)
-                if not len(steps) and self.policy.empty in ("error", "blank"):
-                    raise BadRow(EMPTY if self.policy.empty == "blank" else EMPTY + NOT_EMPTY)
+                if not len(steps) and empty in ("error", "blank"):
+                    raise BadRow(EMPTY if empty == "blank" else EMPTY + NOT_EMPTY)
             except BadRow as bad:
                 problems[i] = str(bad)
                 if keep_bad:
@@ -255,7 +243,7 @@ class Encoder:
                 continue
             if len(steps):
                 yield i, steps
-            elif self.policy.empty == "drop":
+            elif empty == "drop":
                 report.dropped += 1
             else:
                 report.filled += 1
@@ -270,14 +258,14 @@ class Encoder:
             self._check_features(steps)
         else:
             steps = self._ids.encode([steps])[0]
-        limit = self.policy.most
-        if len(steps) > limit:
-            if self.policy.overlong == "error":
+        policy = self.policy
+        if len(steps) > policy.most:
+            if policy.overlong == "error":
                 raise BadRow(
-                    f"{len(steps)} steps; data.max_length allows {limit} "
+                    f"{len(steps)} steps; data.max_length allows {policy.most} "
                     "(data.overlong: head, tail or middle cuts)"
                 )
-            steps = self.policy.cut(steps)
+            steps = policy.cut(steps)
             report.truncated += 1
         return steps
 
@@ -323,11 +311,10 @@ class Encoder:
             for example, label in zip(examples, labels, strict=True):
                 if label == UNKNOWN_LABEL and example.label is not None:
                     report.unknown_labels += 1
-                    if report.unknown_labels <= SHOWN_LABELS:
+                    if report.unknown_labels <= SHOWN_ROWS:
                         where = f"{example.file or source}:{example.line}"
                         said = f"label {quote(example.label)} doesn't occur in train"
-                        note = located(where, f"{said}; it counts as wrong")
-                        report.unknown_label_rows.append(note)
+                        report.shown.append(located(where, f"{said}; it counts as wrong"))
         return labels
 
 
@@ -345,12 +332,7 @@ def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
-    """Return the number of each row's group, (B,); -1 for rows that stand alone.
-
-    Args:
-        names: of the groups.
-        numbers: of the names known so far; grows.
-    """
+    """Return the number of each row's group, (B,), by names that grow; -1: the row is alone."""
     rows = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
     return np.array(rows, dtype=np.int64)
 

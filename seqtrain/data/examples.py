@@ -58,10 +58,7 @@ class RowProblems:
     """Gathers the complaints about one input's rows, to raise them together.
 
     Attributes:
-        name: of the input, as the user gave it.
         file: that is being read: the input, or one of its folder.
-        count: rows that can't be used.
-        shown: the first of them.
     """
 
     def __init__(self, name: str) -> None:
@@ -134,14 +131,8 @@ class ReadOptions:
         """Return how prediction reads a source: standard input and .txt as lines, else as training.
 
         A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab; one
-        trained on files reads it, and each file of a folder, as one sequence.
-
-        Args:
-            source: path of a file, or "-".
-            format: in place of what the name says.
-
-        Raises:
-            DataError: it is a folder, and the model's rows weren't in one; or a config.
+        trained on files reads it, and each file of a folder, as one sequence. A given format goes
+        before what the name says.
         """
         if format is not None:
             return replace(self, format=format)

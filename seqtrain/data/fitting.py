@@ -54,8 +54,7 @@ def fit(
         known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
 
     Returns:
-        The preprocessing; the parts; how many distinct tokens occur data.min_count times, those
-        that data.max_vocab_size left out included; and the vectors of a file, where there is one.
+        The preprocessing; the parts; how many distinct tokens occur data.min_count times; vectors.
     """
     names, train = [*encoder.labels], parts["train"]
     old = () if known is None else known.labels
@@ -118,15 +117,7 @@ def _with_vectors(
     fitted: tuple[Vocabulary, npt.NDArray[np.int32]],
     counts: Ints,
 ) -> tuple[Vocabulary, WordVectors]:
-    """Read the file of vectors, whose other words join the vocabulary.
-
-    Args:
-        config: names the file, and how many other words are kept.
-        rules: how rows are encoded.
-        tokens: provisional ids.
-        fitted: vocabulary and final ids, which are changed where a token of train joins again.
-        counts: occurrences in train by provisional id.
-    """
+    """Read the file of vectors, whose other words join the vocabulary; ids change with them."""
     vocabulary, ids = fitted
     vectors, more = read_vectors(
         str(config.model.vectors),

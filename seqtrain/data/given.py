@@ -19,16 +19,13 @@ EXPECTED = {
 
 
 def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
-    """Return a sequence as a reader would yield it.
+    """Return a sequence as a reader would yield it; what isn't of the kind is a BadRow.
 
     Args:
         sequence: a string (kind text), a list of symbols (tokens), or an array, tensor or list of
             shape (T, C) (features), of one channel also (T,).
         kind: text, tokens or features.
         channels: values per time step (features).
-
-    Raises:
-        BadRow: it is of another kind, or holds what is no number of float32.
     """
     if kind == "text" and isinstance(sequence, str):
         return sequence

@@ -80,16 +80,7 @@ class Inspection:
 
 
 def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
-    """Read all splits of a config and look at their rows.
-
-    Args:
-        config: data paths are relative to the current directory.
-        cache_folder: where encoded data is kept between runs; None: nowhere.
-
-    Raises:
-        DataError: a file is missing, was changed while it was read, or hasn't the rows that
-            training needs.
-    """
+    """Read all splits of a config and look at their rows; raises as `prepare`."""
     config = with_width(config)
     lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
     data = prepare(lenient, cache_folder=cache_folder)

@@ -37,16 +37,12 @@ Keys = TypeVar("Keys", bound=Any)
 
 @dataclass(frozen=True, eq=False)
 class NgramVocabulary:
-    """The n-grams that a model knows.
+    """The n-grams that a model knows; arrays that can't be theirs are a ValueError.
 
     Attributes:
         shortest, longest: ids of an n-gram.
         keys: ascending, (K,) int64.
         idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32.
-
-    Raises:
-        ValueError: the arrays are empty or aren't of this shape and type, the keys don't ascend,
-            or an idf isn't a finite number from 1.
     """
 
     shortest: int
@@ -102,10 +98,7 @@ def fit_ngrams(
         offsets: where each sequence begins, and the end, (B + 1,).
         shortest: ids of an n-gram at least, from 1.
         longest: ids of an n-gram at most.
-        most: n-grams to choose at most.
-
-    Raises:
-        ValueError: no sequence is long enough for one.
+        most: n-grams to choose at most; where there are none, a ValueError is raised.
     """
     found: list[tuple[Ints, Ints, Ints]] = []
     for part_values, part_offsets in _parts(values, offsets):
@@ -124,10 +117,7 @@ def fit_ngrams(
 def row_keys(
     values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield, for each length of n-grams, the row and the key of every n-gram, in order.
-
-    Takes what `fit_ngrams` takes.
-    """
+    """Yield, for each length of n-grams, the row and the key of every n-gram, in order."""
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
     stream = np.full(len(row), BOUNDARY, dtype=np.int64)

@@ -50,13 +50,7 @@ def plan_epoch_of_groups(
 
     Groups are shuffled, and so many of them taken at once that their rows fill some batches: all
     their first rows, then all second rows, and so on, each round batched as `plan_epoch` does it.
-
-    Args:
-        lengths: steps of each row, (B,).
-        groups: group of each row, whose rows stand in order, (B,); -1: alone.
-        batching: as for `plan_epoch`.
-        seed: as for `plan_epoch`.
-        epoch: as for `plan_epoch`.
+    Group -1 stands alone.
     """
     generator = np.random.default_rng([seed, epoch])
     rank, group = rows_in_groups(groups)
@@ -76,13 +70,7 @@ def plan_epoch_of_groups(
 def plan_in_order_of_length(
     lengths: Ints, batching: BatchingConfig, groups: Ints | None = None
 ) -> list[Ints]:
-    """Return batches that hold every row once, longest first: evaluation and prediction.
-
-    Args:
-        lengths: steps of each row, (B,).
-        batching: batch_size or max_tokens.
-        groups: as for `plan_epoch_of_groups`; None: all are alone.
-    """
+    """Return batches that hold every row once, longest first, those of a group in their order."""
     order = np.argsort(-lengths, kind="stable")
     if groups is None:
         return _cut(order, lengths, batching)

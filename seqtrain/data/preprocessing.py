@@ -61,19 +61,19 @@ class Preprocessing:
 
     @property
     def kind(self) -> str:
-        """Return text, tokens or features."""
+        """Text, tokens or features."""
         return self.reading.kind
 
     @property
     def input_size(self) -> int:
-        """Return the size of the vocabulary, or the width of the stored feature vectors."""
+        """The size of the vocabulary, or the width of the stored feature vectors."""
         if self.vocabulary is not None:
             return len(self.vocabulary)
         return len(self.mean) * (2 if self.missing == "mask" else 1)
 
     @property
     def num_ngrams(self) -> int:
-        """Return how many n-grams of tokens train chose; 0 where none were asked for."""
+        """How many n-grams of tokens train chose; 0 where none were asked for."""
         return 0 if self.ngrams is None else len(self.ngrams)
 
     @cached_property
@@ -95,12 +95,7 @@ class Preprocessing:
     def encode(
         self, examples: Iterable[Example], source: str
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode examples that are there already; bad ones are a DataError.
-
-        Args:
-            examples: sequences as read; labels may be None.
-            source: name for messages, such as the file's.
-        """
+        """Encode examples that are there already; bad ones are a DataError."""
         encoder = self._encoder()
         store, report = encoder.encode_all([(iter(examples), RowProblems(source), False)])
         return self._finished(store, encoder), report
@@ -108,12 +103,7 @@ class Preprocessing:
     def encode_files(
         self, files: Files, digests: Digests | None = None
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read labelled files, at least one, and encode their rows; bad ones are a DataError.
-
-        Args:
-            files: paths, each with how it is read.
-            digests: gets the SHA-256 of each file under its path.
-        """
+        """Read labelled files, at least one, and encode their rows; bad ones are a DataError."""
         encoder = self._encoder()
         store, report = encoder.encode_files(files, digests=digests)
         return self._finished(store, encoder), report
@@ -142,27 +132,20 @@ class Preprocessing:
         Raises:
             DataError: a row can't be used; the rows before it come first.
         """
-        total, groups = report or EncodingReport(), dict[str, int]()
+        report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(_chunks(burst, rows) for burst in bursts):
-            encoder, counts = self._encoder(), EncodingReport()
-            lines = [example.line for example in chunk]
-            store, bad = encoder.encode(chunk, lines, source, counts, groups, keep_bad=True)
-            keeps = self.reading.bad_rows == "blank"
-            stop = next((i for i in sorted(bad) if not (keeps or bad[i] == EMPTY)), len(chunk))
-            said = {i: located(f"{chunk[i].file or source}:{chunk[i].line}", bad[i]) for i in bad}
-            if stop < len(chunk):
-                fault, store = DataError(said[stop]), store.__getitems__(np.arange(stop))
-            blank = [i for i in bad if i < stop]
-            for i in blank:
+            encoder, lines = self._encoder(), [example.line for example in chunk]
+            store, bad = encoder.encode(chunk, lines, source, report, groups, keep_bad=True)
+            for i in sorted(bad):
+                said = located(f"{chunk[i].file or source}:{chunk[i].line}", bad[i])
+                if bad[i] != EMPTY and self.reading.bad_rows != "blank":
+                    fault, store = DataError(said), store.__getitems__(np.arange(i))
+                    break
                 chunk[i] = chunk[i]._replace(problem=bad[i], group=None)
-            total.rows += stop
-            total.truncated += counts.truncated
-            total.filled += counts.filled
-            total.unanswered += len(blank)
-            shown = [*total.unanswered_rows, *(said[i] for i in blank)]
-            total.unanswered_rows = shown[:SHOWN_ROWS]
-            if stop:
-                yield chunk[:stop], self._finished(store, encoder)
+                report.unanswered += 1
+                report.shown += [said] if report.unanswered <= SHOWN_ROWS else []
+            if len(store):
+                yield chunk[: len(store)], self._finished(store, encoder)
             if fault is not None:
                 raise fault
 
@@ -194,11 +177,7 @@ class Preprocessing:
         return replace(store, words=word_grams(encoder.tokens.unknown, *self.subwords))
 
     def scale(self, values: Features) -> Features:
-        """Standardise each channel; missing values become 0, under mask with an indicator beside.
-
-        Shape:
-            values: (N, C). Returns: (N, C), or (N, 2 C) under mask, the indicators (0 or 1) last.
-        """
+        """Standardise each channel of values (N, C); missing ones become 0, or masked."""
         limit = np.finfo(np.float32).max
         exact = (values - np.array(self.mean)) / np.array(self.std)
         scaled: Features = np.clip(exact, -limit, limit).astype(np.float32)
@@ -236,12 +215,7 @@ class Preprocessing:
         tokens: Sequence[str] | None,
         ngrams: NgramVocabulary | None = None,
     ) -> Preprocessing:
-        """Build from `to_json`'s values and the vocabularies.
-
-        Raises:
-            ValueError: what should be a list is none.
-            LookupError, TypeError: values are missing, or there are others.
-        """
+        """Build from `to_json`'s values and the vocabularies; raises where that can't be."""
         sizes = values.get("subwords")
         fields: dict[str, Any] = {
             **values,

@@ -25,15 +25,7 @@ def data_files(config: Config) -> list[tuple[str, str]]:
 
 
 def check_files(config: Config, beside: Path | None) -> None:
-    """Report all data files that don't exist, and where one stands beside the YAML instead.
-
-    Args:
-        config: its paths are relative to the current directory.
-        beside: folder of the YAML file, if there is one.
-
-    Raises:
-        DataError: with a line for each missing file, or what `files_of` raises.
-    """
+    """Report all data files that don't exist, and where one stands beside the YAML instead."""
     problems: list[str] = []
     for key, named in _named(config):
         try:
@@ -48,10 +40,6 @@ def check_files(config: Config, beside: Path | None) -> None:
 
 def files_of(key: str, named: object) -> list[str]:
     """Return the files that a key names, in its order, those of a pattern in the order of names.
-
-    Args:
-        key: such as data.train, for messages.
-        named: a path, a pattern such as part-*.jsonl, or a list of these; of others none.
 
     Raises:
         DataError: nothing matches a pattern, or a file is named twice.
@@ -119,15 +107,9 @@ def read_with(data: DataConfig, files: Sequence[str]) -> Files:
 def numbered_rows(
     path: str, options: ReadOptions, start: int = 0, digests: Digests | None = None
 ) -> Iterator[tuple[int, Example]]:
-    """Yield a file's rows, each with its line as the store of all files has it.
+    """Yield a file's rows, each with its line as the store of all files has it, from a start on.
 
     Of a folder's many files, a row is known by its number through all that can be read.
-
-    Args:
-        path: of the file.
-        options: how it is read.
-        start: lines of the files before it.
-        digests: as for `read_rows`.
     """
     number = start
     for example in read_rows(path, options, digests=digests):

@@ -63,8 +63,6 @@ def word_grams(words: Iterable[str], shortest: int, longest: int) -> WordGrams:
 def buckets_of(word: str, shortest: int, longest: int) -> list[int]:
     """Return the buckets of the n-grams of "<word>": CRC-32 of their UTF-8, modulo BUCKETS.
 
-    An empty word has none.
-
     Reference:
         Bojanowski et al. 2017, arXiv:1607.04606, section 3.2, with another hash.
     """

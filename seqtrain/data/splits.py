@@ -31,9 +31,6 @@ def hold_out(
             how many equal parts of what the others leave.
         seed: decides which rows; of a class the same, whatever other classes there are.
         keys: equal for rows of one set, (B,); BLANK: the row is learned. None: no two are alike.
-
-    Returns:
-        The rows of each part, ascending.
     """
     first = row_numbers(len(labels)) if keys is None else first_alike(keys)
     left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)

@@ -91,13 +91,7 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
 def warnings(
     data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
 ) -> list[str]:
-    """Return what a user should know before trusting a score, a line each.
-
-    Args:
-        data: prepared.
-        summaries: its figures.
-        settings: by which it was read.
-    """
+    """Return what a user should know before trusting a score, a line each."""
     lines = []
     if "validation" not in data.splits:
         lines.append(

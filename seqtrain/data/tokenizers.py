@@ -132,14 +132,10 @@ def _bpe_tokenizer(model: str) -> Tokenizer:
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:
-    """Return the pairs of tokens that a trained model joins, in the order of learning.
+    """Return the pairs of tokens that a trained model, JSON that anybody may have written, joins.
 
-    Anybody may have written the model, as JSON. The rest of it isn't used: it could replace, pad,
-    cut or divide texts in ways that take all memory, or that differ from call to call.
-
-    Raises:
-        ValueError: it isn't JSON, a pair joins what was no token before, or the vocabulary isn't
-            the 256 bytes and the joined pairs.
+    The rest of it isn't used: it could replace, pad, cut or divide texts in ways that take all
+    memory, or that differ from call to call. Raises a ValueError where pairs join no tokens.
     """
     try:
         description: Any = parse_json(model)
@@ -196,14 +192,6 @@ def bpe_version() -> str:
 
 def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
     """Learn byte-pair merges from texts; return the trained model as JSON, for `make_tokenizer`.
-
-    Args:
-        texts: the training texts, read once.
-        vocab_size: tokens at most, <pad> and <unk> included.
-        lowercase: lower-case the texts first, as the tokenizer will.
-
-    Raises:
-        ConfigError: the `tokenizers` package isn't installed.
 
     Reference:
         Sennrich, Haddow, Birch 2016, arXiv:1508.07909; on bytes, so that no text is unknown.

@@ -131,8 +131,7 @@ def fit_vocabulary(
         known: tokens that keep their ids, in train or not; others follow them.
 
     Returns:
-        The vocabulary, an array (V,) that maps provisional ids to final ones, and how many
-        distinct tokens had the occurrences for it, those beyond max_size included.
+        The vocabulary, the final id of each provisional one, and how many tokens could be in it.
     """
     frequent = np.flatnonzero(counts >= min_count).tolist()
     before = SPECIAL if known is None else known.tokens

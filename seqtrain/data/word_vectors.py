@@ -98,12 +98,7 @@ class WordVectors:
 
 
 def with_width(config: Config) -> Config:
-    """Return a config whose model.embedding_dim is that of its file of vectors, if it has one.
-
-    Raises:
-        ConfigError: it asks for another.
-        DataError: the file is missing or holds no vectors.
-    """
+    """Return a config whose model.embedding_dim is that of its file of vectors, if it has one."""
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
@@ -124,17 +119,13 @@ def read_vectors(
     """Read the vectors of a vocabulary's words, and the first other words of the file.
 
     Args:
-        path: the file.
+        path: the file; a line that isn't a word and its numbers is a DataError.
         vocabulary: of train.
         keep: how many other words are kept.
         is_token: whether the tokenizer can yield a word.
 
     Returns:
-        The vectors, whose coverage tells nothing of train yet, and the other words, whose ids
-        follow the vocabulary's.
-
-    Raises:
-        DataError: a line isn't a word and its numbers; names it.
+        The vectors, and the other words, whose ids follow the vocabulary's.
     """
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
     values: dict[int, npt.NDArray[np.float32]] = {}
@@ -166,13 +157,7 @@ def read_vectors(
 
 
 class _VectorFile:
-    """An open file of vectors.
-
-    Attributes:
-        problems: where complaints go.
-        size: numbers of a vector.
-        counted: words that the first line counts, or None.
-    """
+    """An open file of vectors: numbers of a vector, and words that the first line counts."""
 
     def __init__(self, lines: Iterator[tuple[int, str]], problems: RowProblems) -> None:
         self.problems = problems

@@ -96,16 +96,14 @@ def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
 def test_labels_that_train_lacks_are_reported_with_their_lines() -> None:
     store, report = encode(*"12345678", labels="xyzzzzzz")
     assert store.labels.tolist() == [0, 1, *[-1] * 6]
-    assert (report.unknown_labels, len(report.unknown_label_rows)) == (6, 5)
-    assert report.unknown_label_rows[0] == (
-        "f.csv:4: label 'z' doesn't occur in train; it counts as wrong"
-    )
+    assert (report.unknown_labels, len(report.shown)) == (6, 5)
+    assert report.shown[0] == ("f.csv:4: label 'z' doesn't occur in train; it counts as wrong")
 
 
 def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
     rows = [Example("1", "z", 1, "d/z.txt"), Example("2", "x", 1, "d/x.txt")]
     _, report = rules().encode(rows, "d")
-    assert report.unknown_label_rows[0].startswith("d/z.txt:1: label 'z'")
+    assert report.shown[0].startswith("d/z.txt:1: label 'z'")
     with pytest.raises(DataError, match=r"^d/x\.txt:7: the sequence is empty"):
         rules().encode([Example("1", "x", 1, "d/z.txt"), Example("", "x", 7, "d/x.txt")], "d")
 
@@ -173,7 +171,7 @@ def test_prediction_keeps_every_row_or_stops_at_the_first_bad_one(
     assert [x.line for x in found] == [x.line for x in given[:stop]]
     blank = [row in ("0123", "bad") or (not row and empty != "unk") for row in rows[:stop]]
     assert [x.problem is not None for x in found] == blank
-    assert (report.rows, report.unanswered) == (len(found), sum(blank))
+    assert report.unanswered == sum(blank)
 
 
 def test_keys_are_those_of_rows_as_they_are_read() -> None:

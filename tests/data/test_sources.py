@@ -127,7 +127,7 @@ def test_bad_rows_are_named_by_file_and_line(write: Write, make_config: MakeConf
     config = make_config(train=names, bad_rows="drop", empty="drop")
     report = prepare(config, cache_folder=None).reports["train"]
     assert (report.rows, report.dropped, report.unreadable) == (18, 1, 1)
-    assert "p3.tsv:8: the label is blank" in report.unreadable_rows[0]
+    assert "p3.tsv:8: the label is blank" in report.shown[0]
     a = write_rows(write, "a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
     b = write_rows(write, "b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
     with pytest.raises(DataError, match=r"b\.jsonl:1: 3 channels; expected 2$"):

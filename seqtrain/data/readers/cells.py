@@ -34,15 +34,9 @@ def json_type(value: object) -> str:
 
 
 def sequence_from_text(text: str, kind: str) -> Sequence:
-    """Read a cell of text.
+    """Read a cell: text as it is, tokens split at blanks or a JSON list, features as JSON.
 
-    Args:
-        text: the cell.
-        kind: text (as it is), tokens (split at blanks, or a JSON list of strings, which begins
-            with `["`, or of integers) or features (a JSON list of vectors).
-
-    Raises:
-        BadRow: for JSON that is malformed or no list of the kind.
+    Tokens are JSON where they begin with `["`, or are integers. What isn't of the kind is a BadRow.
     """
     if kind == "text":
         return text
@@ -56,10 +50,7 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
 
 def sequence_from_json(value: object, kind: str) -> Sequence:
     """Read a JSON value: a string (text, tokens), a list of strings or integers (tokens), or a list
-    of vectors or of numbers (features).
-
-    Raises:
-        BadRow: for a value that doesn't fit the kind.
+    of vectors or of numbers (features). What isn't of the kind is a BadRow.
     """
     if kind == "features":
         return _features_from_json(value)
@@ -96,14 +87,7 @@ def _features_from_json(value: object) -> Features:
 
 
 def features_from_columns(texts: list[str]) -> Features:
-    """Read channels written as numbers parted by commas; `?` and NaN are missing values.
-
-    Shape:
-        Returns: (T, C), one column per text.
-
-    Raises:
-        BadRow: for what is no ASCII number, values beyond float32, and unequal lengths.
-    """
+    """Read channels of numbers parted by commas, as (T, C); `?` and NaN are missing values."""
     channels = [_parse_numbers(text) for text in texts]
     for number, channel in enumerate(channels, start=1):
         if len(channel) != len(channels[0]):

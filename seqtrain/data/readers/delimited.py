@@ -161,8 +161,7 @@ def find_delimiter(source: RowSource) -> str:
     """Return the character that separates the fields of a file, which stays at its beginning.
 
     It is that of the config; a tab in tsv; that of Excel's first line `sep=;`; else the first of
-    comma, semicolon, tab and pipe that stands equally often, at least once, in each of the first
-    lines outside quotes; a comma where none does.
+    comma, semicolon, tab and pipe that stands equally often in each of the first lines.
     """
     if source.options.delimiter != "auto":
         return DELIMITERS[source.options.delimiter]

@@ -63,13 +63,9 @@ def read_unlabelled(source: RowSource) -> Iterator[Example]:
 def list_folder(path: str) -> list[ClassFile]:
     """Return the files that are read of a folder, in the order of their names.
 
-    Args:
-        path: holds either one sub-folder per class, with one file per example, or one file
-            `<class>.txt` (or `.txt.gz`, `.txt.zst`) per class, with one example per line. Names
-            that begin with a dot are left out.
-
-    Raises:
-        DataError: the folder holds neither, or both.
+    It holds either a sub-folder per class, with a file per example, or a file `<class>.txt` (or
+    `.txt.gz`, `.txt.zst`) per class, with an example per line. Names that begin with a dot don't
+    count.
     """
     entries, name = _entries(path), display_name(path)
     classes = [each for each, mode in entries if stat.S_ISDIR(mode)]
@@ -110,11 +106,7 @@ def read_class_file(
 
 
 def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
-    """Read a file, or each file of a folder and of the folders in it, as one sequence (prediction).
-
-    Raises:
-        DataError: the folder holds no file; or a file can't be read, and needn't keep its row.
-    """
+    """Read a file, or each file in a folder and the folders in it, as one sequence (prediction)."""
     files = list(_files_below(path)) if os.path.isdir(path) else [path]
     if not files:
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
