@@ -1,4 +1,4 @@
-"""What a run ran on: versions, device, threads, memory, and digests of data and held-out rows."""
+"""What a run trains with, and what it ran on: versions, device, threads, digests of its data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,26 @@ HELD_OUT = "held_out"
 """Entry of environment.json: of each split that is held out of train's file, which rows it has."""
 
 
-def environment(
-    config: Config, data: PreparedData, device: torch.device, processes: Processes
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Setting:
+    """What a run trains with.
+
+    Attributes:
+        config: resolved.
+        data: prepared.
+        device: where to compute.
+        processes: that train together.
+    """
+
+    config: Config
+    data: PreparedData
+    device: torch.device
+    processes: Processes
+
+
+def environment(setting: Setting) -> dict[str, Any]:
     """Return versions, device, processes, threads, and digests of data files and held-out rows."""
+    data, device, processes = setting.data, setting.device, setting.processes
     return {
         "seqtrain": seqtrain.__version__,
         "python": platform.python_version(),
@@ -49,7 +65,7 @@ def environment(
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
         **({} if data.vectors is None else {"vectors": asdict(data.vectors.coverage)}),
-        HELD_OUT: held_out(config, data),
+        HELD_OUT: held_out(setting.config, data),
     }
 
 
@@ -66,14 +82,8 @@ def check_held_out(
 ) -> None:
     """Refuse a config that holds out other rows than the run did, which learned from some of them.
 
-    Args:
-        config: as the run's directory has it now.
-        data: prepared by it.
-        recorded: the run's environment.json; one of an older version has no such entry.
-        run: its directory, for the message.
-
     Raises:
-        CheckpointError: as said.
+        CheckpointError: as said; the environment.json of an older version records none.
     """
     if HELD_OUT in recorded and recorded[HELD_OUT] != held_out(config, data):
         raise CheckpointError(
@@ -96,11 +106,7 @@ def peak_memory(device: torch.device) -> int | None:
 
 @contextmanager
 def deterministic_algorithms(wanted: bool) -> Iterator[None]:
-    """Let torch choose, while entered, what gives equal bits on CUDA too; on a CPU all does.
-
-    cuBLAS reads its setting when its first product is computed: enter before. An operation that has
-    no such algorithm raises RuntimeError.
-    """
+    """Let torch choose what gives equal bits on CUDA too; enter before cuBLAS computes."""
     if not wanted:
         yield
         return

@@ -1,4 +1,4 @@
-"""What `fit` tells its listener, in order: data, start, updates, epochs, and the finished run."""
+"""What a listener of `fit` is called with, in order: data, start, updates, epochs, the run."""
 
 from __future__ import annotations
 
@@ -69,11 +69,7 @@ class StartEvent:
 
 @dataclass(frozen=True)
 class WarningEvent:
-    """Something went wrong that doesn't stop the run.
-
-    Attributes:
-        line: what.
-    """
+    """Something went wrong that doesn't stop the run: a line says what."""
 
     line: str
 
@@ -90,7 +86,7 @@ class Run(Summarized):
         best_value: its monitored value.
         stopped_early: whether patience ran out.
         test: scores of data.test at the best epoch, where one is given.
-        refit: whether the model was then trained anew on train and validation together.
+        refit: whether a new model was then trained on train and validation together.
         advice: what may be gained by training longer, where it ended too early; None elsewhere.
     """
 

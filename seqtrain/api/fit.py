@@ -19,17 +19,16 @@ import torch
 from torch import Tensor
 
 from seqtrain.api import run_state
-from seqtrain.api.environment import deterministic_algorithms, environment
-from seqtrain.api.events import DataEvent, Event, Listener, Run, StartEvent
+from seqtrain.api.environment import Setting, deterministic_algorithms, environment
+from seqtrain.api.events import DataEvent, Listener, Run, StartEvent
 from seqtrain.api.origin import LINEAGE
 from seqtrain.api.recorder import Recorder
 from seqtrain.api.resources import check_longest, check_model, check_space
 from seqtrain.api.run_state import RunState
-from seqtrain.api.start import Request, Start, find_start, inexact
+from seqtrain.api.start import Start, find_start, inexact
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import check_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import padding_shares, summarize, warnings
@@ -89,25 +88,29 @@ def fit(
         source = source or Path(config)
     config = resolved_config(config, device)
     directory = None if run_dir is None else Path(run_dir)
-    request = Request(directory, source, init_from, resume=resume, force=force)
+    wanted = Start(directory, source, init_from, resume, force)
     if config.model.vectors is not None:
-        check_files(config, request.beside)
+        check_files(config, wanted.beside)
         config = with_width(config)
     with ExitStack() as held:
         asked = select_device(config.training.device)
         processes, chosen = held.enter_context(connected(asked))
-        listener = listener if processes.is_first else _nobody
         with processes.first_before_others():
-            _check_can_share(config, processes)
-            choose_engine(config.model, chosen)
-            check_model(config.model, SMALLEST_INPUT, num_classes=2)
-        start = find_start(held, config, request, processes)
-        data = _read_data(config, start, processes, listener, cache=cache)
+            _check_config(config, processes, chosen)
+        start = find_start(held, config, wanted, processes)
+        began = time.perf_counter()
+        data = _read_data(config, start, processes, default_folder() if cache else None)
+        _check_data(config, data, processes)
+        if processes.is_first:
+            listener(_data_event(config, data, time.perf_counter() - began))
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         held.enter_context(processes.signals)
-        state, kept = _state(config, data, chosen, processes, start)
-        recorder = _recorder(held, state, start, listener) if processes.is_first else None
-        if recorder is not None:
+        setting, recorder = Setting(config, data, chosen, processes), None
+        with processes.first_before_others():
+            state, kept = _state(setting, start)
+        state.follow_first()
+        if processes.is_first:
+            recorder = _recorder(held, state, start, listener)
             listener(_start_event(recorder, start, kept))
         return _train(state, recorder, finish=finish)
 
@@ -128,71 +131,43 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
     return config.model_copy(update={"training": training})
 
 
-def _nobody(event: Event) -> None:
-    """Listen to a process that isn't the first."""
-
-
-def _check_can_share(config: Config, processes: Processes) -> None:
-    """Refuse to share the batches of a model that must see them whole."""
+def _check_config(config: Config, processes: Processes, device: torch.device) -> None:
+    """Refuse, before any data is read, what can't be trained here."""
     if processes.size > 1 and config.model.convolutions is not None:
         raise ConfigError(
             "model.convolutions: their batch normalisation must see whole batches; train with one "
             "process"
         )
+    choose_engine(config.model, device)
+    check_model(config.model, SMALLEST_INPUT, num_classes=2)
 
 
 def _read_data(
-    config: Config, start: Start, processes: Processes, listener: Listener, *, cache: bool
-) -> PreparedData:
-    """Read the data, check it, and call the listener."""
-    began = time.perf_counter()
-    folder = default_folder() if cache else None
-    data = _prepared_once(start.reading, folder, start.known, processes)
-    with processes.first_before_others():
-        rules = data.preprocessing
-        check_model(config.model, rules.input_size, len(rules.labels), rules.num_ngrams)
-        check_longest(config, data.splits["train"])
-    _check_equal(config, data, processes)
-    if processes.is_first:
-        summaries = summarize(data)
-        listener(
-            DataEvent(
-                data=data,
-                summaries=summaries,
-                padding=padding_shares(data, config.batching, config.seed),
-                warnings=warnings(data, summaries, config.data),
-                seconds=time.perf_counter() - began,
-            )
-        )
-    return data
-
-
-def _prepared_once(
-    config: Config, cache_folder: Path | None, known: Preprocessing | None, processes: Processes
+    config: Config, start: Start, processes: Processes, cache_folder: Path | None
 ) -> PreparedData:
     """Let the first process of each host read the data; the others load the entry of the cache."""
-    data = None
+    config, data = start.reading(config), None
     with ExitStack() as held:
         if processes.local_rank == 0:
             if processes.local_size > 1 and cache_folder is None:
                 cache_folder = Path(held.enter_context(TemporaryDirectory()))
-            data = prepare(config, cache_folder=cache_folder, known=known)
+            data = prepare(config, cache_folder=cache_folder, known=start.known)
         processes.broadcast()  # which may take hours
         entries = processes.gather(b"" if data is None else os.fsencode(data.entry or ""))
         entry = entries[processes.rank - processes.local_rank]
         if data is None and entry:
             data = load_prepared(config, Path(os.fsdecode(entry)))
-        data = data or prepare(config, cache_folder=None, known=known)
+        data = data or prepare(config, cache_folder=None, known=start.known)
         processes.broadcast()  # before a temporary entry is removed
     return data
 
 
-def _check_equal(config: Config, data: PreparedData, processes: Processes) -> None:
-    """Refuse to train on where another process has another config, or other data.
-
-    Raises:
-        ConfigError, DataError: as said; in all processes.
-    """
+def _check_data(config: Config, data: PreparedData, processes: Processes) -> None:
+    """Refuse data that don't fit into memory; other data, or another config, on another process."""
+    with processes.first_before_others():
+        rules = data.preprocessing
+        check_model(config.model, rules.input_size, len(rules.labels), rules.num_ngrams)
+        check_longest(config, data.splits["train"])
     others = processes.unlike_first([config.model_dump_json().encode()])
     if others:
         problem = f"config: not that of rank 0 on {others}; start all processes with the same one"
@@ -200,42 +175,40 @@ def _check_equal(config: Config, data: PreparedData, processes: Processes) -> No
     arrays = (array for store in data.splits.values() for array in store.arrays().values())
     others = processes.unlike_first(np.ascontiguousarray(array) for array in arrays)
     if others:
-        problem = (
-            f"data: encoded otherwise than by rank 0 on {others}; give all hosts the same files"
-        )
+        problem = f"data: not as rank 0 encoded it on {others}; give all hosts the same files"
         raise DataError(*processes.lines(problem))
 
 
-def _state(
-    config: Config, data: PreparedData, device: torch.device, processes: Processes, start: Start
-) -> tuple[RunState, str | None]:
+def _data_event(config: Config, data: PreparedData, seconds: float) -> DataEvent:
+    """Return what the listener is called with once the data is read."""
+    summaries = summarize(data)
+    padding = padding_shares(data, config.batching, config.seed)
+    return DataEvent(data, summaries, padding, warnings(data, summaries, config.data), seconds)
+
+
+def _state(setting: Setting, start: Start) -> tuple[RunState, str | None]:
     """Return a run's state, new or put back, and what was kept of an old model."""
-    kept = None
-    with processes.first_before_others():
-        if start.run is not None and start.point is not None:
-            state = run_state.resume(config, data, device, processes, start.run, start.point)
-        else:
-            state, kept = run_state.begin(config, data, device, processes, start.origin)
-    state.follow_first()
-    return state, kept
+    if start.point is not None:
+        return run_state.resume(setting, start.point), None
+    return run_state.begin(setting, start.origin)
 
 
 def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener) -> Recorder:
     """Return what records a run, with its first files written, or brought to where it goes on."""
-    request, point = start.request, start.point
-    if start.run is not None and point is not None:
-        length, whole = point.checkpoint.metrics_length, point.folder == start.run.last
-        recorder = Recorder(start.run, state, listener, metrics_length=length, last_is_whole=whole)
+    point = start.point
+    if point is not None:
+        recorder = Recorder(point.run, state, listener, point)
         recorder.go_on()
         return recorder
-    objective = state.learner.objective
-    place = request.directory or run_directory.RUNS
-    check_space(place, state.model, objective.model, state.trainer.objective.groups)
-    run = run_directory.make(request.directory, request.name)
+    folder = start.directory or run_directory.RUNS
+    check_space(folder, state.model, state.learner.objective.model, state.trainer.objective.groups)
+    run = run_directory.make(start.directory, start.name)
     held.enter_context(run.lock())
-    facts = environment(state.config, state.data, state.device, state.processes)
+    facts = environment(state.setting)
+    if start.origin is not None:
+        facts[LINEAGE] = [start.origin.recorded]
     recorder = Recorder(run, state, listener)
-    recorder.begin(facts | ({LINEAGE: start.lineage} if start.lineage else {}), force=request.force)
+    recorder.begin(facts, force=start.force)
     return recorder
 
 
@@ -243,13 +216,12 @@ def _start_event(recorder: Recorder, start: Start, kept: str | None) -> StartEve
     """Return what the listener is called with before training."""
     state, point, said = recorder.state, start.point, list[str]()
     if point is not None:
-        here = environment(state.config, state.data, state.device, state.processes)
-        said = point.warnings + inexact(point.recorded, here)
+        said = point.warnings + inexact(point.recorded, environment(state.setting))
     progress = state.learner.progress
     return StartEvent(
         run=recorder.run.path,
         config=state.config,
-        device=str(state.device),
+        device=str(state.setting.device),
         **recorder.engine,
         parameters=sum(p.numel() for p in state.model.network.parameters()),
         epochs=state.trainer.budget.epochs,
@@ -297,12 +269,11 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     if not state.trainer.progress.is_best:
         state.take(None if recorder is None else load_model(recorder.run.best))
     validation = state.data.splits.get("validation")
-    if validation is None or state.config.training.calibration == "none":
-        return
-    logits = _logits(state, recorder, validation, combine=combined)
-    state.model = state.model.calibrated(calibrate(logits, torch.tensor(validation.labels)))
-    if recorder is not None:
-        recorder.save_best()
+    if validation is not None and state.config.training.calibration != "none":
+        logits = _logits(state, recorder, validation, combined)
+        state.model = state.model.calibrated(calibrate(logits, torch.tensor(validation.labels)))
+        if recorder is not None:
+            recorder.save_best()
 
 
 def _test_scores(state: RunState, recorder: Recorder | None) -> Scores | None:
@@ -319,10 +290,8 @@ def _logits(
 ) -> Tensor:
     """Return logits of the network; a signal ends it, the checkpoint stays as it is."""
     stop = partial(_stop_if_asked, state, recorder, save=False)
-    network, processes = state.model.network, state.processes
-    return shared_logits(
-        network, store, state.device, processes, before_batch=stop, combine=combine
-    )
+    given = (state.model.network, store, state.setting.device, state.processes)
+    return shared_logits(*given, before_batch=stop, combine=combine)
 
 
 def _finished(state: RunState, recorder: Recorder | None, scores: Scores | None) -> Run:
@@ -364,11 +333,7 @@ def _advice(trainer: Trainer) -> str | None:
 
 
 def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = True) -> None:
-    """Stop where a signal asks for it, with a checkpoint after the last update.
-
-    Raises:
-        Interrupted: it does.
-    """
+    """Stop where a signal asks for it, with a checkpoint after the last update."""
     number, processes = state.processes.stop_signal, state.processes
     if number is None:
         return

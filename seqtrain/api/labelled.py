@@ -8,7 +8,7 @@ from pathlib import Path
 from seqtrain.api.environment import check_held_out
 from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.load import load_one
-from seqtrain.api.origin import lineage
+from seqtrain.api.origin import has_grown
 from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
 from seqtrain.config import Config
@@ -137,7 +137,7 @@ def _read_files(
 
 def _prepare(run: RunDirectory, config: Config, classifier: Classifier, split: str) -> Labelled:
     """Hold the rows of a split out of train again, as the run did."""
-    known = classifier.preprocessing if lineage(run) else None
+    known = classifier.preprocessing if has_grown(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known)
     recorded = run.environment()
     again = "the held-out rows can't be found again; give a labelled file with --data"

@@ -13,6 +13,7 @@ import torch
 from seqtrain.api.environment import peak_memory
 from seqtrain.api.events import Listener, Run, WarningEvent
 from seqtrain.api.run_state import RunState
+from seqtrain.api.start import ResumePoint
 from seqtrain.config import render_config
 from seqtrain.errors import RunError
 from seqtrain.evaluation.metrics import OF_AN_EPOCH, Scores, one_class_doubts
@@ -41,8 +42,7 @@ class Recorder:
         run: its directory, locked.
         state: what is recorded.
         listener: is called with every event.
-        metrics_length: bytes of metrics.jsonl that belong to the run.
-        last_is_whole: whether the folder last/ holds a sound checkpoint (or there is none yet).
+        point: where the run goes on; None: a new run.
     """
 
     def __init__(
@@ -50,27 +50,20 @@ class Recorder:
         run: RunDirectory,
         state: RunState,
         listener: Listener,
-        *,
-        metrics_length: int = 0,
-        last_is_whole: bool = True,
+        point: ResumePoint | None = None,
     ) -> None:
         self.run = run
         self.state = state
         self.listener = listener
-        self._metrics_length = metrics_length
-        self._last_is_whole = last_is_whole
-        engine = choose_engine(state.config.model, state.device)
+        self._metrics_length = 0 if point is None else point.checkpoint.metrics_length
+        self._last_is_whole = point is None or point.folder == run.last
+        engine = choose_engine(state.config.model, state.setting.device)
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self._saved_at = time.monotonic()
         self._best_scores: Scores | None = None  # on validation, of an epoch since the start
 
     def begin(self, facts: dict[str, Any], *, force: bool) -> None:
-        """Write a new run's first files; the config comes last, when the run can be resumed.
-
-        Args:
-            facts: for environment.json.
-            force: whether an earlier run may be replaced.
-        """
+        """Write a new run's first files; the config comes last, when the run can be resumed."""
         self.run.clear(force=force)
         self.run.write_json(ENVIRONMENT, facts)
         self.save_last()
@@ -90,18 +83,16 @@ class Recorder:
         """Write down an event, save where it is due, and call the listener."""
         if isinstance(event, UpdateEvent):
             if event.update % UPDATES_PER_LINE == 0 and not event.pretraining:
-                self._append(update_line(event))
+                self._append(metrics_line(event))
             if self._is_due(event.update):
                 self.save_last()
-        elif event.pretraining:
-            self._append(pretraining_line(event))
-            self.save_last()
         else:
-            if event.is_best:
-                self._best_scores = event.validation
-            self._append({**epoch_line(event), **self.engine})
+            engine = {} if event.pretraining else self.engine
+            self._append({**metrics_line(event), **engine})
             self.save_last()
-            self._save_best_if_due()
+            if not event.pretraining:
+                self._save_best_if_due()
+                self._best_scores = event.validation if event.is_best else self._best_scores
         self.listener(event)
 
     def end_pretraining(self, pretrainer: Trainer) -> None:
@@ -112,17 +103,14 @@ class Recorder:
         self.save_last()
 
     def finish(self, run: Run, end: dict[str, Any]) -> None:
-        """Write the scores of the test split and close the metrics; one checkpoint stays.
-
-        Args:
-            run: what the listener is called with last.
-            end: what the "end" line of metrics.jsonl holds beside.
-        """
+        """Write the scores of the test split and the "end" line; one checkpoint stays."""
         scores = run.test
         if scores is not None:
             self.run.write_json(TEST, asdict(scores))
             end = {**end, "test": scores.figures()}
-        self._append({"event": "end", **end, "peak_memory_bytes": peak_memory(self.state.device)})
+        self._append(
+            {"event": "end", **end, "peak_memory_bytes": peak_memory(self.state.setting.device)}
+        )
         if self._last_is_whole:  # else previous/ is the only sound checkpoint
             self._warn_of(self.run.remove_previous())
         for name, found in (("validation", self._best_scores), ("test", scores)):
@@ -191,50 +179,29 @@ class Recorder:
         self._metrics_length = self.run.append_metrics(line)
 
 
-def update_line(event: UpdateEvent) -> dict[str, Any]:
-    """Return the "step" line of metrics.jsonl."""
-    return {
-        "event": "step",
-        "epoch": event.epoch,
-        "step": event.update,
-        "loss": event.loss,
-        "lr": event.lr,
-    }
-
-
-def pretraining_line(event: EpochEvent) -> dict[str, Any]:
-    """Return the "pretrain" line of metrics.jsonl."""
-    loss = event.validation_loss
-    return {
-        "event": "pretrain",
-        "epoch": event.epoch,
-        "step": event.update,
-        "loss": event.loss,
-        "perplexity": perplexity(event.loss),
-        "validation": None if loss is None else {"loss": loss, "perplexity": perplexity(loss)},
-        **_speed(event),
-    }
-
-
-def epoch_line(event: EpochEvent) -> dict[str, Any]:
-    """Return the "epoch" line of metrics.jsonl."""
-    scores = event.validation
-    return {
-        "event": "refit" if event.refit else "epoch",
-        "epoch": event.epoch,
-        "step": event.update,
-        "train": {"loss": event.loss, "accuracy": event.accuracy},
-        "validation": None if scores is None else scores.figures(OF_AN_EPOCH),
-        **_speed(event),
-        "padding_fraction": event.padding_fraction,
-        "best": event.is_best,
-    }
-
-
-def _speed(event: EpochEvent) -> dict[str, Any]:
-    return {
+def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
+    """Return the line of metrics.jsonl: "step", "pretrain", "epoch" or "refit"."""
+    line = {"epoch": event.epoch, "step": event.update}
+    if isinstance(event, UpdateEvent):
+        return {"event": "step", **line, "loss": event.loss, "lr": event.lr}
+    speed = {
         "lr": event.lr,
         "seconds": event.seconds,
         "tokens": event.time_steps,
         "tokens_per_second": event.time_steps / event.seconds,
+    }
+    scores = None if event.validation is None else event.validation.figures(OF_AN_EPOCH)
+    if event.pretraining:
+        loss = event.validation_loss
+        scores = None if loss is None else {"loss": loss, "perplexity": perplexity(loss)}
+        own = {"loss": event.loss, "perplexity": perplexity(event.loss)}
+        return {"event": "pretrain", **line, **own, "validation": scores, **speed}
+    return {
+        "event": "refit" if event.refit else "epoch",
+        **line,
+        "train": {"loss": event.loss, "accuracy": event.accuracy},
+        "validation": scores,
+        **speed,
+        "padding_fraction": event.padding_fraction,
+        "best": event.is_best,
     }

@@ -13,9 +13,8 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from queue import Empty
 from shlex import quote as shell_quote
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
 import torch
 
 from seqtrain.api.events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
@@ -41,38 +40,16 @@ _reports: Reports | None = None
 """Where a process that trains one of several runs sends its events."""
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure over several runs.
-
-    Attributes:
-        name: of it.
-        values: of each run.
-    """
+class Figure(NamedTuple):
+    """A figure of each of several runs."""
 
     name: str
     values: list[float]
 
-    @property
-    def mean(self) -> float:
-        """Return the mean over the runs."""
-        return float(np.mean(self.values))
-
-    @property
-    def standard_error(self) -> float:
-        """Return the standard error of the mean."""
-        return float(np.std(self.values, ddof=1) / np.sqrt(len(self.values)))
-
 
 @dataclass(frozen=True)
 class Repeats:
-    """The runs of one config.
-
-    Attributes:
-        path: the directory that holds them; as a RUN, an ensemble of all.
-        runs: in order.
-        figures: the monitored value, and scores of the test split where there is one.
-    """
+    """The runs of one config, in order; their directory is an ensemble of all."""
 
     path: Path
     runs: list[Run]
@@ -100,15 +77,8 @@ def repeats_of(
 ) -> dict[str, Config]:
     """Return the config of each run by the run's name.
 
-    Folds are scored on what they hold out, so there is no refit on it (training.refit).
-
-    Args:
-        config: resolved.
-        seeds: of each run; None: folds.
-        folds: parts of train; each run holds out one of them, stratified, as data.validation.
-
-    Raises:
-        ConfigError: both are asked for, or neither.
+    Each fold holds out one part of train, stratified, as data.validation. Folds are scored on what
+    they hold out, so there is no refit on it (training.refit).
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
@@ -116,12 +86,11 @@ def repeats_of(
         raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST_RUNS:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
-    found = {}
     training = config.training.model_copy(update={"refit": False})
-    for number in range(1, int(folds or 0) + 1):
-        data = config.data.model_copy(update={"validation": {"fold": number, "of": folds}})
-        found[f"fold-{number}"] = config.model_copy(update={"data": data, "training": training})
-    return found
+    parts = ({"fold": number, "of": folds} for number in range(1, int(folds or 0) + 1))
+    data = [config.data.model_copy(update={"validation": part}) for part in parts]
+    changes = ({"data": each, "training": training} for each in data)
+    return {f"fold-{i}": config.model_copy(update=change) for i, change in enumerate(changes, 1)}
 
 
 def fit_repeats(
@@ -157,24 +126,16 @@ def fit_repeats(
     if not resume:
         check_destination(path, "run", "--run-dir", force=force, sources=[source])
     check_files(first, None if source is None else source.parent)
-    begun = _begun(path, list(configs), resume=resume, force=force)
     if force and path.exists():
         prepare(first, cache_folder=default_folder() if cache else None)
         remove_earlier(path)  # the data can be read
     with suppress(OSError):
         (path / ENSEMBLE).unlink()  # it names runs that are whole
+    each = partial(fit, cache=cache, source=source, init_from=init_from, force=force)
     fits = {
-        name: partial(
-            fit,
-            config,
-            run_dir=path / name,
-            resume=begun[name],
-            force=force,
-            cache=cache,
-            source=source,
-            init_from=init_from,
-        )
+        name: partial(each, config, run_dir=run, resume=resume and (run / CONFIG).exists())
         for name, config in configs.items()
+        if (run := path / name)
     }
     if jobs > 1:
         runs = _train_side_by_side(fits, jobs, listener, path)
@@ -184,32 +145,13 @@ def fit_repeats(
     return Repeats(path, runs, _figures(first, runs))
 
 
-def _begun(path: Path, members: Sequence[str], *, resume: bool, force: bool) -> dict[str, bool]:
-    """Return which runs are gone on with; the directory of every other one is free.
-
-    Raises:
-        ConfigError, CheckpointError: one is not, or links elsewhere; nothing was changed.
-    """
-    begun = {}
-    for member in members:
-        begun[member] = resume and (path / member / CONFIG).exists()
-        if not begun[member]:
-            check_destination(path / member, "run", "--run-dir", force=force)
-    return begun
-
-
 def _train_side_by_side(
     fits: Mapping[str, Callable[..., Run]],
     jobs: int,
     listener: Callable[[str], Listener],
     path: Path,
 ) -> list[Run]:
-    """Train runs, so many at a time; return them in order.
-
-    Raises:
-        SeqtrainError: one of them failed; the others were ended, and stay as they were saved.
-        Interrupted: a signal came; every run is saved as its last epoch left it.
-    """
+    """Train runs, so many at a time; one that fails, or a signal, ends all as they were saved."""
     reports: Reports = multiprocessing.get_context("spawn").Queue()
     listeners = {name: listener(name) for name in fits}
     threads = max(1, torch.get_num_threads() // jobs)

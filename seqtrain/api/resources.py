@@ -29,12 +29,6 @@ CHECKPOINTS = 5
 def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: int = 0) -> None:
     """Compare an estimate for the weights and their optimizer's state with the machine's memory.
 
-    Args:
-        model: of the config.
-        input_size: size of the vocabulary, or width of the feature vectors.
-        num_classes: labels.
-        ngrams: that model.ngrams chose; 0: not known yet, or none.
-
     Raises:
         ConfigError: they need more than there is.
     """
@@ -66,7 +60,9 @@ def check_longest(config: Config, train: SequenceStore) -> None:
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
     bptt = config.training.bptt or steps
-    needed = min(steps, bptt) * bytes_a_step(config.model)
+    model = config.model
+    states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
+    needed = min(steps, bptt) * FLOAT_BYTES * (model.width + STATES_SAVED * states)
     if available is not None and needed > available:
         raise DataError(
             f"{train.place(longest)}: a sequence of {steps:,} steps needs "
@@ -75,24 +71,8 @@ def check_longest(config: Config, train: SequenceStore) -> None:
         )
 
 
-def bytes_a_step(model: ModelConfig) -> int:
-    """Return the memory that training keeps for one step of one sequence, about, in bytes."""
-    states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
-    return FLOAT_BYTES * (model.width + STATES_SAVED * states)
-
-
 def check_space(folder: Path, model: Model, learning: nn.Module, groups: Ints | None) -> None:
-    """Compare the space that a run's folders need at most with what is free on the disk.
-
-    Args:
-        folder: the run directory, or one above it that may not exist yet.
-        model: to be saved.
-        learning: what is trained first: the model's network, or what pretrains it.
-        groups: of train's rows, where states are carried between them.
-
-    Raises:
-        RunError: there is less; both are named in bytes.
-    """
+    """Refuse a run directory on whose disk a run's folders have no room (`expected_size`)."""
     needed = CHECKPOINTS * expected_size(model, learning, groups)
     free = shutil.disk_usage(nearest_existing(folder)).free
     if free < needed:

@@ -101,7 +101,8 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams = vectors = None
     if sizes is not None:
-        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"])
+        tokens = values["preprocessing"]["ngrams"].get("tokens")
+        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"], tokens)
     if values["coverage"] is not None:
         vectors = WordVectors(arrays["rows"], arrays["vectors"], Coverage(**values["coverage"]))
     return PreparedData(

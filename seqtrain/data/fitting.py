@@ -93,6 +93,8 @@ def fit(
         _renumber(part.values, ids)
     fitted = replace(fitted, vocabulary=vocabulary)
     ngrams = _fit_ngrams(config, parts["train"]) if known is None else known.ngrams
+    if ngrams is not None and known is not None and known.vocabulary is not None:
+        ngrams = replace(ngrams, tokens=ngrams.tokens or len(known.vocabulary))
     return replace(fitted, ngrams=ngrams), parts, eligible, vectors
 
 

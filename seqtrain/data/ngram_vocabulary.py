@@ -43,12 +43,15 @@ class NgramVocabulary:
         shortest, longest: ids of an n-gram.
         keys: ascending, (K,) int64.
         idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32.
+        tokens: ids from this one on count as <unk>, as which n-grams know tokens that a vocabulary
+            learned after them (`--init-from`); None: all ids are told apart.
     """
 
     shortest: int
     longest: int
     keys: Ints
     idf: npt.NDArray[np.float32]
+    tokens: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.shortest <= self.longest:
@@ -68,8 +71,8 @@ class NgramVocabulary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NgramVocabulary):
             return NotImplemented
-        sizes = (self.shortest, self.longest) == (other.shortest, other.longest)
-        return sizes and all(
+        sizes = (self.shortest, self.longest, self.tokens)
+        return sizes == (other.shortest, other.longest, other.tokens) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("keys", "idf")
         )
 

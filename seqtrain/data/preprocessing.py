@@ -206,6 +206,8 @@ class Preprocessing:
         if self.ngrams is not None:
             sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
             values["ngrams"] = {**sizes, "number": len(self.ngrams)}
+            if self.ngrams.tokens is not None:
+                values["ngrams"]["tokens"] = self.ngrams.tokens
         return values
 
     @classmethod

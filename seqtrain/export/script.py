@@ -30,6 +30,7 @@ from seqtrain.data.ngram_vocabulary import NgramVocabulary, row_keys  # noqa: E4
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
+from seqtrain.data.vocabulary import UNK  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import display_name, one_line, printable  # noqa: E402
 
@@ -87,7 +88,10 @@ class ExportedModel:
 
 def ngram_inputs(rows: SequenceStore, vocabulary: NgramVocabulary) -> dict[str, Any]:
     """Return the known n-grams of each sequence, and their values, of length 1 together."""
-    every = row_keys(rows.values, rows.offsets, vocabulary.shortest, vocabulary.longest)
+    values = rows.values
+    if vocabulary.tokens is not None:
+        values = np.where(values < vocabulary.tokens, values, UNK)
+    every = row_keys(values, rows.offsets, vocabulary.shortest, vocabulary.longest)
     row, keys = (np.concatenate(each) for each in zip(*every, strict=True))
     index = np.searchsorted(vocabulary.keys, keys).clip(max=len(vocabulary) - 1)
     held = vocabulary.keys[index] == keys
@@ -117,7 +121,8 @@ def load(folder: str) -> ExportedModel:
     if values["ngrams"] is not None:
         tables = np.load(os.path.join(folder, "ngrams.npz"))
         sizes = values["ngrams"]["shortest"], values["ngrams"]["longest"]
-        ngrams = NgramVocabulary(*sizes, tables["keys"], tables["idf"])
+        known_tokens = values["ngrams"].get("tokens")
+        ngrams = NgramVocabulary(*sizes, tables["keys"], tables["idf"], known_tokens)
     known = json.loads(tokens)["tokens"] or None
     return ExportedModel(onnx, Preprocessing.from_json(values, known, ngrams))
 

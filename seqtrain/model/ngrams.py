@@ -21,6 +21,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.ngram_vocabulary import BOUNDARY, NO_KEY, NgramVocabulary, folded
+from seqtrain.data.vocabulary import UNK
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
 GAIN = 20.0
@@ -153,6 +154,8 @@ class _Walk:
 
     def __init__(self, vocabulary: NgramVocabulary, packed: PackedSequence) -> None:
         ids, sizes = packed.data, packed.batch_sizes
+        if vocabulary.tokens is not None:
+            ids = torch.where(ids < vocabulary.tokens, ids, UNK)
         starts = sizes.cumsum(0) - sizes
         row, step = rows_and_steps(sizes)
         before = starts[step - 1] + row

@@ -233,7 +233,10 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
     found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES)
     if found.keys() != {"keys", "idf"} or len(found["keys"]) != number:
         raise ValueError(f"{NGRAMS}: expected keys and idf of {number} n-grams")
-    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy())
+    tokens = values.get("tokens")
+    if tokens is not None and (type(tokens) is not int or not len(SPECIAL) <= tokens):
+        raise ValueError(f"ngrams.tokens: found {brief(tokens)}; expected a number of tokens")
+    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy(), tokens)
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:

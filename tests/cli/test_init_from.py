@@ -10,18 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from seqtrain.api import run_state
-from seqtrain.api.origin import read_origin
-from seqtrain.config import load_config
-from seqtrain.data.dataset import prepare
-from seqtrain.data.store import SequenceStore
-from seqtrain.evaluation.logits import branch_logits
-from seqtrain.runs.model_folder import Model, load_model
-from tests.helpers.tiny import Cli, assert_same_run, rows, series, write_npz, write_table
+from seqtrain import load
+from seqtrain.api.events import Event, StartEvent
+from seqtrain.api.fit import fit
+from seqtrain.runs.model_folder import load_model
+from tests.helpers.tiny import Cli, Killed, assert_same_run, rows, series, write_npz, write_table
 
-CPU = torch.device("cpu")
 TEXT = "{train: train.tsv, validation: 0.2, sequence: text, label: label%s}"
 MODELS = {
     "n-grams and subwords": (
@@ -37,7 +32,8 @@ CONFIG = """\
 data: {data}
 batching: {{batch_size: 8}}
 model: {{embedding_dim: 4, hidden_size: 4, {model}}}
-training: {{max_epochs: {epochs}, patience: null, lr: 0.05, schedule: constant}}
+training: {{max_epochs: {epochs}, patience: null, lr: 0.05, schedule: constant,
+  calibration: none}}
 """
 
 
@@ -64,44 +60,35 @@ def old(project: Path, cli: Cli, request: pytest.FixtureRequest) -> str:
     return kind
 
 
-def begun(run: str = "old") -> tuple[Model, SequenceStore]:
-    """Return the model that a run of c.yaml begins with, and its train."""
-    config = load_config("c.yaml", [])
-    origin = read_origin(run, config)
-    data = prepare(config, cache_folder=None, known=origin.model.preprocessing)
-    return run_state.begin(config, data, CPU, origin=origin)[0].model, data.splits["train"]
-
-
-def logits(model: Model, store: SequenceStore) -> list[torch.Tensor]:
-    """Return the logits of each branch of a model."""
-    return branch_logits(model.network, store, CPU)
+def odds(run: str, sequences: list[Any], labels: tuple[str, ...]) -> np.ndarray:
+    """Return the probabilities of some labels among each other."""
+    found = [prediction.probabilities for prediction in load(run).predict(sequences)]
+    shares = np.array([[each[label] for label in labels] for each in found])
+    return shares / shares.sum(1, keepdims=True)
 
 
 @pytest.mark.parametrize("old", MODELS, indirect=True)
-def test_the_same_data_gives_the_same_logits(old: str) -> None:
-    new, store = begun()
-    before = load_model(Path("old/best"))
-    assert new.preprocessing == before.preprocessing
-    for found, expected in zip(logits(new, store), logits(before, store), strict=True):
-        assert torch.equal(found, expected)
+@pytest.mark.parametrize("new", [False, True], ids=["same rows", "new words and a new label"])
+def test_before_the_first_update_old_labels_have_the_odds_that_they_had(
+    old: str, new: bool, project: Path, cli: Cli
+) -> None:
+    """Words that were unknown and become known among them, in n-grams too."""
 
+    def stop(event: Event) -> None:
+        if isinstance(event, StartEvent):
+            raise Killed
 
-@pytest.mark.parametrize("old", MODELS, indirect=True)
-def test_a_new_label_leaves_the_logits_of_the_old_ones(old: str, project: Path) -> None:
-    write(project, old, new=True)
-    new, store = begun()
-    before = load_model(Path("old/best"))
-    labels = len(before.preprocessing.labels)
-    assert new.preprocessing.labels[:labels] == before.preprocessing.labels
-    assert len(new.preprocessing.labels) == labels + 1
-    read, _ = before.preprocessing.encode([], "nothing")
-    assert len(read) == 0
-    old_rows = (store.labels < labels).nonzero()[0]  # some were held out when the old one learned
-    tokens = before.preprocessing.input_size if store.values.ndim == 1 else np.inf
-    kept = store.selection(np.array([row for row in old_rows if store[row][0].max() < tokens]))
-    assert len(kept) > 20
-    for found, expected in zip(logits(new, kept), logits(before, kept), strict=True):
-        assert torch.equal(found[:, :labels], expected)
+    write(project, old, new=new)
+    with pytest.raises(Killed):
+        fit("c.yaml", run_dir="begun", init_from="old", listener=stop)
+    before, after = (load(run) for run in ("old", "begun/last"))
+    assert after.labels[:2] == before.labels
+    assert len(after.labels) == 2 + new
+    sequences = series(20, 1) if old == "series" else [text for text, _ in rows(20, seed=1)]
+    if old != "series":
+        sequences += ["stays level today 1", "rise today", "today fall 2 level"]
+    found, expected = (odds(run, sequences, before.labels) for run in ("begun/last", "old"))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_what_was_kept_is_said_and_remembered(old: str, project: Path, cli: Cli) -> None:
@@ -113,9 +100,9 @@ def test_what_was_kept_is_said_and_remembered(old: str, project: Path, cli: Cli)
     assert re.search("added 1 label, [0-9]+ tokens", ended.err)
     assert cli("fit", "c.yaml", "--run-dir", "newer", "--init-from", "new", "-q").code == 0
     lineage = environment("newer")["lineage"]
-    assert [entry["run"] for entry in lineage] == ["new", "old"]
-    weights = json.loads(Path("old/best/manifest.json").read_text())["sha256"]
-    assert lineage[1]["weights_sha256"] == weights["model.safetensors"]
+    assert [entry["run"] for entry in lineage] == ["new"]
+    weights = json.loads(Path("new/best/manifest.json").read_text())["sha256"]
+    assert lineage[0]["weights_sha256"] == weights["model.safetensors"]
     assert "lineage" not in environment("old")
     # Held-out rows are encoded as the run did, not with a vocabulary of their own.
     scores = json.loads(cli("eval", "newer", "--split", "validation", "--json").out)

@@ -216,7 +216,7 @@ def test_other_data_on_another_host_is_refused(project: Path) -> None:
     alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     with launched(project, 2, *FIT, prepare=change, variables=alone) as ranks:
         assert [rank.end() for rank in ranks] == [2, 2]
-    assert "data: encoded otherwise than by rank 0 on rank 1" in ranks[0].err
+    assert "data: not as rank 0 encoded it on rank 1" in ranks[0].err
     assert not ranks[1].err
     assert not (project / "several").exists()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 
 from tqdm import tqdm
 
@@ -255,14 +256,9 @@ def show_figures(figures: Sequence[Figure]) -> None:
     columns = [TableColumn(f"{len(figures[0].values)} runs", "words"), TableColumn("mean")]
     columns += [TableColumn("standard error", rank=1)]
     columns += [TableColumn("least", rank=2), TableColumn("most", rank=2)]
-    rows = [
-        (
-            f.name,
-            *(
-                score_text(f.name, x)
-                for x in (f.mean, f.standard_error, min(f.values), max(f.values))
-            ),
-        )
-        for f in figures
-    ]
+    rows = []
+    for name, values in figures:
+        error = stdev(values) / len(values) ** 0.5
+        shown = (fmean(values), error, min(values), max(values))
+        rows.append((name, *(score_text(name, value) for value in shown)))
     print_table(stderr_console(), columns, rows)
