@@ -121,12 +121,12 @@ def fit(
         return _fit_several(
             several, settings, folds=folds, jobs=jobs or 1, quiet=quiet, log=log is not None
         )
-    place = _place(source, run_dir, resume=resume, force=force, quiet=quiet)
+    path = _run_path(source, run_dir, resume=resume, force=force, quiet=quiet)
     if launched:
         from seqtrain.runs.run_directory import default_path
         from seqtrain.training.distributed import launch
 
-        where = place or default_path(source.stem)  # so that processes started again find the run
+        where = path or default_path(source.stem)  # so that processes started again find the run
         values = {"device": device, "run-dir": str(where), "init-from": init_from, "log": log}
         flags = {"resume": resume, "force": force, "quiet": quiet, "no-cache": no_cache}
         code = launch(
@@ -142,7 +142,7 @@ def fit(
     once = partial(
         run_fit,
         settings,
-        run_dir=place,
+        run_dir=path,
         source=source,
         resume=resume,
         force=force,
@@ -182,7 +182,7 @@ def _options(
     return words + [f"--{name}" for name, is_set in flags.items() if is_set]
 
 
-def _place(
+def _run_path(
     config: Path, run_dir: str | None, *, resume: bool, force: bool, quiet: bool
 ) -> Path | None:
     """Return the run directory to write or to go on with; None: a new one.
@@ -196,16 +196,16 @@ def _place(
     from seqtrain.runs.destination import check_destination
     from seqtrain.runs.finding import find
 
-    place = None if run_dir is None else Path(run_dir)
+    path = None if run_dir is None else Path(run_dir)
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        return place  # processes of a launcher: the first of them looks
+        return path  # processes of a launcher: the first of them looks
     if not resume:
-        check_destination(place, "run", "--run-dir", force=force, sources=[config])
-    elif place is None and not force:
-        place = find(None, config.stem).path
+        check_destination(path, "run", "--run-dir", force=force, sources=[config])
+    elif path is None and not force:
+        path = find(None, config.stem).path
         if not quiet:
-            note(f"going on with the newest run of {config.stem}: {place}")
-    return place
+            note(f"going on with the newest run of {config.stem}: {path}")
+    return path
 
 
 def _fit_once(once: Callable[..., Run], *, quiet: bool, log: bool) -> None:

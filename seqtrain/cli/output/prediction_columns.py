@@ -54,7 +54,7 @@ class PredictionColumns:
         return min(self.top_k or 1, len(self.labels))
 
     @cached_property
-    def places(self) -> list[str]:
+    def where(self) -> list[str]:
         """Columns that say where a row stands."""
         return ["file"] * self.file + ["line"] * (self.file and not self.whole_files)
 
@@ -68,7 +68,7 @@ class PredictionColumns:
 
     def names(self) -> list[str]:
         """Return the header of a table."""
-        return [*self.places, *self.kept_names([*self.places, *self.own]), *self.own]
+        return [*self.where, *self.kept_names([*self.where, *self.own]), *self.own]
 
     def kept_names(self, taken: Sequence[str]) -> list[str]:
         """Return the names of the input's columns; one that is taken gets `input_` before it."""
@@ -98,7 +98,7 @@ class PredictionColumns:
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
         """Return a row of jsonl, without its index."""
-        names = [*self.places, *self.kept_names([*self.places, *IN_JSON])]
+        names = [*self.where, *self.kept_names([*self.where, *IN_JSON])]
         row = dict(zip(names, self._beside(prediction), strict=True))
         if prediction.problem is not None:
             nothing: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
@@ -121,7 +121,7 @@ class PredictionColumns:
         example = prediction.example
         assert example is not None, "api.predict says what was classified"
         kept = example.kept or {}
-        return [*(getattr(example, name) for name in self.places), *map(kept.get, self.keep)]
+        return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
 
 def _text(value: Any) -> str:
