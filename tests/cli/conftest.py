@@ -36,6 +36,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trained folder as current directory, as the run's config names its data relatively."""
+    monkeypatch.chdir(trained)
+    return trained
+
+
+@pytest.fixture
 def begun(project: Path, trained: Path) -> Path:
     """A current directory with a config, its data, and `r`: a run of it to do anything with."""
     shutil.copytree(trained / "run", project / "r")

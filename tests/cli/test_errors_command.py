@@ -13,13 +13,6 @@ import seqtrain
 from tests.helpers.tiny import Cli, write_jsonl, write_npz
 
 
-@pytest.fixture
-def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The trained folder as current directory, as the run's config names its data relatively."""
-    monkeypatch.chdir(trained)
-    return trained
-
-
 @pytest.mark.parametrize("split", ["test", "validation", "train"])
 def test_mistakes_are_those_of_eval_and_of_predict(
     beside: Path, tmp_path: Path, cli: Cli, split: str

@@ -12,13 +12,6 @@ import pytest
 from tests.helpers.tiny import Cli, rows, write_table
 
 
-@pytest.fixture
-def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The trained folder as current directory, as the run's config names its data relatively."""
-    monkeypatch.chdir(trained)
-    return trained
-
-
 def test_json_has_the_contracts_keys_and_equals_test_json(beside: Path, cli: Cli) -> None:
     ended = cli("eval", "run", "--json")
     assert ended.code == 0

@@ -10,13 +10,6 @@ import pytest
 from tests.helpers.tiny import Cli, listing
 
 
-@pytest.fixture
-def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The trained folder as current directory, as the run's config names its data relatively."""
-    monkeypatch.chdir(trained)
-    return trained
-
-
 def test_the_page_holds_the_scores_and_the_errors(beside: Path, tmp_path: Path, cli: Cli) -> None:
     before = listing(beside)
     ended = cli("report", "run", "-o", tmp_path / "r.html", "--steps")

@@ -92,14 +92,6 @@ def test_frozen_vectors_stay_for_so_many_epochs(variant: str, folder: Path, cli:
         assert (as_in_the_file(embedding(f"{freeze}/last")) == kept) == stay
 
 
-def test_a_run_goes_on_where_it_thaws(folder: Path, cli: Cli) -> None:
-    fit(cli, "whole", "model.freeze=2")
-    for epochs in (1, 2, 3):
-        options = ("--resume",) if epochs > 1 else ()
-        fit(cli, "parts", "model.freeze=2", f"training.max_epochs={epochs}", options=options)
-    assert_same_run("whole", "parts")
-
-
 def test_a_model_needs_the_file_no_more(folder: Path, cli: Cli) -> None:
     fit(cli, "run")
     assert "w.vec" not in Path("run/best/model.json").read_text()
@@ -112,14 +104,6 @@ def test_a_model_needs_the_file_no_more(folder: Path, cli: Cli) -> None:
     assert ended.problems == [
         f"seqtrain: model.vectors: no file 'w.vec' (looked for {folder.resolve()}/w.vec)"
     ]
-
-
-def test_another_file_is_refused_on_resume(folder: Path, cli: Cli) -> None:
-    fit(cli, "run")
-    write_vectors(folder / "w.vec", WORDS[:-1])
-    ended = cli("fit", "c.yaml", "--run-dir", "run", "--resume")
-    assert ended.code == 2
-    assert "w.vec: changed since the run: SHA-256" in ended.err
 
 
 def test_an_old_model_keeps_its_vectors_and_new_words_take_theirs(folder: Path, cli: Cli) -> None:
