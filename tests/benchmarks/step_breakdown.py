@@ -53,7 +53,7 @@ def measure(trainer: Trainer, batches: np.ndarray) -> dict[str, float]:
     watched: list[tuple[str, Any, str]] = [
         ("forward", objective, "losses"),
         ("backward", torch.autograd, "backward"),
-        ("clip", optimizer, "gradient"),
+        ("clip", optimizer, "clip"),
         ("update", optimizer, "step"),
     ]
     originals = [getattr(owner, name) for _, owner, name in watched]
