@@ -13,6 +13,7 @@ from rich.text import Text
 from seqtrain.api.predict import StepPredictions
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.prediction_rows import OpenFile
+from seqtrain.data.tokenizers import ALPHABET
 from seqtrain.text import json_line, printable, shorten
 
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -146,26 +147,15 @@ def _pieces(prediction: StepPredictions) -> list[str]:
         heights = prediction.probabilities.max(dim=1).values.mul(len(BARS)).long()
         return [BARS[height] for height in heights.clamp(max=len(BARS) - 1).tolist()]
     if prediction.tokenizer in ("byte", "bpe"):
-        byte = _bytes_by_character(prediction.tokenizer)
+        shown = (
+            ALPHABET if prediction.tokenizer == "bpe" else {byte: chr(byte) for byte in range(256)}
+        )
+        byte = {character: byte for byte, character in shown.items()}
         # A character of several bytes is shown at the step that completes it.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         return [printable(decode(bytes(byte[c] for c in token))) for token in tokens]
     gap = "" if prediction.tokenizer == "char" else " "
     return [printable(token) + gap for token in tokens]
-
-
-def _bytes_by_character(tokenizer: str) -> dict[str, int]:
-    """Return the byte that a character of a token stands for.
-
-    In bpe a byte that is no visible character of latin-1 has one from 256 on (Radford et al. 2019,
-    "Language Models are Unsupervised Multitask Learners").
-    """
-    if tokenizer == "byte":
-        return {chr(byte): byte for byte in range(256)}
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in visible]
-    shown = {chr(256 + index): byte for index, byte in enumerate(hidden)}
-    return {chr(byte): byte for byte in visible} | shown
 
 
 def _color(label: int) -> str:
