@@ -47,9 +47,6 @@ from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
 
-SMALLEST_INPUT = 2
-"""Rows of the smallest embedding: what a model needs at least is known before any data is read."""
-
 
 def fit(
     config: Config | Mapping[str, Any] | str | Path,
@@ -139,7 +136,6 @@ def _check_config(config: Config, processes: Processes, device: torch.device) ->
             "process"
         )
     choose_engine(config.model, device)
-    check_model(config.model, SMALLEST_INPUT, num_classes=2)
 
 
 def _read_data(

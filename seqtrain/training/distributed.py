@@ -53,6 +53,7 @@ class Processes:
         may_restart: whether the launcher does so where a process is lost.
         launch: what tells this launch from others; None: no launcher.
         signals: the signals that stop a run.
+        patient: the same processes, where one may wait for hours; None: not connected.
     """
 
     rank: int = 0
@@ -63,8 +64,8 @@ class Processes:
     may_restart: bool = False
     launch: str | None = None
     signals: StopSignals = field(default_factory=StopSignals, compare=False)
+    patient: dist.ProcessGroup | None = None
     _agreed: int | None = None
-    _patient: dist.ProcessGroup | None = None
 
     @classmethod
     def launched(cls, variables: Mapping[str, str] = os.environ) -> Processes:
@@ -133,12 +134,12 @@ class Processes:
             return content
         length = torch.tensor(len(content) if self.is_first else 0, device="cpu")
         with self._lost_is_an_error():
-            dist.all_reduce(length, group=self._patient)  # unlike a broadcast, it waits for all
+            dist.all_reduce(length, group=self.patient)  # unlike a broadcast, it waits for all
             received = torch.empty(int(length), dtype=torch.uint8, device="cpu")
             if self.is_first and content:
                 received = torch.frombuffer(bytearray(content), dtype=torch.uint8)
             if len(received):
-                dist.broadcast(received, src=0, group=self._patient)
+                dist.broadcast(received, src=0, group=self.patient)
         return received.numpy().tobytes()
 
     def gather(self, content: bytes) -> list[bytes]:
@@ -183,34 +184,6 @@ class Processes:
         if self.is_first:
             self.broadcast()
 
-    def connect(self, device: torch.device) -> None:
-        """Find the other processes.
-
-        Args:
-            device: where this process computes.
-
-        Raises:
-            ConfigError: the environment isn't that of a launcher, or the device can't be shared.
-            RunError: the processes don't find one another.
-        """
-        if device.type == "mps":
-            raise ConfigError("device mps: one process alone trains on it; expected cpu or cuda")
-        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-        wait = timedelta(seconds=_number(os.environ, TIMEOUT, DEFAULT_TIMEOUT))
-        try:
-            store, rank, size = next(rendezvous("env://", timeout=wait))
-            # The launcher's store still holds what processes wrote before they were started again.
-            store = PrefixStore(f"seqtrain/{self.restarts}", store)
-            dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
-            self._patient = dist.new_group(backend="gloo", timeout=PATIENCE)
-            dist.barrier(self._patient)
-        except ValueError as error:
-            raise ConfigError(f"{_first_line(error)}; expected what torchrun sets") from None
-        except (RuntimeError, OSError) as error:
-            raise RunError(
-                f"the {self.size} processes don't find one another: {_first_line(error)}"
-            ) from None
-
     @contextmanager
     def _lost_is_an_error(self) -> Iterator[None]:
         """Turn what torch raises of a broken connection into a RunError."""
@@ -243,14 +216,28 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     if processes.size == 1:
         yield processes, device
         return
+    gpus = torch.cuda.device_count() if device.type == "cuda" else processes.local_size
+    if device.type == "mps" or processes.local_rank >= gpus:
+        raise ConfigError(
+            f"device {device}: {processes.local_size} processes can't share it; start one for each "
+            "GPU, or take cpu"
+        )
     if device.type == "cuda":
-        if processes.local_rank >= torch.cuda.device_count():
-            raise ConfigError(
-                f"device {device}: {processes.local_size} processes on a host with "
-                f"{torch.cuda.device_count()} GPUs; start as many as there are, or take cpu"
-            )
         device = torch.device("cuda", processes.local_rank)
-    processes.connect(device)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    wait = timedelta(seconds=_number(os.environ, TIMEOUT, DEFAULT_TIMEOUT))
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=wait))
+        # The launcher's store still holds what processes wrote before they were started again.
+        store = PrefixStore(f"seqtrain/{processes.restarts}", store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
+        processes.patient = dist.new_group(backend="gloo", timeout=PATIENCE)
+        dist.barrier(processes.patient)
+    except ValueError as error:
+        raise ConfigError(f"{_first_line(error)}; expected what torchrun sets") from None
+    except (RuntimeError, OSError) as error:
+        problem = f"the {processes.size} processes don't find one another: {_first_line(error)}"
+        raise RunError(problem) from None
     try:
         yield processes, device
     finally:
