@@ -12,7 +12,7 @@ from seqtrain.model.classifier import ClassifierNetwork
 class CarriedStates:
     """Keeps one detached state per group.
 
-    B rows, G groups, P parts of a state (h, and c of an LSTM), L layers, H hidden.
+    B rows, G groups, S tensors of a state (h, and c of an LSTM), L layers, H hidden.
 
     Attributes:
         frozen: whether the states stay as they are where a batch is classified.
