@@ -267,7 +267,7 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     validation = state.data.splits.get("validation")
     if validation is not None and state.config.training.calibration != "none":
         logits = _logits(state, recorder, validation, combined)
-        state.model = state.model.calibrated(calibrate(logits, torch.tensor(validation.labels)))
+        state.model = state.model.calibrated(calibrate(logits, torch.from_numpy(validation.labels)))
         if recorder is not None:
             recorder.save_best()
 

@@ -103,7 +103,7 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
     kept_parts, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
     if vocabulary is not None:
         rows = after["embedding.weight"]
-        is_new = torch.arange(len(rows)) >= len(vocabulary)
+        is_new = torch.arange(len(rows), device="cpu") >= len(vocabulary)
         if vectors is not None:
             is_new[torch.from_numpy(np.array(vectors.rows))] = False
         rows[is_new] = rows[UNK].clone()

@@ -177,4 +177,6 @@ def logits_of_batches(
             logits[torch.from_numpy(batch.examples)] = batch.restore(found)
     finally:
         model.train(was_training)
-    return torch.zeros(len(store), model.head.out_features) if logits is None else logits
+    return (
+        torch.zeros(len(store), model.head.out_features, device="cpu") if logits is None else logits
+    )

@@ -99,7 +99,12 @@ def model_files(model: Model, pretraining: PretrainingModel | None = None) -> di
 def tensor_file(tensors: dict[str, Tensor]) -> bytes:
     """Return tensors as the content of a safetensors file."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    return safetensors.torch.save(on_cpu)
+    try:
+        return safetensors.torch.save(on_cpu)
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # what it raises without memory
+            raise MemoryError(str(error)) from None
+        raise
 
 
 def load_model(folder: Path) -> Model:

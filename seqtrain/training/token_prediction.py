@@ -80,7 +80,9 @@ class TokenPrediction(Objective):
             lower=self.lower,
             before_batch=before_batch,
         ):
-            sums += torch.tensor([float(losses.sum()), len(losses)], dtype=torch.float64)
+            sums += torch.tensor(
+                [float(losses.sum()), len(losses)], dtype=torch.float64, device="cpu"
+            )
         ((total, count),) = (figures.tolist() for figures in self.processes.sum(sums))
         return total / count, None
 

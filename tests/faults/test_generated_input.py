@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqtrain.cli.main import run as run_program
-from tests.helpers.program import WORDS
+from tests.helpers.tiny import WORDS
 
 TEXT = st.text(st.sampled_from('ab \t\n\r"\\\x00\u2028\u202eé🙂\x1b[,;:0_-'), max_size=12)
 WORD = st.sampled_from([word for words in WORDS.values() for word in words])

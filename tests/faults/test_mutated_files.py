@@ -192,14 +192,3 @@ def test_anything_in_the_place_of_every_value(
                     outcomes["refused" if "\n" not in str(error) else "at length"] += 1
     assert outcomes["refused"] > outcomes["read"]
     assert "at length" not in outcomes
-
-
-def test_the_comparison_is_not_blind(finished: Path, disk: Path) -> None:
-    last = finished / "r" / "last"
-    files = {p.name: p.read_bytes() for p in last.iterdir() if p.name != MANIFEST}
-    write_folder(disk / "copy", files)
-    assert same(use(disk / "copy"), use(last))
-    state = json.loads(files["training_state.json"])
-    state["progress"]["plateaus"] += 1
-    write_folder(disk / "copy", {**files, "training_state.json": json.dumps(state).encode()})
-    assert not same(use(disk / "copy"), use(last))

@@ -1,19 +1,13 @@
-"""Machines that lack something, clocks that go backwards, stopped processes, torch's defaults."""
+"""File systems without locks, stopped processes, and other defaults of torch: a run is as any."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -27,11 +21,9 @@ from tests.helpers.program import (
     fit_arguments,
     run_program,
     started,
-    write_project,
 )
 from tests.helpers.tracing import trace
 
-RUN = "import json, sys; from seqtrain.cli.main import run; run(json.loads(sys.argv[1]))"
 EVERYTHING = """\
 data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
 batching: {batch_size: 4}
@@ -41,30 +33,6 @@ model:
 pretraining: {objective: autoencoder, max_epochs: 1}
 training: {max_epochs: 1, patience: null, optimizer: sgd, class_weights: balanced}
 """
-
-
-@pytest.mark.parametrize("hidden", ["/dev/shm", pytest.param("/proc", marks=pytest.mark.slow)])
-def test_without_a_folder_of_the_system(hidden: str) -> None:
-    """An empty folder hides it, or one that nobody may write to. Without /proc torch doesn't know
-    the processor, and then the last bits may differ."""
-    if shutil.which("unshare") is None:
-        pytest.skip("needs unshare")
-    options = "ro,size=4k" if hidden == "/dev/shm" else "size=4k"
-    script = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
-    with TemporaryDirectory() as name:  # in neither of the two
-        folder = Path(name)
-        write_project(folder)
-        fit(folder, "whole", *SHORT)
-        command = json.dumps(["fit", "c.yaml", "--run-dir", "r", "--quiet", *SHORT])
-        ended = subprocess.run(
-            ["unshare", "-rm", "sh", "-c", script, hidden, sys.executable, "-c", RUN, command],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if "mount" in ended.stderr or "unshare" in ended.stderr:
-            pytest.skip(f"no mounts for users here: {ended.stderr.strip()}")
-        assert ended.returncode == 0, ended.stderr
-        is_same = fingerprint(folder / "r") == fingerprint(folder / "whole")
-        assert is_same or hidden == "/proc"
 
 
 def begin(folder: Path) -> None:
@@ -80,27 +48,6 @@ def test_a_file_system_without_locks(begun: Path, strace: str, error: str) -> No
     assert "(INJECTED)" in "".join(lines)
     assert fingerprint(begun / "new") == fingerprint(begun / "r")
     assert not (begun / "new" / ".lock").exists()
-
-
-def lose_hours() -> None:
-    """Let the time of day lose an hour whenever this process looks."""
-    now, looks = time.time_ns, count(1)
-    time.time_ns = lambda: now() - 3600 * 10**9 * next(looks)
-    time.time = lambda: time.time_ns() / 1e9
-
-
-def test_a_clock_that_goes_backwards(project: Path) -> None:
-    """During a run, and between a run and its resuming."""
-    fit(project, "whole")
-    with started(project, *fit_arguments(project, "r"), prepare=lose_hours) as running:
-        running.wait_for(project / "r" / "config.yaml")
-        running.send(signal.SIGTERM)
-        assert running.end() in (0, 143), running.err
-    for path in (project / "r").rglob("*"):
-        os.utime(path, (time.time() + 86400,) * 2)
-    with started(project, *fit_arguments(project, "r"), prepare=lose_hours) as running:
-        assert running.end() == 0, running.err
-    assert fingerprint(project / "r") == fingerprint(project / "whole")
 
 
 @pytest.mark.parametrize("stops", [3, pytest.param(100, marks=pytest.mark.slow)])

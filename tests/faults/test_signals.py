@@ -18,10 +18,10 @@ from tests.helpers.program import (
     fingerprint,
     fit,
     fit_arguments,
-    rows,
     signals_within,
     started,
 )
+from tests.helpers.tiny import rows, write_table
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ONLY_EPOCHS = ("--set", "training.checkpoint_every=null")
@@ -76,8 +76,7 @@ def test_sigterm_loses_no_update(project: Path, signals: int) -> None:
 def test_signal_while_scoring_is_answered_before_the_next_batch(
     project: Path, signals: int
 ) -> None:
-    lines = [("text", "label"), *rows(6000, 3)]
-    (project / "long.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
+    write_table(project / "long.tsv", rows(6000, seed=3))
     fit(project, "whole", *LONG)
     run, draw = project / "r", random.Random(signals)
     for turn in range(signals):

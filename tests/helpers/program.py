@@ -7,7 +7,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import random
 import signal
 import sys
 import time
@@ -19,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
+from tests.helpers.tiny import TIMES, write_text_project
+
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.helpers.warmed"])
 PATIENCE = 300
@@ -29,7 +30,6 @@ POLLS = 500
 KILLED = -signal.SIGKILL
 UPDATE = "_gradient"
 """A function that each update calls once."""
-TIMES = ("seconds", "tokens_per_second", "peak_memory_bytes")
 
 CONFIG = """\
 data: {train: train.tsv, validation: 0.2, test: test.tsv, sequence: text, label: label}
@@ -39,23 +39,11 @@ training:
   {max_epochs: 2, patience: null, lr: 0.02, schedule: cosine, warmup: 0.1,
    checkpoint_every: {steps: 3}}
 """
-WORDS = {"down": ["fall", "sink", "drop", "slip"], "up": ["rise", "climb", "grow", "lift"]}
-
-
-def rows(count: int, seed: int) -> list[tuple[str, str]]:
-    """Return sentences and labels; the words tell the label."""
-    draw = random.Random(seed)
-    labels = [draw.choice(list(WORDS)) for _ in range(count)]
-    return [
-        (" ".join(draw.choices([*WORDS[x], "the"], k=2 + i % 5)), x) for i, x in enumerate(labels)
-    ]
 
 
 def write_project(folder: Path) -> None:
     """Write a config and its data; a run of it takes a fraction of a second."""
-    for name, count, seed in (("train", 40, 1), ("test", 20, 2)):
-        lines = [("text", "label"), *rows(count, seed)]
-        (folder / f"{name}.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
+    write_text_project(folder)
     (folder / "c.yaml").write_text(CONFIG)
 
 
