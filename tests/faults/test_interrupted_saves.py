@@ -122,7 +122,7 @@ def go_on(folder: Path) -> None:
         ("train.tsv", begin_new),
         ("test.tsv", predict),
         ("r/best/model.safetensors", predict),
-        ("r/best/manifest.json", go_on),
+        ("r/config.yaml", go_on),
         ("r/environment.json", go_on),
     ],
 )
