@@ -10,8 +10,12 @@ from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import DataError
 
-Read = Callable[..., list[Example]]
+Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
+
+
+def seen(rows: list[Example]) -> list[tuple[Any, str | None, int]]:
+    return [(row.sequence, row.label, row.line) for row in rows]
 
 
 @pytest.fixture

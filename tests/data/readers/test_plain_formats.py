@@ -1,71 +1,124 @@
-"""Formats fasttext, txt and, for prediction, lines."""
+"""Formats fasttext, txt, ts and, for prediction, lines."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import DataError
+from tests.data.readers.conftest import Read, Refuse, seen
 from tests.helpers.packing import ENDINGS, pack
 
-Read = Callable[..., list[Any]]
-Refuse = Callable[..., tuple[str, ...]]
+PREDICTED: dict[str, Any] = {"labelled": False}
+FASTTEXT = (
+    "__label__a one two\r\n__label__b\tthree x__label__y\n__label__c\u00a0d e\n__label__f\n\n"
+)
+TS_HEAD = """# A comment
 
-FASTTEXT: dict[str, Any] = {"format": "fasttext"}
-TXT: dict[str, Any] = {"format": "txt"}
-
-
-def seen(rows: list[Example]) -> list[tuple[Any, str | None, int]]:
-    return [(row.sequence, row.label, row.line) for row in rows]
-
-
-def test_fasttext(read: Read, refuse: Refuse) -> None:
-    content = (
-        "__label__a one two\r\n__label__b\tthree x__label__y\n__label__c\u00a0d e\n__label__f\n\n"
-    )
-    assert seen(read(content, "a", **FASTTEXT)) == [
-        ("one two", "a", 1),
-        ("three x__label__y", "b", 2),
-        ("e", "c\u00a0d", 3),
-        ("", "f", 4),
-    ]
-    assert read("__label__a one two", "a", **FASTTEXT, kind="tokens")[0].sequence == ["one", "two"]
-    content = "__label__a __label__b one\none\n__label__ two\none __label__a\n\n__label__a x\n"
-    assert refuse(content, "a", **FASTTEXT) == (
-        "a:1: 2 labels, 'a, b'; expected exactly one",
-        "a:2: expected __label__NAME at the start of the line",
-        "a:3: the label is blank",
-        "a:4: expected __label__NAME at the start of the line",
-        "a:5: the line is blank",
-    )
+@problemName Demo
+@timeStamps false
+@univariate false
+@dimensions 2
+@equalLength false
+@classLabel true a b
+@data
+"""
 
 
-def test_fasttext_prediction_needs_no_label(read: Read) -> None:
-    assert seen(read("one two\n\n__label__a b", "a", **FASTTEXT, labelled=False)) == [
-        ("one two", None, 1),
-        ("", None, 2),
-        ("b", "a", 3),
-    ]
+@pytest.mark.parametrize(
+    ("format", "content", "options", "expected"),
+    [
+        ("fasttext", FASTTEXT, {}, [
+            ("one two", "a", 1), ("three x__label__y", "b", 2), ("e", "c\u00a0d", 3), ("", "f", 4),
+        ]),
+        ("fasttext", "__label__a one two", {"kind": "tokens"}, [(["one", "two"], "a", 1)]),
+        ("fasttext", "one two\n\n__label__a b", PREDICTED, [
+            ("one two", None, 1), ("", None, 2), ("b", "a", 3),
+        ]),
+        ("txt", "a\tone\ttwo\nb\t\n\n", {}, [("one\ttwo", "a", 1), ("", "b", 2)]),
+        ("txt", "one\n\nb\ttwo", PREDICTED, [("one", None, 1), ("", None, 2), ("two", "b", 3)]),
+        ("lines", " a\tb \r\n\nc\u2028d\x0b\x85\re", PREDICTED, [
+            (" a\tb ", None, 1), ("", None, 2), ("c\u2028d\x0b\x85\re", None, 3),
+        ]),
+        ("lines", "a  b\n\n", PREDICTED | {"kind": "tokens"}, [
+            (["a", "b"], None, 1), ([], None, 2),
+        ]),
+    ],
+)  # fmt: skip
+def test_rows(
+    read: Read, format: str, content: str, options: dict[str, Any], expected: list[Any]
+) -> None:
+    assert seen(read(content, "a", format=format, **options)) == expected
 
 
-def test_txt_lines(read: Read, refuse: Refuse) -> None:
-    assert seen(read("a\tone\ttwo\nb\t\n\n", "a", **TXT)) == [("one\ttwo", "a", 1), ("", "b", 2)]
-    assert refuse("a\tone\nb two\n\tthree\n", "a", **TXT) == (
-        "a:2: no tab; expected label<TAB>text",
-        "a:3: the label is blank",
-    )
-    assert seen(read("one\n\nb\ttwo", "a", **TXT, labelled=False)) == [
-        ("one", None, 1),
-        ("", None, 2),
-        ("two", "b", 3),
-    ]
+def test_series(read: Read) -> None:
+    vectors = "[[1, 2]]\n\n[[3, 4], [5, 6]]\n"
+    rows = read(vectors, "a", format="lines", kind="features", labelled=False)
+    assert [np.shape(row.sequence) for row in rows] == [(1, 2), (0, 0), (2, 2)]
+    series: dict[str, Any] = {"format": "ts", "kind": "features"}
+    rows = read(TS_HEAD + "1,2.5e-1,?:NaN,-4,+.5:a\n# x\n1:2:b\n::a\n", "a", **series)
+    expected = np.array([[1, np.nan], [0.25, -4], [np.nan, 0.5]], dtype=np.float32)
+    np.testing.assert_array_equal(rows[0].sequence, expected)
+    assert [(row.label, row.line) for row in rows] == [("a", 10), ("b", 12), ("a", 13)]
+    assert [row.sequence.shape for row in rows] == [(3, 2), (1, 2), (0, 2)]
+    (row,) = read("@classLabel false\n@data\n1,2:3,4\n", "a", **series, labelled=False)
+    assert (row.label, row.sequence.tolist()) == (None, [[1, 3], [2, 4]])
+    assert read("", "a", **series, labelled=False) == []
+
+
+PLAIN = "is not supported; expected plain values and classes"
+LABELS = "2: no labels: expected '@classLabel true' before @data"
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "problems"),
+    [
+        ("fasttext", "__label__a __label__b\nx\n__label__ x\nx __label__a\n\n__label__a x\n", [
+            "1: 2 labels, 'a, b'; expected exactly one",
+            "2: expected __label__NAME at the start of the line",
+            "3: the label is blank",
+            "4: expected __label__NAME at the start of the line",
+            "5: the line is blank",
+        ]),
+        ("txt", "a\tone\nb two\n\tthree\n", [
+            "2: no tab; expected label<TAB>text", "3: the label is blank"
+        ]),
+        *(("ts", f"{TS_HEAD}1:2:a\n{row}\n", [f"11: {problem}"]) for row, problem in [
+            ("1,2:3:a", "channel 2 has 1 values, but channel 1 has 2"),
+            ("1,2:a", "expected 2 channels parted by ':', found 1"),
+            ("1:2:c", "label 'c' is not among those listed by @classLabel"),
+            ("1:2:", "the label is blank"),
+            ("1:٣:a", "expected a number, found '٣'"),
+            ("1_0:2:a", "expected a number, found '1_0'"),
+            ("1,:2,3:a", "expected a number, found ''"),
+            ("1,1?:2,3:a", "expected a number, found '1?'"),
+            ("1,inf:2,3:a", "step 2: inf is infinite or too large for float32"),
+            ("1:-1e39:a", "step 1: -1e+39 is infinite or too large for float32"),
+        ]),
+        ("ts", "@TIMESTAMPS True\n", [f"1: @timestamps true {PLAIN}"]),
+        ("ts", "@targetLabel true\n", [f"1: @targetlabel true {PLAIN}"]),
+        ("ts", "@dimensions x\n", ["1: @dimensions: expected a number from 1, found 'x'"]),
+        ("ts", "@dimensions ٣\n", ["1: @dimensions: expected a number from 1, found '٣'"]),
+        ("ts", "@problemName x\n@data\n", [LABELS]),
+        ("ts", "@classLabel false\n@data\n", [LABELS]),
+        ("ts", "@problemName x\n", ["1: the file ends before a line @data"]),
+        ("ts", "1:2:a\n", ["1: expected a header line @…, or @data; found '1:2:a'"]),
+        ("ts", "@univariate true\n@classLabel true\n@data\n1:2:a\n", [
+            "4: expected 1 channels parted by ':', found 2"
+        ]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_by_line(
+    refuse: Refuse, format: str, content: str, problems: list[str]
+) -> None:
+    kind = "features" if format == "ts" else "text"
+    found = refuse(content, "a", format=format, kind=kind)
+    assert found == tuple(f"a:{problem}" for problem in problems)
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
@@ -74,13 +127,13 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
         (folder / name).write_bytes(content)
 
 
-def folder_problems(folder: Path) -> list[str]:
+def folder_problems(folder: Path, kind: str = "text") -> list[str]:
     with pytest.raises(DataError) as caught:
-        list(read_examples(str(folder), ReadOptions("txt")))
+        list(read_examples(str(folder), ReadOptions("txt", kind)))
     return [each.replace(str(folder), "F") for each in caught.value.problems]
 
 
-def test_txt_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
+def test_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
     files = {
         "pos/b.txt": b"two\nlines\r\n",
         "pos/a.txt": b"one",
@@ -91,9 +144,8 @@ def test_txt_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
     write(tmp_path, files)
     rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
     assert seen(rows) == [("three", "neg", 1), ("one", "pos", 1), ("two\nlines", "pos", 1)]
-    assert [row.file for row in rows] == [
-        f"{tmp_path}/{name}" for name in ("neg/c.gz", "pos/a.txt", "pos/b.txt")
-    ]
+    names = [str(row.file).removeprefix(f"{tmp_path}/") for row in rows]
+    assert names == ["neg/c.gz", "pos/a.txt", "pos/b.txt"]
     (tmp_path / "pos/b.txt").write_bytes(b"two\n\xff")
     assert folder_problems(tmp_path) == [
         "F/pos/b.txt:2: byte 1 is not UTF-8 (0xff); save the file as UTF-8"
@@ -105,41 +157,21 @@ def test_txt_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_txt_folder_with_a_file_a_class(tmp_path: Path, ending: str) -> None:
-    write(tmp_path, {"b.txt": b"one\n\ntwo", f"a.txt.{ending}": pack(b"three\n", ending)})
+def test_folder_with_a_file_a_class(tmp_path: Path, ending: str) -> None:
+    write(tmp_path, {"b.txt": b"one\n\ntwo", f"a.txt.{ending}": pack(b"[3]\n", ending)})
     rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
-    assert seen(rows) == [("three", "a", 1), ("one", "b", 1), ("", "b", 2), ("two", "b", 3)]
+    assert seen(rows) == [("[3]", "a", 1), ("one", "b", 1), ("", "b", 2), ("two", "b", 3)]
+    assert folder_problems(tmp_path, "features") == [
+        f"F/b.txt:{line}: expected a JSON list of vectors or numbers, found '{found}'"
+        for line, found in ((1, "one"), (3, "two"))
+    ]
 
 
-def test_txt_folder_names_the_file_of_a_bad_row(tmp_path: Path) -> None:
-    write(tmp_path, {"a.txt": b"[[1, 2]]\n[]\n", "b.txt": b"[1]\nx\n"})
-    with pytest.raises(DataError) as caught:
-        list(read_examples(str(tmp_path), ReadOptions("txt", kind="features")))
-    assert caught.value.problems == (
-        f"{tmp_path}/b.txt:2: expected a JSON list of vectors or numbers, found 'x'",
-    )
-
-
-def test_txt_folders_that_hold_nothing(tmp_path: Path) -> None:
-    (message,) = folder_problems(tmp_path)
-    assert message == "F: no rows; expected one sub-folder or one file <class>.txt per class"
+def test_folders_that_hold_nothing(tmp_path: Path) -> None:
+    nothing = "F: no rows; expected one sub-folder or one file <class>.txt per class"
+    assert folder_problems(tmp_path) == [nothing]
     (tmp_path / "a1.csv.gz").touch()
-    (message,) = folder_problems(tmp_path)
-    assert message.endswith("per class; for its .csv.gz files give 'F/*.csv.gz'")
+    assert folder_problems(tmp_path) == [f"{nothing}; for its .csv.gz files give 'F/*.csv.gz'"]
     (tmp_path / "a1.csv.gz").unlink()
     (tmp_path / "pos/deeper").mkdir(parents=True)
     assert folder_problems(tmp_path) == ["F/pos/deeper: is a folder; expected a regular file"]
-
-
-def test_lines_are_sequences_as_they_are(read: Read, refuse: Refuse) -> None:
-    options: dict[str, Any] = {"format": "lines", "labelled": False}
-    content = " a\tb \r\n\nc\u2028d\x0b\x85\re"
-    assert seen(read(content, "a", **options)) == [
-        (" a\tb ", None, 1),
-        ("", None, 2),
-        ("c\u2028d\x0b\x85\re", None, 3),
-    ]
-    tokens = read("a  b\n\n", "a", **options, kind="tokens")
-    assert [row.sequence for row in tokens] == [["a", "b"], []]
-    vectors = read("[[1, 2]]\n\n[[3, 4], [5, 6]]\n", "a", **options, kind="features")
-    assert [np.shape(row.sequence) for row in vectors] == [(1, 2), (0, 0), (2, 2)]
