@@ -61,7 +61,7 @@ def test_what_is_no_regular_file_is_refused_without_a_hang(
         os.fsdecode(b"\xff.tsv"): "\\udcff.tsv: no such file",
     }.items():
         with pytest.raises(DataError) as caught:
-            list(read_examples(path, ReadOptions(**TSV), labelled=path == "/dev/zero"))
+            list(read_examples(path, ReadOptions(**TSV)))
         assert str(caught.value).startswith(problem)
 
 
