@@ -84,11 +84,19 @@ def own_signals() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down."""
+    """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down.
+
+    An old build of the native engine is an error: all its tests would be skipped.
+    """
     if find_spec("torch"):
         import torch
 
+        from seqtrain.model.engines.native import why_not
+
         torch.set_num_threads(1)
+        assert "other sources" not in why_not(), (
+            "run: python seqtrain/model/engines/native/build.py"
+        )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEQTRAIN_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("OMP_NUM_THREADS", "1")

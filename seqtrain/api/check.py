@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.labelled import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
+from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.data.readers import read_rows
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from seqtrain.api.events import RunLike
 from seqtrain.api.labelled import NO_TEST, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
+from seqtrain.api.run_events import RunLike
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.report import PredictedExample

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.labelled import Labelled, load_labelled
 from seqtrain.api.predictors import check_alike
+from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import BRANCHES, branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_logits

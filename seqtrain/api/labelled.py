@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqtrain.api.environment import check_held_out
-from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.load import load_one
 from seqtrain.api.origin import has_grown
 from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
+from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare

@@ -7,8 +7,8 @@ from functools import cache, partial
 
 import torch
 
-from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.predictors import Classifier, Ensemble
+from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.finding import find, members, model_folder, name_one

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.api.events import RunLike
 from seqtrain.api.load import load
 from seqtrain.api.predictors import Classifier, Prediction, Predictor, RowPolicy, one_model
+from seqtrain.api.run_events import RunLike
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
+from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example
 from seqtrain.data.readers.opening import changed

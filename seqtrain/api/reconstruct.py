@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 
-from seqtrain.api.events import RunLike, path_of
 from seqtrain.api.predict import path_of_file
+from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_rows

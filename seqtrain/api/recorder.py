@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from seqtrain.api.environment import peak_memory
-from seqtrain.api.events import Listener, Run, WarningEvent
+from seqtrain.api.run_events import Listener, Run, WarningEvent
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import ResumePoint
 from seqtrain.config import render_config

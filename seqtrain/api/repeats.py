@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 
-from seqtrain.api.events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
 from seqtrain.api.fit import fit
+from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
 from seqtrain.api.workers import Workers
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from seqtrain.api.events import Event, Listener, Run
 from seqtrain.api.fit import fit as run_fit
+from seqtrain.api.run_events import Event, Listener, Run
 from seqtrain.cli.output.fit_screen import FitScreen
 from seqtrain.config import Config
 

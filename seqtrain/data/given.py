@@ -9,7 +9,7 @@ import torch
 
 from seqtrain.data.examples import BadRow, Features, Sequence
 from seqtrain.data.growing import Array
-from seqtrain.data.readers.cells import features_from_array
+from seqtrain.data.readers.sequences import features_from_array
 
 EXPECTED = {
     "features": "an array of shape (T, C)",

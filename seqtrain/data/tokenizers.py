@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any
 
-from seqtrain.data.readers.cells import parse_json
+from seqtrain.data.readers.sequences import parse_json
 from seqtrain.errors import ConfigError
 from seqtrain.text import shorten
 

@@ -13,10 +13,10 @@ import numpy as np
 from seqtrain.config.formats import ENDINGS, resolve_format
 from seqtrain.data.examples import RowProblems, is_blank
 from seqtrain.data.readers import Column, ReadOptions, read_examples
-from seqtrain.data.readers.cells import parse_json
 from seqtrain.data.readers.delimited import DELIMITERS, find_delimiter, read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import RowSource, open_input
+from seqtrain.data.readers.sequences import parse_json
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
     ColumnFacts,

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import torch
 
-from seqtrain.api.events import Event, StartEvent
 from seqtrain.api.fit import fit
+from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.api.workers import Workers
 from seqtrain.errors import Interrupted, SeqtrainError, ran_out_of_memory
 from seqtrain.files.writing import remove

@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from shlex import join
 
-from seqtrain.api.events import Run
 from seqtrain.api.fit import fit, resolved_config
+from seqtrain.api.run_events import Run
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare

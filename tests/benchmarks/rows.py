@@ -18,8 +18,8 @@ from pathlib import Path
 
 from common import make_parser
 
-from seqtrain.api.events import DataEvent, Event, StartEvent
 from seqtrain.api.fit import fit
+from seqtrain.api.run_events import DataEvent, Event, StartEvent
 from seqtrain.training.events import UpdateEvent
 
 UPDATES = 1000

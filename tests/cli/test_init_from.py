@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from seqtrain import load
-from seqtrain.api.events import Event, StartEvent
 from seqtrain.api.fit import fit
+from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.runs.model_folder import load_model
 from tests.helpers.tiny import Cli, Killed, assert_same_run, rows, series, write_npz, write_table
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.api.events import Event
 from seqtrain.api.fit import fit
+from seqtrain.api.run_events import Event
 from seqtrain.config import load_config
 from seqtrain.errors import Interrupted
 from seqtrain.files.folder import write_folder

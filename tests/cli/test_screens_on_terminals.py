@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import seqtrain
-from seqtrain.api.events import Event
 from seqtrain.api.repeats import Figure
+from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_screen import show_comparison
 from seqtrain.cli.output.fit_screen import FitScreen, show_figures

@@ -105,8 +105,8 @@ class Killed(Exception):
 
 def fit_until(epoch: int, run: str, *sets: str, resume: bool = False) -> None:
     """Train as far as the checkpoint of an epoch, and leave the run as a kill there would."""
-    from seqtrain.api.events import Event
     from seqtrain.api.fit import fit as run_fit
+    from seqtrain.api.run_events import Event
     from seqtrain.config import load_config
     from seqtrain.training.events import EpochEvent
 

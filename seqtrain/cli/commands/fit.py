@@ -23,8 +23,8 @@ from seqtrain.cli.options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seqtrain.api.events import Run
     from seqtrain.api.repeats import Repeats
+    from seqtrain.api.run_events import Run
     from seqtrain.config import Config
 
 RunDir = Annotated[
@@ -238,7 +238,7 @@ def _fit_several(
     log: bool,
 ) -> None:
     """Train several runs, show their mean scores, and print the directory that holds them."""
-    from seqtrain.api.events import Listener
+    from seqtrain.api.run_events import Listener
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import EpochLines, FitScreen, show_figures

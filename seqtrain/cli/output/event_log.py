@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seqtrain.api.events import Event, Run, StartEvent
 from seqtrain.api.recorder import UPDATES_PER_LINE
+from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 if TYPE_CHECKING:
-    from seqtrain.api.events import Listener
+    from seqtrain.api.run_events import Listener
 
 FOLDER = "tensorboard"
 

@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 
 from tqdm import tqdm
 
-from seqtrain.api.events import DataEvent, Event, Run, StartEvent, WarningEvent
 from seqtrain.api.repeats import Figure
+from seqtrain.api.run_events import DataEvent, Event, Run, StartEvent, WarningEvent
 from seqtrain.cli.output.console import note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.progress import ProgressBar

@@ -15,8 +15,8 @@ from seqtrain.data.examples import (
     parse_rows,
     without_blank_rows,
 )
-from seqtrain.data.readers.cells import json_type, parse_json, sequence_from_json
 from seqtrain.data.readers.opening import RowSource
+from seqtrain.data.readers.sequences import json_type, parse_json, sequence_from_json
 from seqtrain.errors import DataError
 
 Fields: TypeAlias = dict[str, object]

@@ -19,8 +19,8 @@ import numpy as np
 
 from seqtrain.data.examples import Example, parse_rows
 from seqtrain.data.growing import Array
-from seqtrain.data.readers.cells import features_from_array
 from seqtrain.data.readers.opening import BOMB_RATIO, RowSource, is_bomb
+from seqtrain.data.readers.sequences import features_from_array
 from seqtrain.errors import DataError
 
 NAMES = ("values", "offsets", "lengths", "labels")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems, Sequence
-from seqtrain.data.readers.cells import sequence_from_text
+from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
 from seqtrain.files.compressed import compression_of, import_zstd
 from seqtrain.files.reading import open_regular, path_problem

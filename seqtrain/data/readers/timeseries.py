@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqtrain.data.examples import BadRow, Example, Numbered, parse_rows, without_blank_rows
-from seqtrain.data.readers.cells import features_from_columns
 from seqtrain.data.readers.opening import RowSource
+from seqtrain.data.readers.sequences import features_from_columns
 from seqtrain.text import quote
 
 
