@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqtrain.data.growing import IN_MEMORY, Array, blocks
-from seqtrain.data.store import FileLines, SequenceStore
+from seqtrain.data.store import IN_MEMORY, Array, FileLines, SequenceStore, blocks
 from seqtrain.errors import SeqtrainError
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.strict_json import to_json

@@ -16,14 +16,13 @@ from seqtrain.data import cache
 from seqtrain.data.encoding import EncodingReport, LengthPolicy, chunks, number_groups, row_keys
 from seqtrain.data.examples import Example
 from seqtrain.data.fitting import fit, provisional_encoder
-from seqtrain.data.growing import Array, GrowingArray, Ints, true_rows
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.readers.opening import changed
 from seqtrain.data.sources import SPLITS, data_files, files_of, read_options, read_with
 from seqtrain.data.splits import Part, hold_out
-from seqtrain.data.store import SequenceStore, joined_stores
+from seqtrain.data.store import Array, GrowingArray, Ints, SequenceStore, joined_stores, true_rows
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL, GrowingIndex
 from seqtrain.data.word_vectors import Coverage, WordVectors
@@ -278,7 +277,7 @@ def _train_bpe(config: Config, files: Files, digests: Digests) -> str:
     for chunk in chunks(texts(first)):
         labels = [names[str(example.label)] for example in chunk]
         groups = number_groups([example.group for example in chunk], numbers)
-        found.append(np.stack((labels, row_keys(chunk), groups), axis=1))
+        found.append_rows(np.stack((labels, row_keys(chunk), groups), axis=1))
     rows, data = found.build(), config.data
     held = chain.from_iterable(_held_out(config, [*names], *rows.T).values())
     learned = np.ones(len(rows), dtype=bool)

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtrain.data.examples import SHOWN_ROWS, BadRow, Example, RowProblems
-from seqtrain.data.growing import Ints
 from seqtrain.data.readers import Digests, Files, read_rows
-from seqtrain.data.store import UNKNOWN_LABEL, FileLines, SequenceStore, StoreBuilder
+from seqtrain.data.store import UNKNOWN_LABEL, FileLines, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from seqtrain.config.schema import Config
 from seqtrain.data.encoding import Encoder
 from seqtrain.data.examples import Features
-from seqtrain.data.growing import Array, Ints, blocks, concatenate
 from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.spelling import word_grams
-from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
+from seqtrain.data.store import UNKNOWN_LABEL, Array, Ints, SequenceStore, blocks, concatenate
 from seqtrain.data.vocabulary import (
     MOST_SPELLINGS,
     SPECIAL,

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from seqtrain.data.examples import BadRow, Features, Sequence
-from seqtrain.data.growing import Array
 from seqtrain.data.readers.sequences import features_from_array
+from seqtrain.data.store import Array
 
 EXPECTED = {
     "features": "an array of shape (T, C)",

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.growing import Ints
+from seqtrain.data.store import Ints
 from seqtrain.data.vocabulary import PAD
 
 BOUNDARY = PAD

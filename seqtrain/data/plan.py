@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.growing import Ints, row_numbers
+from seqtrain.data.store import Ints, row_numbers
 
 POOL_BATCHES = 50
 """Batches a pool: rows are sorted by length within a pool, so that epochs still differ."""

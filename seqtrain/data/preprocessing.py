@@ -15,11 +15,10 @@ import numpy as np
 
 from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions, RowProblems
-from seqtrain.data.growing import blocks, concatenate
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Digests, Files
 from seqtrain.data.spelling import word_grams
-from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore
+from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, SpellingIndex, Vocabulary
 from seqtrain.errors import DataError

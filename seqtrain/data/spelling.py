@@ -34,15 +34,6 @@ class WordGrams:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, WordGrams):
-            return NotImplemented
-        return np.array_equal(self.offsets, other.offsets) and np.array_equal(
-            self.buckets, other.buckets
-        )
-
-    __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
-
     @classmethod
     def concatenate(cls, tables: Sequence[WordGrams]) -> WordGrams:
         """Return the words of all tables, at least one, in one."""

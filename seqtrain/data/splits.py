@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.growing import Ints, blocks, equal_keys, row_numbers, true_rows
+from seqtrain.data.store import Ints, blocks, equal_keys, row_numbers, true_rows
 
 Part: TypeAlias = float | Mapping[Any, int]
 """A fraction; or {fold: I, of: N}."""

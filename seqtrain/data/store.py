@@ -1,20 +1,27 @@
-"""Sequences side by side: an array of steps, one of offsets, one of labels; nothing is padded."""
+"""Sequences side by side: an array of steps, one of offsets, one of labels; nothing is padded.
+
+Arrays grow in memory while they are small, beyond that in a temporary file.
+"""
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data import growing
-from seqtrain.data.growing import Array, GrowingArray, blocks, concatenate
-from seqtrain.data.growing import Ints as Ints
 from seqtrain.data.spelling import WordGrams
+from seqtrain.errors import RunError
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
 
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys")
 """Attributes that are arrays; the last three aren't always there."""
@@ -22,6 +29,98 @@ BYTES_PER_ROW = 64
 """Taken by what is known of a row, while some rows of many are chosen."""
 UNKNOWN_LABEL = -1
 """Class index of a label that train doesn't have, or of a row without a label."""
+IN_MEMORY = 2**26
+"""Bytes of an array from which on it is kept in a file."""
+BLOCK = 2**24
+"""Bytes that are worked on at a time."""
+DISK = Path("/var/tmp")
+"""Where temporary files go unless $TMPDIR says: /tmp is memory on many systems."""
+COMPARED, PASSES = 2**20, 16
+"""Keys compared at once, in about 50 bytes each; more where keys would be read too many times."""
+
+
+class GrowingArray:
+    """An array of any length, appended bit by bit in bounded memory.
+
+    Args:
+        dtype: of a number.
+        shape: of a row.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
+        self._dtype, self._shape = np.dtype(dtype), shape
+        self._content = bytearray()
+        self._file: IO[bytes] | None = None
+
+    def append_rows(self, rows: Array) -> None:
+        """Append rows; raises a RunError where there is no room for the temporary file."""
+        self._content += np.ascontiguousarray(rows, dtype=self._dtype).data
+        if len(self._content) >= IN_MEMORY:
+            self._move_to_file()
+
+    def build(self) -> Array:
+        """Return what was appended, memory-mapped if large; append no more afterwards."""
+        if self._file is None:
+            return np.frombuffer(self._content, dtype=self._dtype).reshape(-1, *self._shape)
+        self._move_to_file()
+        with self._file as file:
+            return np.memmap(file, dtype=self._dtype, mode="r+").reshape(-1, *self._shape)
+
+    def _move_to_file(self) -> None:
+        try:
+            if self._file is None:
+                folder = DISK if "TMPDIR" not in os.environ and DISK.is_dir() else None
+                self._file = TemporaryFile(dir=folder)  # noqa: SIM115 # closed once it is mapped
+            self._file.write(self._content)
+            self._file.flush()
+        except OSError as error:
+            raise RunError(
+                f"a temporary file for encoded data: {error.strerror}; "
+                "set TMPDIR to a folder with more room"
+            ) from None
+        self._content.clear()
+
+
+def blocks(array: Array) -> Iterator[Array]:
+    """Yield an array in parts of BLOCK bytes or so, at least one."""
+    size = max(1, BLOCK * len(array) // max(1, array.nbytes))
+    for start in range(0, max(1, len(array)), size):
+        yield np.asarray(array[start : start + size])
+
+
+def concatenate(parts: Iterable[Array]) -> Array:
+    """Return arrays, at least one and all of one type, as one: memory-mapped where it is large."""
+    whole: GrowingArray | None = None
+    for part in parts:
+        whole = whole or GrowingArray(part.dtype, part.shape[1:])
+        whole.append_rows(part)
+    assert whole is not None
+    return whole.build()
+
+
+def row_numbers(count: int) -> Ints:
+    """Return 0, 1, 2, … of so many rows, in 32 bits each where they suffice."""
+    numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
+    return numbers
+
+
+def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
+    """Return the rows for which this is true, ascending."""
+    found, start = [row_numbers(0)], 0
+    for block in blocks(chosen):
+        found.append((np.flatnonzero(block) + start).astype(row_numbers(0).dtype))
+        start += len(block)
+    return np.concatenate(found)
+
+
+def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield rows sorted by key, stable, and where each key begins; all of one key in one part."""
+    parts = min(PASSES, 1 + len(keys) // COMPARED)
+    for part in range(parts):
+        rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
+        order = np.argsort(keys[rows], kind="stable")
+        ordered = keys[rows][order]
+        yield rows[order], np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
 @dataclass(frozen=True)
@@ -97,9 +196,7 @@ class SequenceStore:
     @cached_property
     def lengths(self) -> Ints:
         """Steps of each sequence, (B,); memory-mapped where they are many."""
-        ends, size = self.offsets, growing.BLOCK // 8
-        if len(ends) <= size:
-            return np.diff(ends)
+        ends, size = self.offsets, BLOCK // 8
         return concatenate(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
     def place(self, row: int) -> str:
@@ -139,12 +236,11 @@ class SequenceStore:
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""
-        whole, step, size = StoreBuilder(), self.values[:1].nbytes, growing.BLOCK // BYTES_PER_ROW
+        whole, size = StoreBuilder(), BLOCK // BYTES_PER_ROW
         for start in range(0, max(1, len(rows)), size):
             some = rows[start : start + size]
-            ends = np.cumsum(self.lengths[some])
-            cuts = np.flatnonzero(np.diff(ends * step // growing.BLOCK)) + 1
-            for part in np.split(some, cuts):
+            ends = np.cumsum(self.lengths[some]) * self.values[:1].nbytes
+            for part in np.split(some, np.flatnonzero(np.diff(ends // BLOCK)) + 1):
                 whole.add(self.__getitems__(part))
         return whole.build(self.files, self.words)
 
@@ -172,35 +268,29 @@ class StoreBuilder:
 
     def __init__(self) -> None:
         self._arrays: dict[str, GrowingArray] = {}
-        self._rows = self._end = 0
+        self._steps = 0
 
     def add(self, store: SequenceStore) -> None:
         """Append the rows of a store."""
         arrays = {name: getattr(store, name) for name in ARRAYS}
-        arrays["offsets"] = store.offsets[1:] + self._end
-        if not self._arrays:
-            arrays["offsets"] = np.append(0, arrays["offsets"])
-        if arrays["groups"] is None and "groups" in self._arrays:
+        arrays["offsets"] = store.offsets[1 if self._arrays else 0 :] + self._steps
+        if store.groups is None:
             arrays["groups"] = np.full(len(store), -1)
-        elif arrays["groups"] is not None and self._arrays and "groups" not in self._arrays:
-            self._append("groups", np.full(self._rows, -1))
         for name, array in arrays.items():
             if array is not None:
-                self._append(name, array)
-        self._rows += len(store)
-        self._end += len(store.values)
-
-    def _append(self, name: str, array: Array) -> None:
-        if name not in self._arrays:
-            self._arrays[name] = GrowingArray(array.dtype, array.shape[1:])
-        for block in blocks(array):
-            self._arrays[name].append(block)
+                if name not in self._arrays:
+                    self._arrays[name] = GrowingArray(array.dtype, array.shape[1:])
+                for block in blocks(array):
+                    self._arrays[name].append_rows(block)
+        self._steps += len(store.values)
 
     def build(
         self, files: FileLines | None = None, words: WordGrams | None = None
     ) -> SequenceStore:
         """Return all, at least one; append no more afterwards."""
         arrays = {name: array.build() for name, array in self._arrays.items()}
+        if arrays["groups"].max(initial=-1) < 0:
+            del arrays["groups"]
         return SequenceStore(**arrays, files=files, words=words)
 
 
@@ -211,11 +301,9 @@ def joined_stores(stores: Iterable[SequenceStore]) -> SequenceStore:
     for store in stores:
         spellings = store.spellings
         if store.words is not None and spellings is not None:
-            if store.words not in tables:
-                tables.append(store.words)
-            before = sum(map(len, tables[: tables.index(store.words)]))
+            before = np.int32(sum(map(len, tables)))
             parts = (np.where(part < 0, part, part + before) for part in blocks(spellings))
-            spellings = concatenate(part.astype(np.int32) for part in parts)
+            tables, spellings = [*tables, store.words], concatenate(parts)
         if store.files is not None:
             names += store.files.names
             starts += [start + end for start in store.files.starts]

@@ -9,11 +9,10 @@ import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, DataConfig
 from seqtrain.data.dataset import PreparedData
-from seqtrain.data.growing import blocks, equal_keys
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import BLANK
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import SequenceStore, blocks, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK
 from seqtrain.text import counted, listed, quote
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.growing import Ints
+from seqtrain.data.store import Ints
 from seqtrain.data.tokenizers import Tokenizer
 
 PAD, UNK = 0, 1

@@ -58,7 +58,7 @@ def test_single_known_words_are_fine(warned: Callable[..., list[str]]) -> None:
 def test_equal_sequences_under_several_labels(
     warned: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, compared: int
 ) -> None:
-    monkeypatch.setattr("seqtrain.data.growing.COMPARED", compared)
+    monkeypatch.setattr("seqtrain.data.store.COMPARED", compared)
     rows = [("a b", "x"), ("c", "y"), (" A B", "y"), ("a b", "x"), ("d", "x"), ("d", "y")]
     (line,) = warned(rows, [("e f", "x"), ("g", "y")])
     assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")

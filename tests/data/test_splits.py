@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqtrain.data import growing
+from seqtrain.data import store
 from seqtrain.data.splits import BLANK, Part, first_alike, hold_out
 
 
@@ -118,8 +118,8 @@ def test_a_split_in_small_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) ->
     labels, keys = draw.integers(0, 4, 900), draw.integers(1, 500, 900)
     parts: dict[str, Part] = {"test": 0.2, "validation": {"fold": 2, "of": 3}}
     whole, first = hold_out(labels, parts, 0, keys), first_alike(keys)
-    monkeypatch.setattr(growing, "COMPARED", 50)
-    monkeypatch.setattr(growing, "BLOCK", 64)
+    monkeypatch.setattr(store, "COMPARED", 50)
+    monkeypatch.setattr(store, "BLOCK", 64)
     assert first_alike(keys).tolist() == first.tolist()
     for name, rows in hold_out(labels, parts, 0, keys).items():
         assert rows.tolist() == whole[name].tolist()

@@ -70,7 +70,7 @@ ONE = {"values": [1.0], "lengths": [1]}
         ({"lengths": [4], "labels": [1]}, f": no array values; {KNOWN} lengths, labels"),
         ({"values": VALUES}, ": expected exactly one of the arrays offsets and lengths"),
         ({"values": VALUES, "lengths": [3]}, ": lengths: expected to cover 0 to 4, the values; 0"),
-        ({"values": VALUES, "lengths": [5, -1]}, ": lengths: -1 is negative"),
+        ({"values": VALUES, "lengths": [5, -1]}, ": lengths: row 2 ends at 4, before its start 5"),
         ({"values": VALUES, "lengths": [4.0]}, ": lengths: expected integers (B,), found float64"),
         ({"values": VALUES, "offsets": [0, 3, 2, 4]}, ": offsets: row 2 ends at 2, before its"),
         ({"values": VALUES, "offsets": [1, 4]}, ": offsets: expected to cover 0 to 4, the values"),

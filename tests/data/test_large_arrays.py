@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config
-from seqtrain.data import growing
+from seqtrain.data import store
 from seqtrain.data.dataset import prepare
-from seqtrain.data.growing import GrowingArray, blocks, concatenate
+from seqtrain.data.store import GrowingArray, blocks, concatenate
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
 
@@ -20,8 +20,8 @@ from seqtrain.errors import RunError
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Arrays go to files of this folder from 256 bytes on."""
-    monkeypatch.setattr(growing, "IN_MEMORY", 256)
-    monkeypatch.setattr(growing, "BLOCK", 64)
+    monkeypatch.setattr(store, "IN_MEMORY", 256)
+    monkeypatch.setattr(store, "BLOCK", 64)
     monkeypatch.setattr("seqtrain.data.cache.IN_MEMORY", 256)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -36,7 +36,7 @@ def test_what_was_appended_comes_back(
     values = np.random.default_rng(0).integers(0, 99, (count, *shape)).astype(np.float32)
     array = GrowingArray(np.float32, shape)
     for part in np.array_split(values, 7):
-        array.append(part)
+        array.append_rows(part)
     built = array.build()
     np.testing.assert_array_equal(built, values)
     assert isinstance(built, np.memmap) == (values.nbytes >= 256)
@@ -62,9 +62,9 @@ def test_large_data_is_prepared_as_small_data_is(
     fresh, cached = (prepare(config, cache_folder=tmp_path / "cache") for _ in range(2))
     for large in (fresh, cached):
         assert set(small.splits) == set(large.splits) == {"train", "validation", "test"}
-        for name, store in small.splits.items():
+        for name, whole in small.splits.items():
             assert isinstance(large.splits[name].values, np.memmap)
-            for array, expected in store.arrays().items():
+            for array, expected in whole.arrays().items():
                 found = large.splits[name].arrays()[array]
                 np.testing.assert_allclose(found, expected, rtol=1e-6)
         assert large.preprocessing.vocabulary == small.preprocessing.vocabulary
@@ -76,4 +76,4 @@ def test_no_room_names_what_to_set(little_memory: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     array = GrowingArray(np.int32)
     with pytest.raises(RunError, match=r"a temporary file for encoded data: .*; set TMPDIR to"):
-        array.append(np.arange(100, dtype=np.int32))
+        array.append_rows(np.arange(100, dtype=np.int32))
