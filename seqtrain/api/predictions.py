@@ -136,6 +136,7 @@ def run_facts(
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
     shown = predict_split(directory.path, split=split, data=data, steps=steps, device=device)
     found, scores = shown.found, shown.scores
+    environment = {**environment, "data": {**environment["data"], **found.digests}}
     learned = learned_rows(config, found.split)
     weights = sum(weight.numel() for weight in found.classifier.network.parameters())
     return RunFacts(

@@ -107,6 +107,7 @@ def test_a_file_that_changed_since_the_run_is_warned_of(begun: Path, cli: Cli) -
         assert ended.code == 0
         said = f"test.tsv: changed since the run: SHA-256 {now[:12]}…, then {before[:12]}…"
         assert said in ended.err
+    assert now in Path("report.html").read_text()
 
 
 def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> None:

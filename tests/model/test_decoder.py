@@ -17,7 +17,6 @@ from seqtrain.model.decoder import (
     Autoencoder,
     LanguageModel,
     PretrainingModel,
-    neighbours,
     token_softmax,
 )
 from tests.helpers.networks import (
@@ -93,13 +92,6 @@ def test_bfloat16_is_close(objective: str, way: dict[str, str], rnn: str) -> Non
         losses = model(packed)
     torch.testing.assert_close(losses, exact, atol=0.1, rtol=0.05)
     assert all(g.isfinite().all() for g in gradients(model, losses).values())
-
-
-def test_neighbours_stand_beside_each_step() -> None:
-    packed = pack_sequence([torch.tensor(s) for s in ([2, 3, 4], [5, 6], [7])])
-    following, preceding = neighbours(packed)
-    assert following.tolist() == [2, 5, 7, 3, 6, END, 4, END, END]
-    assert preceding.tolist() == [END, END, END, 2, 5, 3]
 
 
 @pytest.mark.parametrize("vocab_size", [3, 100, 101, 501, 2500])

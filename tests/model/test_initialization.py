@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
-from torch.overrides import TorchFunctionMode
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder
-from seqtrain.model.initialization import shapes_alone
 from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.networks import ids, make_network
 
@@ -100,24 +98,3 @@ def test_a_learned_state_begins_as_zeros_and_tokens_with_small_vectors() -> None
     weight = model.get_parameter("embedding.weight")
     assert (weight[0] == 0).all(), "padding"
     assert 0.25 < weight[1:].std() < 0.35
-
-
-class Calls(TorchFunctionMode):
-    """Notes the names of what torch does inside."""
-
-    names: tuple[str, ...] = ()
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names += (func.__name__,)
-        return func(*args, **(kwargs or {}))
-
-
-def test_a_network_of_shapes_alone_takes_no_memory_and_draws_nothing() -> None:
-    """A draw on the device "meta" would load torch's compiler, which takes seconds."""
-    keys: dict[str, Any] = {"embedding_dim": 1 << 16, "hidden_size": 1 << 16}
-    config = ModelConfig(**keys, convolutions=[[1 << 12, 3, 2]], pooling="attention")
-    with Calls() as calls, shapes_alone():
-        network = ClassifierNetwork(config, input_size=1 << 24, num_classes=2, features=False)
-    assert network.get_parameter("embedding.weight").shape == (1 << 24, 1 << 16)
-    assert all(weight.is_meta for weight in network.parameters())
-    assert not [name for name in calls.names if "normal" in name or "uniform" in name]

@@ -79,19 +79,6 @@ def test_normals_are_normal() -> None:
     assert 3.5 < found.abs().max() < 6.5
 
 
-def test_time_steps_have_the_numbers_of_their_example_and_time() -> None:
-    """Whatever else the batch holds, and where in a segment the time step is."""
-    random, sizes = RandomNumbers.of(3, 4, torch.tensor([40, 7, 12])), torch.tensor([3, 2, 2])
-    whole = random.drop_steps(torch.ones(7, 90), 0.5, Purpose.HEAD, sizes)
-    own = RandomNumbers.of(3, 4, torch.tensor([7]))
-    one_row = torch.ones(3, dtype=torch.int64)
-    found = own.drop_steps(torch.ones(3, 90), 0.5, Purpose.HEAD, one_row)
-    assert torch.equal(found, whole[[1, 4, 6]])
-    later, begin = torch.tensor([2, 2]), torch.tensor([1, 1, 0])
-    found = random.drop_steps(torch.ones(4, 90), 0.5, Purpose.HEAD, later, begin)
-    assert torch.equal(found, whole[3:])
-
-
 def test_the_numbers_never_change() -> None:
     """Runs are resumed by later versions and on other machines."""
     random = RandomNumbers.of(0, 9, torch.arange(64))

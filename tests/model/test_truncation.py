@@ -97,16 +97,6 @@ def test_they_reach_the_convolutions_before_the_encoder(pooling: Any, features: 
     assert not torch.allclose(short["convolutions.0.weight"], whole["convolutions.0.weight"])
 
 
-@pytest.mark.parametrize("pooling", ["last", "mean"])
-def test_under_bfloat16_every_weight_still_gets_its_gradient(pooling: str) -> None:
-    model = make_network(features=3, pooling=pooling, engine="torch").train()
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = model(pack_sequence([torch.randn(9, 3), torch.randn(2, 3)]), bptt=2)
-    found = gradients(model, logits.float())
-    assert found.keys() == dict(model.named_parameters()).keys()
-    assert all(gradient.abs().sum() > 0 for gradient in found.values())
-
-
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 25))
 def test_segments_hold_every_step_once_in_order_and_end_with_the_ends(
     lengths: list[int], steps: int

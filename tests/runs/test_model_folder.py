@@ -67,12 +67,6 @@ def test_round_trip_is_exact(tmp_path: Path, case: str) -> None:
     assert not loaded.network.training
 
 
-def test_weights_have_torchs_names(files: dict[str, bytes]) -> None:
-    names = {f"encoder.{kind}_{part}_l0" for kind in ("weight", "bias") for part in ("ih", "hh")}
-    found = safetensors.torch.load(files[WEIGHTS]).keys()
-    assert found == {"embedding.weight", "head.weight", "head.bias", *names}
-
-
 def test_a_folder_of_an_earlier_version_is_read(tmp_path: Path, files: dict[str, bytes]) -> None:
     description = json.loads(files["model.json"])
     for name in ("ngrams", "subwords", "standardize"):

@@ -17,7 +17,6 @@ from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
-from seqtrain.evaluation.logits import predict_logits
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import StoreBuilder
@@ -136,15 +135,6 @@ def test_one_update_follows_the_gradient_of_the_mean_loss(make_trainer: MakeTrai
     ):
         assert before.grad is not None
         torch.testing.assert_close(after, before - 0.5 * before.grad, msg=name)
-
-
-def test_gradients_are_clipped_to_the_norm(make_trainer: MakeTrainer) -> None:
-    keys = {"optimizer": "sgd", "lr": 1.0, "max_grad_norm": 1e-3}
-    trainer = make_trainer(training=keys)
-    before = weights(trainer)
-    next(trainer.events())
-    moved = sum(float((weights(trainer)[name] - before[name]).square().sum()) for name in before)
-    assert math.sqrt(moved) == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_bfloat16_learns_too(make_trainer: MakeTrainer) -> None:
@@ -268,32 +258,3 @@ def test_without_validation_trains_own_scores_are_monitored(make_trainer: MakeTr
     events = epochs(trainer)
     assert events[0].validation is None
     assert trainer.progress.best_value == -min(event.loss for event in events)
-
-
-def test_sorting_in_the_module_learns_the_same(
-    make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
-    logits = []
-    for sort in ("collate", "module"):
-        trainer = make_trainer(batching={"batch_size": 8, "sort": sort})
-        epochs(trainer)
-        logits.append(
-            predict_logits(trainer.objective.model, make_store(20, seed=2), torch.device("cpu"))
-        )
-    torch.testing.assert_close(*logits, atol=1e-4, rtol=0)
-
-
-def test_predictions_come_back_in_input_order_and_leave_the_mode_alone(
-    make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
-    trainer, store = make_trainer(model={"dropout": 0.5}), make_store(50, seed=3)
-    trainer.objective.model.train()
-    logits = predict_logits(trainer.objective.model, store, torch.device("cpu"))
-    assert trainer.objective.model.training
-    trainer.objective.model.eval()
-    for row in range(len(store)):
-        alone = collate(store.__getitems__(np.array([row])))
-        torch.testing.assert_close(logits[row], trainer.objective.model(alone.packed)[0].detach())
-    assert predict_logits(
-        trainer.objective.model, store.__getitems__(np.arange(0)), torch.device("cpu")
-    ).shape == (0, 3)
