@@ -4,32 +4,60 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
-from seqtrain.data.encoding import EncodingReport, LengthPolicy, chunks, number_groups, row_keys
-from seqtrain.data.examples import Example
-from seqtrain.data.fitting import fit, provisional_encoder
-from seqtrain.data.ngram_vocabulary import NgramVocabulary
+from seqtrain.data.encoding import (
+    Encoder,
+    EncodingReport,
+    LengthPolicy,
+    chunks,
+    number_groups,
+    row_keys,
+)
+from seqtrain.data.examples import Example, Features
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.readers.opening import changed
 from seqtrain.data.sources import SPLITS, data_files, files_of, read_options, read_with
+from seqtrain.data.spelling import word_grams
 from seqtrain.data.splits import Part, hold_out
-from seqtrain.data.store import Array, GrowingArray, Ints, SequenceStore, joined_stores, true_rows
+from seqtrain.data.store import (
+    UNKNOWN_LABEL,
+    Array,
+    GrowingArray,
+    Ints,
+    SequenceStore,
+    blocks,
+    concatenate,
+    joined_stores,
+    true_rows,
+)
 from seqtrain.data.tokenizers import bpe_version, train_bpe
-from seqtrain.data.vocabulary import SPECIAL, GrowingIndex
-from seqtrain.data.word_vectors import Coverage, WordVectors
+from seqtrain.data.vocabulary import (
+    MOST_SPELLINGS,
+    SPECIAL,
+    UNK,
+    GrowingIndex,
+    Vocabulary,
+    fit_vocabulary,
+    provisional_index,
+)
+from seqtrain.data.word_vectors import Coverage, WordVectors, read_vectors
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
 
 UNLABELLED = "unlabelled"
+ONLY_SCORED = ("validation", "test")
+SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
@@ -190,7 +218,7 @@ def _read(config: Config, known: Preprocessing | None) -> PreparedData:
         standardize=data.standardize,
         subwords=None if sizes is None else (sizes[0], sizes[1]),
     )
-    encoder = provisional_encoder(rules)
+    encoder = rules.encoder(provisional_index(), GrowingIndex())
     read, report = encoder.encode_files(train, digests=digests)
     _check_same(before, digests)
     parts, reports = _parts(config, [*encoder.labels], read, report)
@@ -331,3 +359,150 @@ def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
             f"data.label: all {rows} rows of train are of one class ({quote(labels[0])}); "
             "expected at least two"
         )
+
+
+def fit(
+    config: Config,
+    rules: Preprocessing,
+    encoder: Encoder,
+    parts: dict[str, SequenceStore],
+    known: Preprocessing | None,
+) -> tuple[Preprocessing, dict[str, SequenceStore], int, WordVectors | None]:
+    """Fit labels and scales on train, the vocabulary on unlabelled parts too.
+
+    Args:
+        config: of the run.
+        rules: how rows are encoded.
+        encoder: that the parts were encoded with; it numbered tokens and labels as they came.
+        parts: train, what was held out of it, and unlabelled ones; their ids become final in place.
+        known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
+
+    Returns:
+        The preprocessing; the parts; how many distinct tokens occur data.min_count times; vectors.
+    """
+    names, train = [*encoder.labels], parts["train"]
+    old = () if known is None else known.labels
+    new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
+    labels = (*old, *sorted(new))
+    class_of = {label: i for i, label in enumerate(labels)}
+    classes = np.array([*(class_of.get(x, UNKNOWN_LABEL) for x in names), UNKNOWN_LABEL])
+    for part in parts.values():
+        _renumber(part.labels, classes)  # the last one, at -1, is of unlabelled rows
+    fitted = replace(rules, labels=labels)
+    if fitted.kind == "features":
+        mean, std = _channel_statistics(train.values) if known is None else (known.mean, known.std)
+        if len(mean) != train.values.shape[1]:
+            raise DataError(
+                f"data.train: found {train.values.shape[1]} channels; the model to go on from has "
+                f"{len(mean)}"
+            )
+        fitted = replace(fitted, mean=mean, std=std)
+        scaled = {
+            name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
+            for name, part in parts.items()
+        }
+        return fitted, scaled, 0, None
+    tokens = encoder.tokens
+    counts = {name: _counts(part.values, len(tokens)) for name, part in parts.items()}
+    vocabulary, ids, eligible = fit_vocabulary(
+        [*tokens],
+        np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
+        min_count=config.data.min_count,
+        max_size=config.data.max_vocab_size,
+        known=None if known is None else known.vocabulary,
+    )
+    vectors = None
+    if config.model.vectors is not None:
+        vocabulary, vectors = _with_vectors(
+            config, rules, tokens, (vocabulary, ids), counts["train"]
+        )
+    if rules.subwords is not None:
+        parts = _spelled(parts, rules.subwords, tokens, ids)
+    for part in parts.values():
+        _renumber(part.values, ids)
+    if known is None:
+        ngrams = None
+        if config.model.ngrams is not None and len(train):
+            sizes, most = config.model.ngrams, config.model.max_ngrams
+            ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
+    else:
+        ngrams = known.ngrams
+        if ngrams is not None and known.vocabulary is not None:
+            ngrams = replace(ngrams, tokens=ngrams.tokens or len(known.vocabulary))
+    return replace(fitted, vocabulary=vocabulary, ngrams=ngrams), parts, eligible, vectors
+
+
+def _renumber(numbers: Array, final: Array) -> None:
+    """Replace provisional numbers by final ones, in place."""
+    for block in blocks(numbers):
+        block[...] = final[block]
+
+
+def _counts(ids: Array, size: int) -> Ints:
+    """Return how often each id from 0 to size - 1 occurs."""
+    counts = np.zeros(size, dtype=np.int64)
+    for block in blocks(ids):
+        counts += np.bincount(block, minlength=size)
+    return counts
+
+
+def _with_vectors(
+    config: Config,
+    rules: Preprocessing,
+    tokens: Mapping[str, int],
+    fitted: tuple[Vocabulary, npt.NDArray[np.int32]],
+    counts: Ints,
+) -> tuple[Vocabulary, WordVectors]:
+    """Read the file of vectors, whose other words join the vocabulary; ids change with them."""
+    vocabulary, ids = fitted
+    vectors, more = read_vectors(
+        str(config.model.vectors),
+        vocabulary,
+        keep=config.model.vectors_keep,
+        is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
+    )
+    for new, word in enumerate(more, start=len(vocabulary)):
+        if word in tokens:
+            ids[tokens[word]] = new
+    own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
+    coverage = replace(
+        vectors.coverage,
+        tokens=len(vocabulary) - len(SPECIAL),
+        found=len(own),
+        share=float(counts[np.isin(ids, vectors.rows)].sum() / max(1, counts.sum())),
+    )
+    grown = Vocabulary((*vocabulary.tokens, *more))
+    return grown, replace(vectors, coverage=coverage)
+
+
+def _spelled(
+    parts: dict[str, SequenceStore],
+    sizes: tuple[int, int],
+    tokens: Mapping[str, int],
+    ids: npt.NDArray[np.int32],
+) -> dict[str, SequenceStore]:
+    """Note beside the steps which of the words that the vocabulary leaves out they are."""
+    left_out = np.flatnonzero(ids == UNK)
+    left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
+    names = [*tokens]
+    words = word_grams((names[i] for i in left_out), *sizes)
+    number = np.full(len(ids), -1, dtype=np.int32)
+    number[left_out] = np.arange(len(left_out))
+    return {
+        name: replace(
+            part, spellings=concatenate(map(number.__getitem__, blocks(part.values))), words=words
+        )
+        for name, part in parts.items()
+    }
+
+
+def _channel_statistics(values: Features) -> tuple[tuple[float, ...], ...]:
+    """Mean and standard deviation of each channel's present values; constant channels keep 1."""
+    count = np.sum([(~np.isnan(x)).sum(axis=0) for x in blocks(values)], axis=0).clip(1)
+    total = np.sum([np.nansum(x, axis=0, dtype=np.float64) for x in blocks(values)], axis=0)
+    mean = total / count
+    squares = np.sum([np.nansum((x - mean) ** 2, axis=0) for x in blocks(values)], axis=0)
+    lowest = np.fmin.reduce([np.fmin.reduce(x, initial=np.inf) for x in blocks(values)])
+    highest = np.fmax.reduce([np.fmax.reduce(x, initial=-np.inf) for x in blocks(values)])
+    std = np.where(lowest < highest, np.sqrt(squares / count).clip(SMALLEST_STD), 1.0)
+    return tuple(mean.tolist()), tuple(std.tolist())

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from seqtrain.data.store import Ints
 from seqtrain.data.vocabulary import PAD
+from seqtrain.errors import DataError
 
 BOUNDARY = PAD
 """Stands before the first and behind the last step; no step has this id."""
@@ -92,7 +93,7 @@ def folded(keys: Keys, ids: Keys) -> Keys:
 
 
 def fit_ngrams(
-    values: npt.NDArray[np.int32], offsets: Ints, *, shortest: int, longest: int, most: int
+    values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int, *, most: int
 ) -> NgramVocabulary:
     """Choose the n-grams that occur most often, of equal ones those of the least keys.
 
@@ -101,7 +102,10 @@ def fit_ngrams(
         offsets: where each sequence begins, and the end, (B + 1,).
         shortest: ids of an n-gram at least, from 1.
         longest: ids of an n-gram at most.
-        most: n-grams to choose at most; where there are none, a ValueError is raised.
+        most: n-grams to choose at most.
+
+    Raises:
+        DataError: all sequences are too short for one.
     """
     found: list[tuple[Ints, Ints, Ints]] = []
     for part_values, part_offsets in _parts(values, offsets):
@@ -110,6 +114,11 @@ def fit_ngrams(
             if sum(len(each[0]) for each in found) > 2 * MOST_DISTINCT:
                 found = [_total(found)]
     keys, counts, holders = _total(found)
+    if not len(keys):
+        raise DataError(
+            f"model.ngrams: no sequence of train has {shortest - 2} tokens, as an n-gram of "
+            f"{shortest} needs (both ends count); lower it"
+        )
     if len(keys) > most:
         kept = np.sort(np.lexsort((keys, -counts))[:most])
         keys, holders = keys[kept], holders[kept]

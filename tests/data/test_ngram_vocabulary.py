@@ -10,6 +10,7 @@ import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
 from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, folded, row_keys
+from seqtrain.errors import DataError
 
 Gram = tuple[int, ...]
 
@@ -120,5 +121,5 @@ def test_what_cannot_be_a_vocabulary_is_refused(keys: list[int], idf: list[float
 
 
 def test_sequences_too_short_for_any_are_refused() -> None:
-    with pytest.raises(ValueError, match="n-grams"):
+    with pytest.raises(DataError, match=r"no sequence of train has 2 tokens"):
         fit_ngrams(*flat([[2], [3]]), shortest=4, longest=5, most=9)
