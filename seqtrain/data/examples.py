@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
@@ -187,6 +188,8 @@ class ReadOptions:
 def parse_rows(
     rows: Iterable[tuple[int, Any]],
     parse: Callable[[Any], tuple[Any, ...]],
+    *,
+    blank_rows: bool = True,
     file: str | None = None,
 ) -> Iterator[Example]:
     """Yield the example of each row, in order; of a bad one with its problem.
@@ -195,9 +198,18 @@ def parse_rows(
         rows: line number and content of each row, or a BadRow.
         parse: returns sequence and label of a row, and then its group and the columns to keep
             where there are some; or raises BadRow.
+        blank_rows: blank rows are rows as others; else those at the end of the file are dropped,
+            and all others are bad.
         file: the file within a folder, for the examples.
     """
+    blanks = array("q")  # their lines, until it is known whether the file ends with them
     for line, row in rows:
+        if not blank_rows and is_blank(row):
+            blanks.append(line)
+            continue
+        for blank in blanks:
+            yield Example("", None, blank, file, problem="the line is blank")
+        del blanks[:]
         try:
             if isinstance(row, BadRow):
                 raise row
@@ -206,22 +218,6 @@ def parse_rows(
             yield Example("", None, line, file, problem=str(bad))
         else:
             yield Example(sequence, label, line, file, *more)
-
-
-def without_blank_rows(rows: Iterable[tuple[int, Any]]) -> Numbered:
-    """Pass rows on, drop blank ones at the end of the file, make bad rows of all others."""
-    blanks: list[range] = []
-    for line, row in rows:
-        if is_blank(row):
-            if blanks and blanks[-1].stop == line:
-                blanks[-1] = range(blanks[-1].start, line + 1)
-            else:
-                blanks.append(range(line, line + 1))
-            continue
-        for some in blanks:
-            yield from ((blank, BadRow("the line is blank")) for blank in some)
-        blanks = []
-        yield line, row
 
 
 def is_blank(row: object) -> bool:

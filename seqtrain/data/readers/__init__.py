@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
-from seqtrain.data.readers.fasttext import read_fasttext
 from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.npz import read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, open_input
@@ -18,6 +17,7 @@ from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
     list_folder,
     read_class_file,
+    read_fasttext,
     read_files,
     read_txt,
     read_unlabelled,

@@ -17,7 +17,6 @@ from seqtrain.data.examples import (
     RowProblems,
     missing_name,
     parse_rows,
-    without_blank_rows,
 )
 from seqtrain.data.readers.opening import LINE_BYTES, RowSource
 from seqtrain.errors import DataError
@@ -89,7 +88,7 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
         kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
         return text if is_text else source.sequence(text), label, group, kept
 
-    yield from parse_rows(without_blank_rows(records) if width > 1 else records, parse)
+    yield from parse_rows(records, parse, blank_rows=width == 1)
 
 
 def read_records(source: RowSource) -> Numbered:

@@ -13,7 +13,6 @@ from seqtrain.data.examples import (
     Sequence,
     missing_name,
     parse_rows,
-    without_blank_rows,
 )
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import json_type, parse_json, sequence_from_json
@@ -32,7 +31,7 @@ def read_jsonl(source: RowSource) -> Iterator[Example]:
             raise BadRow(f"expected a JSON object, found {json_type(row)}")
         return parse_object(row)
 
-    return parse_rows(without_blank_rows(source.lines()), parse)
+    return parse_rows(source.lines(), parse, blank_rows=False)
 
 
 def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
@@ -53,26 +52,18 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
     names = [name_of("sequence", column) for column in options.sequence_columns()]
     label_name = name_of("label", options.label_column(source.labelled))
     group_name = name_of("group", options.group)
-    known = False  # whether a row before had all fields, so that their names are right
 
     def parse(row: Fields) -> tuple[Any, ...]:
-        nonlocal known
-        try:
-            parsed = parse_fields(row)
-        except BadRow as bad:
-            raise BadRow(str(bad).partition("; did you mean")[0]) if known else bad from None
-        known = True
-        return parsed
-
-    def parse_fields(row: Fields) -> tuple[Any, ...]:
         parts = [_sequence(row, str(name), options.kind) for name in names]
         label = group = None
         if label_name is not None and (
             source.labelled or {label_name, label_name.partition(".")[0]} & row.keys()
         ):
-            label = _name(_field(row, label_name), label_name, source.labelled)
+            label = _name(_field(row, label_name), label_name)
+            if label is None and source.labelled:
+                raise BadRow("the label is blank")
         if group_name is not None:
-            group = _name(_field(row, group_name), group_name, False)
+            group = _name(_field(row, group_name), group_name)
         kept = {str(name): _field(row, str(name)) for name in options.keep} or None
         return parts[0] if len(parts) == 1 else _joined(parts), label, group, kept
 
@@ -104,18 +95,13 @@ def _joined(parts: list[Sequence]) -> Sequence:
     return " ".join(texts) if texts else list(chain.from_iterable(map(list, parts)))
 
 
-def _name(value: object, field: str, needed: bool) -> str | None:
-    """Read a label or the name of a group; integers and truth values as JSON writes them."""
+def _name(value: object, field: str) -> str | None:
+    """Read a label or the name of a group, None where it is blank; integers as JSON has them."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value is None or isinstance(value, str):
+        return value if value and not value.isspace() else None
     if isinstance(value, int):
         return str(value)
-    blank = value is None or (isinstance(value, str) and not value.strip())
-    if blank and not needed:
-        return None
-    if isinstance(value, str) and not blank:
-        return value
-    if isinstance(value, str):
-        raise BadRow("the label is blank")
     what = "a number with a fraction" if isinstance(value, float) else json_type(value)
     raise BadRow(f"{field}: expected a string, an integer, true or false, found {what}")

@@ -28,7 +28,6 @@ BLOCK_BYTES, BUFFER = 1 << 15, 1 << 18
 """Bytes of lines that are read at once, and of a file."""
 BOMB_RATIO, BOMB_FREE_BYTES = 1000, 100_000_000
 """Content of more than so many times the bytes of its file, and of so many bytes, is a bomb."""
-TOO_LONG = "the zstd data need a window over 128 MiB; compress the file again without --long"
 COMPRESSIONS = {
     ".gz": ("gzip", re.compile(rb"\x1f\x8b")),
     ".zst": ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
@@ -77,21 +76,18 @@ class RowSource:
             keep_ends: lines have their ends.
 
         Raises:
-            DataError: for damage, and for a line over `LINE_BYTES`.
+            DataError: for damage, and for a line that is longer than `LINE_BYTES`.
         """
         number = 1
         try:
             for block in _blocks(self.stream, self.problems):
                 lines = _split(block, keep_ends)
                 if lines is None:  # which one is it?
-                    lines = []
-                    for at, line in enumerate(io.BytesIO(block), start=number):
-                        text = _decode(line, keep_ends)
-                        kept = self.options.bad_rows == "blank" and len(line) <= LINE_BYTES
-                        if isinstance(text, BadRow) and not kept:
-                            yield lines
-                            self.problems.fail(at, str(text))
-                        lines.append(text)
+                    lines = [_decode(line, keep_ends) for line in io.BytesIO(block)]
+                    bad = next((i for i, x in enumerate(lines) if isinstance(x, BadRow)), None)
+                    if bad is not None and self.options.bad_rows != "blank":
+                        yield lines[:bad]
+                        self.problems.fail(number + bad, str(lines[bad]))
                 yield lines
                 number += len(lines)
         except OSError as error:
@@ -219,7 +215,10 @@ class _Inflated(io.RawIOBase):
             data = self._unpacked.read1(len(view))
         except self._damage as error:
             if "too much memory" in str(error):
-                raise OSError(TOO_LONG) from None
+                raise OSError(
+                    "the zstd data need a window over 128 MiB; compress the file again without "
+                    "--long"
+                ) from None
             came = f"after {self._unpacked.tell()} bytes of content"
             state = "are cut off" if isinstance(error, EOFError) else "are damaged"
             raise OSError(f"the {self._name} data {state} {came}; copy the file again") from None
@@ -244,24 +243,25 @@ def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
         found = UTF_16
     if found:
         problems.fail(1, f"expected UTF-8 text, found {found}")
-    if not head.endswith(b"\n"):
-        head += stream.readline(LINE_BYTES)
-    yield head.removeprefix(BYTE_ORDER_MARK)
-    parts: list[bytes] = []
-    size = 0
-    while size <= LINE_BYTES and (part := stream.read1(BLOCK_BYTES)):
+    parts = [head.removeprefix(BYTE_ORDER_MARK)]
+    if head.endswith(b"\n"):  # of standard input, more may come much later
+        yield parts.pop()
+    size = sum(map(len, parts))
+    while part := stream.read1(BLOCK_BYTES):
         end = part.rfind(b"\n") + 1
         if end:
             yield b"".join([*parts, part[:end]])
             parts, size = [], 0
         parts.append(part[end:])
         size += len(part) - end
+        if size > LINE_BYTES:
+            raise OSError(f"the line is longer than {LINE_BYTES} bytes")
     yield b"".join(parts)
 
 
 def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
     """Return the lines of a block; None where one of them is bad."""
-    if b"\0" in block or len(block) > LINE_BYTES:
+    if b"\0" in block:
         return None
     try:
         *lines, last = block.decode().split("\n")
@@ -276,8 +276,6 @@ def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
 
 def _decode(raw: bytes, keep_end: bool) -> str | BadRow:
     """Decode one line; never replaces a byte."""
-    if len(raw) > LINE_BYTES:
-        return BadRow(f"the line is longer than {LINE_BYTES} bytes")
     if b"\0" in raw:
         return BadRow(f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data")
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from seqtrain.data.examples import BadRow, Example, Numbered, parse_rows, without_blank_rows
+from seqtrain.data.examples import BadRow, Example, Numbered, parse_rows
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import features_from_columns
 from seqtrain.text import quote
@@ -34,7 +34,7 @@ def read_ts(source: RowSource) -> Iterator[Example]:
             raise BadRow(f"expected {expected} channels parted by ':', found {len(channels)}")
         return features_from_columns(channels), label
 
-    yield from parse_rows(without_blank_rows(lines), parse)
+    yield from parse_rows(lines, parse, blank_rows=False)
 
 
 def _read_header(lines: Numbered, source: RowSource) -> _Header:

@@ -1,4 +1,4 @@
-"""Format txt: lines of `label<TAB>text`, or a folder whose names are the labels.
+"""Format txt: lines of `label<TAB>text`, or a folder whose names are the labels; and fasttext.
 
 In prediction also lines without labels, and files that are a sequence each.
 """
@@ -20,16 +20,16 @@ from seqtrain.data.examples import (
     ReadOptions,
     RowProblems,
     parse_rows,
-    without_blank_rows,
 )
 from seqtrain.data.readers.opening import RowSource, open_input, without_end
 from seqtrain.errors import DataError
 from seqtrain.files.compressed import uncompressed
 from seqtrain.files.reading import path_problem
-from seqtrain.text import display_name
+from seqtrain.text import display_name, quote
 
 ClassFile: TypeAlias = tuple[str, str, Callable[[RowSource], Numbered]]
 """A file of a folder: its path, its class, and what reads its rows."""
+LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 
 
 def read_txt(source: RowSource) -> Iterator[Example]:
@@ -43,8 +43,24 @@ def read_txt(source: RowSource) -> Iterator[Example]:
             raise BadRow("no tab; expected label<TAB>text")
         return source.sequence(line), None
 
-    lines = source.lines()
-    return parse_rows(without_blank_rows(lines) if source.labelled else lines, parse)
+    return parse_rows(source.lines(), parse, blank_rows=not source.labelled)
+
+
+def read_fasttext(source: RowSource) -> Iterator[Example]:
+    """Read lines of `__label__NAME text`; in prediction the label may be absent."""
+
+    def parse(text: str) -> tuple[Any, ...]:
+        found = list(LABEL.finditer(text))
+        if len(found) > 1:
+            names = quote(", ".join(match[1] for match in found))
+            raise BadRow(f"{len(found)} labels, {names}; expected exactly one")
+        if not found and not source.labelled:
+            return source.sequence(text), None
+        if not found or text[: found[0].start()].strip():
+            raise BadRow("expected __label__NAME at the start of the line")
+        return source.sequence(text[found[0].end() :].lstrip(" \t")), source.label(found[0][1])
+
+    return parse_rows(source.lines(), parse, blank_rows=not source.labelled)
 
 
 def read_unlabelled(source: RowSource) -> Iterator[Example]:
@@ -101,7 +117,9 @@ def read_class_file(
     with open_input(path, digests=digests) as stream:
         source = RowSource(stream, options, problems)
         yield from parse_rows(
-            read_rows(source), lambda text: (source.sequence(text), label or None), problems.file
+            read_rows(source),
+            lambda text: (source.sequence(text), label or None),
+            file=problems.file,
         )
 
 

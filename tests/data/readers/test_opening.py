@@ -176,8 +176,9 @@ def test_bombs_and_overlong_lines_are_refused(
         f"the {NAMES[ending]} data expand more than 500 times; refused as a bomb"
     )
     monkeypatch.setattr(opening, "LINE_BYTES", 10_000)
-    content = b"\n" + b"x" * 9_999 + b"\n" + b"y" * 10_001
+    content = b"\n" + b"x" * 9_999 + b"\n" + b"y" * 60_000 + b"\nz"
     assert refuse(content, "a", **LINES) == ("a:3: the line is longer than 10000 bytes",)
+    assert refuse(content[10_001:], "a", **LINES) == ("a:1: the line is longer than 10000 bytes",)
 
 
 def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path: Path) -> None:
