@@ -14,7 +14,7 @@ from seqtrain.api.labelled import Labelled, load_labelled
 from seqtrain.api.predictors import check_alike
 from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.errors import ConfigError
-from seqtrain.evaluation.logits import BRANCHES, branch_logits, check_finite, predict_logits
+from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.runs.finding import find, members, name_one
@@ -112,7 +112,7 @@ def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
     network, store, labels = found.classifier.network, found.store, found.classifier.labels
     branches = branch_logits(network, store, found.classifier.device)
     scores = score_logits(check_finite(network.combine(branches), store), store, labels)
-    named = zip(BRANCHES, branches, strict=False)
+    named = zip(network.branch_names, branches, strict=True)
     parts = {name: score_logits(own, store, labels) for name, own in named}
     return scores, parts if len(parts) > 1 else {}
 

@@ -96,6 +96,8 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
     """
     before, after = old.network.state_dict(), new.network.state_dict()
     for name, weight in after.items():
+        if name.startswith("kernels."):
+            continue  # fitted on the new train
         kept = before[name].to(weight.device)
         weight[tuple(map(slice, kept.shape))] = kept
     vocabulary, rules = old.preprocessing.vocabulary, new.preprocessing

@@ -303,7 +303,9 @@ def as_list(sequences: Any) -> list[Any]:
 def _branches(config: ModelConfig) -> str:
     """Name all that a model has weights for."""
     pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
-    more = [name for name in ("subwords", "convolutions", "ngrams") if getattr(config, name)]
+    more = [
+        name for name in ("subwords", "convolutions", "ngrams", "kernels") if getattr(config, name)
+    ]
     return ", ".join(
         [f"{config.rnn} of {config.hidden_size}", f"pooling {' + '.join(pooling)}", *more]
     )

@@ -11,7 +11,7 @@ import torch
 from seqtrain.api.environment import Setting, check_held_out
 from seqtrain.api.origin import Origin, take_weights
 from seqtrain.api.start import ResumePoint, check_unchanged
-from seqtrain.data.store import joined_stores
+from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.errors import CheckpointError
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import take_vectors
@@ -64,7 +64,8 @@ class RunState:
     def begin_refit(self) -> None:
         """Begin with initial weights on train and validation together, for as long as it helped."""
         before, calibration = self.trainer.progress, self.model.calibration
-        self.model = new_model(self.setting).calibrated(calibration)
+        self.model = new_model(self.setting, self._all_rows()).calibrated(calibration)
+        self.take(None)
         self._use_refitter(before.refit_epochs)
         for name in ("best_epoch", "best_value", "best_error", "refit_epochs"):
             setattr(self.trainer.progress, name, getattr(before, name))
@@ -107,10 +108,14 @@ class RunState:
         network.load_state_dict({name.removeprefix(OF_MODEL): received.pop(name) for name in own})
         return received
 
+    def _all_rows(self) -> SequenceStore:
+        """Return train and validation together, but for rows with labels that train lacks."""
+        rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
+        return rows.selection(np.flatnonzero(rows.labels >= 0))
+
     def _use_refitter(self, epochs: int) -> None:
         """Let the trainer be one on train and validation together."""
-        rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
-        rows = rows.selection(np.flatnonzero(rows.labels >= 0))
+        rows = self._all_rows()
         # auto would count other epochs, of more rows
         update = {"max_epochs": self.trainer.budget.epochs}
         training = self.config.training.model_copy(update=update)
@@ -137,19 +142,25 @@ class RunState:
         return None
 
 
-def new_model(setting: Setting) -> Model:
-    """Return a model with initial weights: drawn, and of a file of word vectors."""
+def new_model(setting: Setting, rows: SequenceStore) -> Model:
+    """Return a model with initial weights: drawn, of a file of word vectors, or fitted on rows.
+
+    What is fitted is so in the first process alone, which sends it to the others.
+    """
     data = setting.data
     network = new_network(setting.config.model, data.preprocessing)
     network.initialize(setting.config.seed)
     if data.vectors is not None and isinstance(network.embedding, torch.nn.Embedding):
         take_vectors(network.embedding, data.vectors)
-    return Model(network.to(setting.device), data.preprocessing)
+    network.to(setting.device)
+    if network.kernels is not None and setting.processes.is_first:
+        network.kernels.fit(rows, setting.config.seed)
+    return Model(network, data.preprocessing)
 
 
 def begin(setting: Setting, origin: Origin | None) -> tuple[RunState, str | None]:
     """Return a new run, with initial weights or those of an old model; and what was kept of it."""
-    model = new_model(setting)
+    model = new_model(setting, setting.data.splits["train"])
     kept = None if origin is None else take_weights(origin.model, model, setting.data.vectors)
     return RunState(setting, model), kept
 

@@ -25,7 +25,7 @@ SAMPLE_TOKENS = 8_000_000
 PROBE_TOKENS = 20_000
 """Tokens of the sequences whose logits are compared, at most (but one sequence)."""
 LEFT_OUT = (
-    *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors"),
+    *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors", "model.kernels"),
     *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize"),
     "training.augment",
 )

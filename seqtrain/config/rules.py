@@ -26,6 +26,7 @@ CLASHES = """
 data.standardize not train | data.kind not features | expected train
 training.augment set | data.kind not features | expected null
 model.freeze set | data.kind features | expected false
+model.kernels true | data.kind not features | expected false
 model.ngrams set | data.kind features | expected null
 model.subwords set | data.kind features | expected null
 model.subwords set | data.tokenizer char byte bpe | whose tokens are no words; expected null

@@ -210,6 +210,8 @@ class ModelConfig(Section):
     """text, tokens: add a linear classifier on n-grams of tokens to the network. null: none."""
     max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
     """Largest number of n-grams; the most frequent of train stay."""
+    kernels: bool = False
+    """features: add a bank of fixed convolution kernels with a linear classifier to the network."""
     rnn: Literal["gru", "lstm", "rnn"] = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128

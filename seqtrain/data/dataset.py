@@ -181,7 +181,7 @@ def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessi
     data, model, pretraining = config.data, config.model, config.pretraining
     recipe = {
         "data": data.model_dump(),
-        "model": [model.subwords, model.ngrams, model.max_ngrams, model.vectors],
+        "model": [model.subwords, model.ngrams, model.max_ngrams, model.vectors, model.kernels],
         "vectors_keep": model.vectors_keep if model.vectors else None,
         "pretraining": [pretraining.objective is not None, pretraining.data],
         "seed": config.seed if held_out_fractions(data) else None,
@@ -396,7 +396,11 @@ def fit(
                 f"data.train: found {train.values.shape[1]} channels; the model to go on from has "
                 f"{len(mean)}"
             )
-        fitted = replace(fitted, mean=mean, std=std)
+        kernels = None if known is None else known.kernels
+        if config.model.kernels and known is None:
+            lengths = train.lengths
+            kernels = (int(lengths.min()), int(np.median(lengths)), int(lengths.max()))
+        fitted = replace(fitted, mean=mean, std=std, kernels=kernels)
         scaled = {
             name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
             for name, part in parts.items()

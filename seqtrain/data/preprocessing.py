@@ -42,6 +42,8 @@ class Preprocessing:
         standardize: train, series or both (features); by series is the model's work.
         subwords: characters of n-grams of words, at least and at most, where spelling counts.
         ngrams: the n-grams of tokens that train chose, where the model counts them.
+        kernels: time steps of train's shortest, median and longest sequence, where the model has a
+            bank of kernels.
     """
 
     reading: ReadOptions
@@ -57,6 +59,7 @@ class Preprocessing:
     standardize: str = "train"
     subwords: tuple[int, int] | None = None
     ngrams: NgramVocabulary | None = None
+    kernels: tuple[int, int, int] | None = None
 
     @property
     def kind(self) -> str:
@@ -217,7 +220,7 @@ class Preprocessing:
         ngrams: NgramVocabulary | None = None,
     ) -> Preprocessing:
         """Build from `to_json`'s values and the vocabularies; raises where that can't be."""
-        sizes = values.get("subwords")
+        sizes, lengths = values.get("subwords"), values.get("kernels")
         fields: dict[str, Any] = {
             **values,
             **{name: _listed(name, values[name]) for name in ("labels", "mean", "std")},
@@ -226,6 +229,7 @@ class Preprocessing:
             "vocabulary": None if tokens is None else Vocabulary(_listed("tokens", tokens)),
             "subwords": None if sizes is None else _listed("subwords", sizes),
             "ngrams": ngrams,
+            "kernels": None if lengths is None else _listed("kernels", lengths),
         }
         return cls(**fields)
 

@@ -22,8 +22,6 @@ from seqtrain.model.randomness import RandomNumbers
 Combine: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
 """From the logits of each branch, (B, C), to those of one prediction."""
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
-BRANCHES = ("recurrent", "ngrams")
-"""Names of a model's branches, in the order of their logits."""
 TOKENS_A_ROW = 4
 """Tokens to classify for each token of the vocabulary, from which on it pays to project them all
 beforehand: the distinct tokens of a batch are about a quarter of it."""

@@ -40,7 +40,7 @@ def vectors(graph: Graph, network: ClassifierNetwork) -> tuple[str, str]:
         steps = FEATURES
     graph.takes(LENGTHS, INT64, ["batch"])
     if inputs.series is not None:
-        steps = _standardized(graph, inputs.series, steps)
+        steps = standardized(graph, inputs.series, steps)
     if isinstance(embedding, nn.Linear):
         steps = graph.linear(steps, "embedding")
     lengths = LENGTHS
@@ -90,7 +90,7 @@ def _unknown_words(graph: Graph) -> str:
     return graph.cast(graph.add("Concat", zeros, scaled, axis=0), FLOAT)
 
 
-def _standardized(graph: Graph, series: SeriesStandardization, steps: str) -> str:
+def standardized(graph: Graph, series: SeriesStandardization, steps: str) -> str:
     """Standardise each channel of each series by its own valid steps, (B, T, columns)."""
     values, absent = steps, ""
     if series.indicators:

@@ -14,6 +14,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
 from seqtrain.export.input_nodes import LENGTHS, masked, valid_steps, vectors
+from seqtrain.export.kernel_nodes import kernel_logits
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.ngrams import GAIN
 from seqtrain.model.pooling import pooling_names
@@ -21,7 +22,7 @@ from seqtrain.text import listed
 
 COMPUTED = {
     *("embedding_dim", "subwords", "convolutions", "ngrams", "rnn", "hidden_size", "num_layers"),
-    *("bidirectional", "join", "pooling", "initial_state"),
+    *("bidirectional", "join", "pooling", "initial_state", "kernels"),
 }
 """Keys of the model section that the graph follows."""
 WITHOUT_INFLUENCE = {
@@ -74,8 +75,13 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     all_states = set(pooling_names(config.pooling)) != {"last"}
     states, last = _encoded(graph, config, steps, lengths, all_states=all_states)
     logits = graph.linear(_pooled(graph, config, states, last, lengths), "head")
-    if network.ngrams is not None:  # the mean of the branches' log-probabilities
-        branches = (graph.add("LogSoftmax", x, axis=1) for x in (logits, _ngram_logits(graph)))
+    beside = None
+    if network.ngrams is not None:
+        beside = _ngram_logits(graph)
+    elif network.kernels is not None:
+        beside = kernel_logits(graph, network.kernels)
+    if beside is not None:  # the mean of the branches' log-probabilities
+        branches = (graph.add("LogSoftmax", x, axis=1) for x in (logits, beside))
         logits = graph.add("Mul", graph.add("Sum", *branches), graph.number(0.5))
     if network.temperature != 1:
         logits = graph.add("Div", logits, graph.number(network.temperature))

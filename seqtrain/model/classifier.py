@@ -1,4 +1,4 @@
-"""The classifier: input → recurrent encoder → pooling → head, and a branch of n-grams beside it.
+"""The classifier: input → recurrent encoder → pooling → head; n-grams or kernels beside it.
 
 B batch, T longest length, N time steps of all sequences, H state (both directions), C classes,
 F features, K poolings.
@@ -27,6 +27,7 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
 from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
 from seqtrain.model.inputs import FittedLayers, Inputs
+from seqtrain.model.kernels import KernelBank
 from seqtrain.model.ngrams import NgramClassifier
 from seqtrain.model.pooling import (
     join_directions,
@@ -47,9 +48,9 @@ PREDICTION_STEPS = 16384
 class ClassifierNetwork(nn.Module):
     """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
 
-    Where it has a linear classifier on n-grams too (model.ngrams), each is a branch with logits of
-    its own, and `combine` makes one prediction of both. A new one has weights of any content:
-    `initialize` it, or load them.
+    Where it has a linear classifier on n-grams (model.ngrams) or on kernels (model.kernels) too,
+    each is a branch with logits of its own, and `combine` makes one prediction of both. A new one
+    has weights of any content: `initialize` it, or load them.
 
     Args:
         config: the config's model section.
@@ -61,6 +62,7 @@ class ClassifierNetwork(nn.Module):
     Attributes:
         input_size: as above.
         ngrams: the linear classifier on n-grams, or None.
+        kernels: the bank of kernels, or None; it is fitted, and has no branch in training mode.
         temperature: divides the logits of every prediction; 1 while it learns.
     """
 
@@ -95,6 +97,9 @@ class ClassifierNetwork(nn.Module):
             self.ngrams = None
             if fitted.ngrams is not None:
                 self.ngrams = NgramClassifier(fitted.ngrams, num_classes)
+            self.kernels = None
+            if fitted.kernels is not None:
+                self.kernels = KernelBank(fitted.kernels, num_classes)
 
     @property
     def engine(self) -> Engine:
@@ -152,6 +157,12 @@ class ClassifierNetwork(nn.Module):
         table = self.inputs.table()
         return None if table is None else self.engine.project(table, self.encoder)
 
+    @property
+    def branch_names(self) -> list[str]:
+        """Names of the branches in evaluation, in the order of their logits."""
+        beside = {"ngrams": self.ngrams, "kernels": self.kernels}
+        return ["recurrent", *(name for name, branch in beside.items() if branch is not None)]
+
     def forward(self, *inputs: Any, **options: Any) -> Tensor:
         """Classify sequences: all branches together, (B, C); arguments are those of `branches`."""
         return combined(self.branches(*inputs, **options)[0])
@@ -169,7 +180,7 @@ class ClassifierNetwork(nn.Module):
     ) -> tuple[list[Tensor], Tensor]:
         """Classify sequences; return each branch's logits, and the last states.
 
-        The recurrent branch comes first, then that on n-grams, if there is one.
+        The recurrent branch comes first, then that on n-grams or kernels, if there is one.
 
         Args:
             inputs: ids or feature vectors: packed, longest sequence first, as `collate` packs them;
@@ -224,8 +235,9 @@ class ClassifierNetwork(nn.Module):
         """
         if self.config.bidirectional:
             return "bidirectional"
-        if self.convolutions is not None:
-            return "convolutions"
+        for name in ("convolutions", "kernels"):
+            if getattr(self, name) is not None:
+                return name
         return "standardize" if self.inputs.series is not None else None
 
     def step_logits(
@@ -265,6 +277,8 @@ class ClassifierNetwork(nn.Module):
     ) -> tuple[list[Tensor], Tensor]:
         """Return the branches' logits (B, C) and last states, row by packed row."""
         wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed))]
+        if self.kernels is not None and not self.training:
+            wide.append(self.kernels(packed))
         grams = _grams(spellings)
         run = self._run_packed(self.pooling is not None, vocabulary, random, grams)
         packed = self.inputs.numbered(packed, spellings)

@@ -24,6 +24,7 @@ from seqtrain.data.vocabulary import PAD, SPECIAL
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, ProjectedTable
+from seqtrain.model.kernels import KernelSizes
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
@@ -37,26 +38,29 @@ class FittedLayers:
         words: character n-grams of the vocabulary's words.
         ngrams: the n-grams of tokens that train chose.
         series: how series are standardised by themselves.
+        kernels: what the shapes of a bank of kernels follow from.
     """
 
     words: WordGrams | None = None
     ngrams: NgramVocabulary | None = None
     series: SeriesStandardization | None = None
+    kernels: KernelSizes | None = None
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> FittedLayers:
         """Return what a model takes from a preprocessing."""
-        words = series = None
+        words = series = kernels = None
+        channels, indicators = len(preprocessing.mean), preprocessing.missing == "mask"
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
             spelled = [""] * len(SPECIAL) + list(preprocessing.vocabulary.tokens[len(SPECIAL) :])
             words = word_grams(spelled, *preprocessing.subwords)
         if preprocessing.standardize != "train":
             series = SeriesStandardization(
-                len(preprocessing.mean),
-                both=preprocessing.standardize == "both",
-                indicators=preprocessing.missing == "mask",
+                channels, both=preprocessing.standardize == "both", indicators=indicators
             )
-        return cls(words, preprocessing.ngrams, series)
+        if preprocessing.kernels is not None:
+            kernels = KernelSizes(channels, indicators, preprocessing.kernels)
+        return cls(words, preprocessing.ngrams, series, kernels)
 
 
 class Inputs:

@@ -138,6 +138,8 @@ def _branches(model: ModelConfig) -> str:
         branches.append(f"convolutions: {', '.join(sizes)}")
     if model.ngrams:
         branches.append("n-grams of {} to {} tokens".format(*model.ngrams))
+    if model.kernels:
+        branches.append("a bank of fixed kernels")
     return "; ".join(branches)
 
 

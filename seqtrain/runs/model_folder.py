@@ -10,7 +10,7 @@ import numpy as np
 import safetensors.numpy
 import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -164,8 +164,9 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     ngrams = preprocessing.ngrams
     sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
     subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
-    if sizes != config.ngrams or subwords != config.subwords:
-        raise ValueError("n-grams or subwords of the architecture aren't the preprocessing's")
+    has_kernels = preprocessing.kernels is not None
+    if (sizes, subwords, has_kernels) != (config.ngrams, config.subwords, config.kernels):
+        raise ValueError("n-grams, subwords or kernels aren't those of the preprocessing")
     return config
 
 
@@ -187,6 +188,7 @@ class SavedPreprocessing(BaseModel):
     mean: list[FiniteFloat]
     std: list[Annotated[FiniteFloat, Field(gt=0)]]
     bpe_model: str | None
+    kernels: list[PositiveInt] | None = Field(default=None, min_length=3, max_length=3)
 
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
@@ -208,6 +210,8 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
         "standardize": found.standardize != "train" and not is_features,
         "subwords, ngrams": is_features and (found.subwords or found.ngrams),
+        "kernels": checked.kernels != (checked.kernels and sorted(checked.kernels)),
+        "kernels, kind": checked.kernels is not None and not is_features,
         "bpe_model": (found.tokenizer == "bpe") != (checked.bpe_model is not None),
         "tokens": tokens is not None and not _are_tokens(tokens),
     }

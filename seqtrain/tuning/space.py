@@ -60,6 +60,7 @@ KINDS: dict[str, dict[str, list[Any]]] = {
     "features": {
         "data.standardize": ["train", "series", "both"],
         "model.embedding_dim": [16, 32, 64, 128],
+        "model.kernels": [False, True],
         "model.convolutions": [None, [[32, 7, 2]], [[32, 7, 2], [64, 5, 2]]],
         "training.augment": [None, {"shift": 0.1}, {"shift": 0.3}, {"slice": 0.2}],
     },

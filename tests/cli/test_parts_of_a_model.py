@@ -36,6 +36,7 @@ PARTS = {
     "training.optimizer=sgd",
     "vectors": "vectors=w.vec vectors_keep=3 freeze=1 subwords=[3, 5] "
     "pretraining.objective=language_model pretraining.max_epochs=1",
+    "kernels": "kernels=true data.missing=mask training.refit=true data.validation=0.4",
     "series": "convolutions=[[6, 3, 2]] pooling=[last, max] data.standardize=both "
     "data.missing=mask training.augment={shift: 0.3, slice: 0.4}",
 }
@@ -46,9 +47,10 @@ CONFIG = {
 
 
 def config_of(part: str, *options: str) -> seqtrain.Config:
+    is_series = part in ("series", "kernels")
     settings = re.split(r" (?=[\w.]+=)", PARTS[part])
     keys = [word if "." in word.split("=")[0] else f"model.{word}" for word in settings]
-    Path("c.yaml").write_text(CONFIG[part == "series"])
+    Path("c.yaml").write_text(CONFIG[is_series])
     return seqtrain.load_config("c.yaml", [*BASE, *keys, *options])
 
 
@@ -89,11 +91,12 @@ def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
     seqtrain.fit(config, run_dir="parts", resume=True)
     assert_same_run("whole", "parts")
     scored = json.loads(cli("eval", "whole", "--json").out)
-    branches = ["recurrent", "ngrams"] if config.model.ngrams else []
+    beside = "ngrams" if config.model.ngrams else "kernels" if config.model.kernels else None
+    branches = ["recurrent", beside] if beside else []
     assert list(scored.get("parts", [])) == branches
     shown = [line.split()[0] for line in cli("eval", "whole").out.splitlines() if "%" in line]
     assert shown[:3] == ["together", *branches] or not branches
-    file = "test.npz" if part == "series" else "test.tsv"
+    file = "test.npz" if part in ("series", "kernels") else "test.tsv"
     plain = cli("predict", file, "--run", "whole", "--format", "jsonl")
     steps = cli("predict", file, "--run", "whole", "--format", "jsonl", "--steps")
     last = {row["index"]: row for row in map(json.loads, steps.out.splitlines())}

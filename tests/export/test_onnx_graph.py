@@ -57,7 +57,9 @@ def test_predictions_are_the_networks(kind: str, settings: dict[str, Any]) -> No
     assert np.abs(found[3] - alone[0]).max() < 1e-6
 
 
-@pytest.mark.parametrize("part", ["series", "series beside train", "convolutions of series", ""])
+@pytest.mark.parametrize(
+    "part", ["series", "series beside train", "convolutions of series", "kernels", ""]
+)
 def test_what_stands_in_the_padding_counts_for_nothing(part: str) -> None:
     attended = {"bidirectional": True, "num_layers": 2, "pooling": "attention"}
     kind, rules, settings = PARTS.get(part, ("features", {}, attended))

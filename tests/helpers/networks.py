@@ -19,9 +19,11 @@ from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native import why_not
 from seqtrain.model.inputs import FittedLayers
+from seqtrain.model.kernels import KernelSizes
 from seqtrain.model.pooling import StepPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
+from tests.helpers.small_models import series_store
 
 VOCAB_SIZE, NUM_CLASSES = 30, 4
 LENGTHS = (12, 7, 7, 4, 3, 1, 1)
@@ -61,7 +63,9 @@ def make_network(
     small = {"embedding_dim": 5, "hidden_size": 6, "dropout": 0.0, "embedding_dropout": 0.0}
     config = ModelConfig.model_validate({**small, "embedding_std": 1.0, **keys})
     words = word_grams(WORDS, *config.subwords) if config.subwords else None
-    ngrams = fixed = None
+    ngrams = fixed = kernels = None
+    if config.kernels:
+        kernels = KernelSizes(features, indicators=False, lengths=(3, 20, 40))
     if config.ngrams:
         values, offsets = torch.cat(ids()).numpy().astype(np.int32), np.cumsum([0, *LENGTHS])
         shortest, longest = config.ngrams
@@ -73,7 +77,7 @@ def make_network(
         input_size=features or VOCAB_SIZE,
         num_classes=NUM_CLASSES,
         features=bool(features),
-        fitted=FittedLayers(words, ngrams, fixed),
+        fitted=FittedLayers(words, ngrams, fixed, kernels),
     )
     model.initialize(seed=0)
     generator = torch.Generator().manual_seed(0)
@@ -82,6 +86,8 @@ def make_network(
             tensor.uniform_(0.5, 1.5, generator=generator)
         elif "bias" in name or name.startswith(("ngrams", "initial_state")):
             tensor.uniform_(-0.5, 0.5, generator=generator)
+    if model.kernels is not None:
+        model.kernels.fit(series_store(features), seed=0)
     return model.eval()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,14 @@ from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.ngram_vocabulary import fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
+from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.runs.model_folder import Model, new_network
+from tests.helpers.stores import StoreBuilder
 
 WORDS = ("<pad>", "<unk>", "move", "money", "don't", "éa", "?", "20")
+KERNELS = (3, 20, 20, 20, 20, 40)
+"""Time steps of the series that a bank of kernels is fitted on."""
 LABELS = ("no", 'yes\tand "no"', "__import__('os')")
 
 
@@ -50,7 +55,17 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         for name, statistic in network.named_buffers():
             if "running" in name:  # a variance is positive
                 statistic.uniform_(0.5, 2.0, generator=generator)
+    if network.kernels is not None:
+        network.kernels.fit(series_store(network.input_size), seed=1)
     return Model(network, preprocessing)
+
+
+def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:
+    """Return series of normal numbers, of three labels in turn."""
+    generator, builder = np.random.default_rng(1), StoreBuilder(width)
+    for number, length in enumerate(lengths):
+        builder.add_features(generator.normal(size=(length, width)), number % 3, number + 1)
+    return builder.build()
 
 
 NGRAMS = fit_ngrams(
@@ -81,6 +96,12 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "features",
         {"standardize": "both", "missing": "mask"},
         {"convolutions": [[5, 3, 2]], "pooling": ["last", "max"]},
+    ),
+    "kernels": ("features", {"kernels": (3, 20, 40)}, {"kernels": True}),
+    "kernels of one length": (
+        "features",
+        {"kernels": (9, 9, 9), "missing": "mask", "standardize": "both"},
+        {"kernels": True, "convolutions": [[5, 3, 2]]},
     ),
 }
 """Kind, preprocessing and settings of models that have one part more, by what it is."""

@@ -58,6 +58,7 @@ SERIES: dict[str, dict[str, Any]] = {
     "series": {"standardize": "series"},
     "both": {"standardize": "both"},
     "convolutions": {"convolutions": [[8, 7, 2], [6, 3, 2]]},
+    "kernels": {"kernels": True, "standardize": "both"},
     "all": {"standardize": "both", "convolutions": [[8, 7, 2]], "pooling": ["max", "last"]},
 }
 UNKNOWN = ["unheard", "unseen", "x"]
@@ -171,6 +172,7 @@ def test_the_prediction_after_a_step_is_that_of_the_prefix(
     [
         ({"convolutions": [[4, 3, 1]]}, "convolutions"),
         ({"features": 2, "standardize": "both"}, "standardize"),
+        ({"features": 2, "kernels": True}, "kernels"),
         ({"bidirectional": True}, "bidirectional"),
     ],
 )

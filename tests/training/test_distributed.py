@@ -29,6 +29,7 @@ from tests.helpers.program import (
     started,
     write_project,
 )
+from tests.helpers.tiny import series, write_npz
 from tests.helpers.together import fit_together, free_port, launched, take_place
 from tests.helpers.vectors import write_vectors
 
@@ -59,12 +60,18 @@ TABLES = sets(
     "training.max_epochs=2", "batching.sort=module", "training.refit=true",
 )  # fmt: skip
 
+SERIES = sets(
+    "data={train: x.npz, validation: 0.3, kind: features}", "model.kernels=true",
+    "training.max_epochs=2", "training.refit=true",
+)  # fmt: skip
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with a config and its data; its rows belong to chats, and some to none."""
     write_project(tmp_path)
     write_vectors(tmp_path / "w.vec")
+    write_npz(tmp_path / "x.npz", series(40, seed=1), ["ab"[i % 2] for i in range(40)])
     for name, source in (("said", "test"), ("test", "test"), ("train", "train")):
         heading, *lines = (tmp_path / f"{source}.tsv").read_text().splitlines()
         heading, lines = heading.split("\tchat")[0], ["\t".join(x.split("\t")[:2]) for x in lines]
@@ -85,8 +92,8 @@ def difference(one: Path, other: Path) -> float:
 
 @pytest.mark.parametrize(
     ("size", "options"),
-    [(2, NOISY), (4, CARRIED), (2, PHASES), (3, TABLES)],
-    ids=["noisy", "carried", "phases", "tables"],
+    [(2, NOISY), (4, CARRIED), (2, PHASES), (3, TABLES), (2, SERIES)],
+    ids=["noisy", "carried", "phases", "tables", "series"],
 )
 def test_weights_are_those_of_one_process(project: Path, size: int, options: list[str]) -> None:
     fit(project, "one", *options)

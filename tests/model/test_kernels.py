@@ -1,0 +1,168 @@
+"""The bank of kernels: equal to the formula whatever the batch-mates; what it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_sequence
+
+import seqtrain
+from seqtrain.errors import ConfigError
+from seqtrain.model.kernels import FACTORS, KERNELS, PENALTIES, KernelBank, KernelSizes, ridge
+from tests.helpers.small_models import series_store
+from tests.helpers.tiny import write_npz
+
+LENGTHS = (70, 41, 40, 9, 8, 3, 2, 1)
+
+
+def series(channels: int, scale: float = 1.0) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return [scale * torch.randn(n, channels, generator=generator).cumsum(0) for n in LENGTHS]
+
+
+def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> KernelBank:
+    bank = KernelBank(KernelSizes(channels, indicators=False, lengths=lengths), num_classes=3)
+    bank.fit(series_store(channels), seed=0)
+    return bank
+
+
+def by_hand(bank: KernelBank, row: Tensor) -> Tensor:
+    """The features of one series by torch's own convolution, view by view."""
+    own = (row.double() - row.double().mean(0)) / row.double().std(0, correction=0)
+    views = [row, torch.where(own.isfinite(), own, 0.0).float()]
+    views += [torch.cat((torch.zeros_like(x[:1]), x.diff(dim=0))) for x in views]
+    found = []
+    for kind, relative in enumerate(bank.relative):
+        for number, dilation in enumerate(bank.dilations):
+            if relative:
+                dilation = max(1, int(dilation * len(row) / bank.length + 0.5))
+            for view, values in enumerate(views):
+                whole = (values * bank.gain[view]).round().clamp(-(2**17), 2**17)
+                weights = (
+                    torch.from_numpy(KERNELS)[:, None]
+                    * bank.channels[kind, number, view][:, :, None]
+                )
+                keys = {"padding": 4 * dilation, "dilation": dilation}
+                outputs = functional.conv1d(whole.T[None].double(), weights.double(), **keys)[0]
+                above = outputs[:, None] > bank.bias[kind, number, view][:, :, None]
+                found.append(above.float().mean(-1).flatten())
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("lengths", [(3, 20, 40), (20, 20, 20), (1, 1, 2), (5, 400, 900)])
+@pytest.mark.parametrize("channels", [1, 3, 12])
+def test_features_are_those_of_the_formula(
+    channels: int, lengths: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rows shorter than a kernel too, and where a row is computed in several pieces."""
+    bank, rows = fitted(channels, lengths), series(channels)
+    expected = torch.stack([by_hand(bank, row) for row in rows])
+    found = bank.features(pack_sequence(rows))
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    monkeypatch.setattr("seqtrain.model.kernels.CELLS", 17 * found.shape[1])
+    assert torch.equal(bank.features(pack_sequence(rows)), found)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e30])
+def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale: float) -> None:
+    bank, rows = fitted(3), series(3, scale)
+    together = bank.features(pack_sequence(rows))
+    for row, found in zip(rows, together, strict=True):
+        assert torch.equal(bank.features(pack_sequence([row]))[0], found)
+    with torch.autocast("cpu", torch.bfloat16):
+        lowered = bank(pack_sequence(rows))
+    assert torch.equal(lowered, fitted(3)(pack_sequence(rows)))
+
+
+def test_logits_of_a_batch_seen_before_are_those_of_the_bank_as_it_is_now() -> None:
+    bank, packed = fitted(2), pack_sequence(series(2))
+    before = bank(packed)
+    assert torch.equal(bank(packed), before)
+    bank.fit(series_store(2), seed=5)
+    assert not torch.equal(bank(packed), before)
+
+
+@pytest.mark.parametrize("columns", [5, 60])
+def test_penalty_and_factor_have_the_least_loss_of_rows_left_out(columns: int) -> None:
+    """Above and below as many rows as features; each row is left out by hand."""
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(30, columns, generator=generator)
+    features[:, 0] += 0.5 * (labels := torch.arange(30) % 3)
+    features -= features.mean(0)
+    targets = 2.0 * functional.one_hot(labels) - 1
+    weight, intercept = ridge(features, labels, 3)
+    best = np.inf, 0.0, 0.0
+    for penalty in PENALTIES:
+        scores = []
+        for left in range(30):
+            rest = torch.arange(30) != left
+            x, y = features[rest].double(), targets[rest].double()
+            centre, mean = x.mean(0), y.mean(0)
+            x = x - centre
+            inner = x.T @ x + penalty * torch.eye(columns)
+            scores.append((features[left] - centre) @ torch.linalg.solve(inner, x.T @ y) + mean)
+        for factor in FACTORS:
+            loss = float(functional.cross_entropy(factor * torch.stack(scores), labels))
+            best = min(best, (loss, penalty, factor))
+    _, penalty, factor = best
+    x, y = features.double(), targets.double()
+    inner = x.T @ x + penalty * torch.eye(columns)
+    expected = factor * torch.linalg.solve(inner, x.T @ (y - y.mean(0)))
+    torch.testing.assert_close(weight, expected.float(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(intercept, (factor * y.mean(0)).float())
+
+
+def waves(count: int, seed: int) -> list[np.ndarray]:
+    """Every other one has a wave of 6 time steps, the others one of 8, at any phase and length."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        steps = np.arange(generator.integers(5, 60)) + generator.uniform(0, 24)
+        wave = np.sin(2 * np.pi * steps / (6 if number % 2 else 8))
+        rows.append(np.stack((wave, 0 * wave), 1) + generator.normal(0, 0.3, (len(steps), 2)))
+    return [row.astype(np.float32) for row in rows]
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
+    """One update of a GRU that reads next to nothing; the bank does the work."""
+    monkeypatch.chdir(tmp_path)
+    for name, count in (("train", 60), ("test", 100)):
+        write_npz(
+            tmp_path / f"{name}.npz", waves(count, len(name)), ["ab"[i % 2] for i in range(count)]
+        )
+    return {
+        "data": {"train": "train.npz", "test": "test.npz", "kind": "features"},
+        "model": {"kernels": True, "hidden_size": 2, "embedding_dim": 2},
+        "training": {"max_epochs": 1, "lr": 1e-9},
+    }
+
+
+def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, object]]) -> None:
+    run = seqtrain.fit(config, run_dir="run")
+    assert run.test is not None
+    assert run.test.accuracy > 0.95
+    alone = seqtrain.evaluate("run").parts
+    assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
+
+
+def test_a_new_train_fits_it_again(config: dict[str, dict[str, object]]) -> None:
+    """A run that begins from an old model, with one label more."""
+    seqtrain.fit(config, run_dir="old")
+    labels = [*"ab" * 20, *"c" * 20]
+    rows = waves(40, 8) + [np.cumsum(row, 0) for row in waves(20, 9)]
+    write_npz(Path("train.npz"), rows, labels)
+    seqtrain.fit(config, run_dir="new", init_from="old")
+    assert seqtrain.evaluate("new", data="train.npz").parts["kernels"].accuracy > 0.9
+
+
+@pytest.mark.parametrize("kind", ["text", "tokens"])
+def test_tokens_have_no_kernels(kind: str) -> None:
+    data = {"train": "x.jsonl", "kind": kind, "sequence": "s", "label": "l"}
+    with pytest.raises(ConfigError, match=r"model\.kernels: found true, but data\.kind is"):
+        seqtrain.fit({"data": data, "model": {"kernels": True}})
