@@ -41,7 +41,6 @@ from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import combined
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
-from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import CONFIG
 from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
@@ -239,6 +238,8 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
             if recorder is not None:
                 recorder.record(event)
             stop()
+        if recorder is not None and trainer is state.trainer:
+            recorder.save_last_epoch()
 
     if state.pretrainer is not None:
         pretrainer = state.pretrainer
@@ -263,7 +264,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
 def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     """Go back to the best epoch's weights, and calibrate them on validation."""
     if not state.trainer.progress.is_best:
-        state.take(None if recorder is None else load_model(recorder.run.best))
+        state.take(None if recorder is None else recorder.best_weights())
     validation = state.data.splits.get("validation")
     if validation is not None and state.config.training.calibration != "none":
         logits = _logits(state, recorder, validation, combined)

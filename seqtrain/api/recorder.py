@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from seqtrain.api.environment import peak_memory
 from seqtrain.api.run_events import Listener, Run, WarningEvent
@@ -22,21 +23,24 @@ from seqtrain.files.writing import remove
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.model_folder import model_files
+from seqtrain.runs.model_folder import load_model, model_files
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, TEST, RunDirectory
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 
 UPDATES_PER_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""
+SECONDS_BETWEEN = 30.0
+"""Age of a checkpoint from which the end of an epoch writes a new one."""
 
 
 class Recorder:
     """Writes a run's files as it goes on, and calls the listener; in the first process alone.
 
-    A checkpoint (last/) is written at the start, after each epoch, where training.checkpoint_every
-    asks for it, and where a signal stops the run; the best model (best/) after the checkpoint of
-    its epoch. Every saved model is finite.
+    A checkpoint (last/) is written at the start and at the end, after an epoch where the last one
+    is SECONDS_BETWEEN old, where training.checkpoint_every asks for it, and where a signal stops
+    the run. The best model stays in memory, and is written (best/) right before a checkpoint. Every
+    saved model is finite.
 
     Args:
         run: its directory, locked.
@@ -61,6 +65,8 @@ class Recorder:
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self._saved_at = time.monotonic()
         self._best_scores: Scores | None = None  # on validation, of an epoch since the start
+        self._best: dict[str, Tensor] | None = None  # its weights
+        self._best_is_saved = self._is_saved = True
 
     def begin(self, facts: dict[str, Any], *, force: bool) -> None:
         """Write a new run's first files; the config comes last, when the run can be resumed."""
@@ -74,7 +80,6 @@ class Recorder:
         for left in self.run.remove_strays():
             self._warn_of(left)
         self.run.cut_metrics(self._metrics_length)
-        self._save_best_if_due()
         if not self.state.nothing_left:
             remove(self.run.path / TEST)  # of the model before
             self._write_config()
@@ -87,13 +92,21 @@ class Recorder:
             if self._is_due(event.update):
                 self.save_last()
         else:
-            engine = {} if event.pretraining else self.engine
+            engine, self._is_saved = {} if event.pretraining else self.engine, False
             self._append({**metrics_line(event), **engine})
-            self.save_last()
-            if not event.pretraining:
-                self._save_best_if_due()
-                self._best_scores = event.validation if event.is_best else self._best_scores
+            if self.state.trainer.progress.is_best and not event.pretraining:
+                weights = self.state.model.network.state_dict()
+                self._best = {name: weight.clone() for name, weight in weights.items()}
+                self._best_is_saved = False
+            self._best_scores = event.validation if event.is_best else self._best_scores
+            self._check_finite(self.state.model.network.state_dict())
+            if time.monotonic() - self._saved_at >= SECONDS_BETWEEN:
+                self.save_last()
         self.listener(event)
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the best epoch."""
+        return self._best or load_model(self.run.best).network.state_dict()
 
     def end_pretraining(self, pretrainer: Trainer) -> None:
         """Keep what pretraining brought; a checkpoint from now on stands in training."""
@@ -120,17 +133,25 @@ class Recorder:
         self.listener(run)
 
     def save_last(self) -> None:
-        """Write the model, and all that going on from here needs.
+        """Write the model, and all that going on from here needs; the best one before.
 
         Raises:
             RunError: a weight isn't finite; nothing was written.
         """
         model, learner = self.state.model, self.state.learner
         checkpoint = Checkpoint(model, *learner.capture(), self._metrics_length)
-        self._check_finite(checkpoint)
+        self._check_finite(model.network.state_dict() | checkpoint.tensors)
+        if not self._best_is_saved:
+            self._write(self.run.best, model_files(model, weights=self._best))
+            self._best_is_saved = True
         kept = self.run.previous if self._last_is_whole else None
         self._write(self.run.last, checkpoint_files(checkpoint), previous=kept)
-        self._last_is_whole, self._saved_at = True, time.monotonic()
+        self._last_is_whole, self._saved_at, self._is_saved = True, time.monotonic(), True
+
+    def save_last_epoch(self) -> None:
+        """Write what `save_last` does where an epoch ended since."""
+        if not self._is_saved:
+            self.save_last()
 
     def save_best(self) -> None:
         """Write the model as the best one."""
@@ -141,8 +162,7 @@ class Recorder:
         progress = self.state.learner.progress
         return f"{progress.phase} step {progress.updates}".lstrip()
 
-    def _check_finite(self, checkpoint: Checkpoint) -> None:
-        tensors = checkpoint.model.network.state_dict() | checkpoint.tensors
+    def _check_finite(self, tensors: dict[str, Tensor]) -> None:
         for name, tensor in tensors.items():
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 section = self.state.learner.objective.key
@@ -157,11 +177,6 @@ class Recorder:
         minutes = (time.monotonic() - self._saved_at) / 60
         due = updates % every.get("steps", updates + 1) == 0
         return due or minutes >= every.get("minutes", math.inf)
-
-    def _save_best_if_due(self) -> None:
-        """Write the best model, right after the epoch that brought it was saved as the last."""
-        if self.state.trainer.progress.is_best:
-            self.save_best()
 
     def _write_config(self) -> None:
         self.run.write(CONFIG, render_config(self.state.config).encode())

@@ -91,10 +91,10 @@ class RunState:
             if not self.processes.is_first:
                 self.put_back(tensors, values)
 
-    def take(self, model: Model | None) -> None:
-        """Let the network have the weights of another model, which the first process gives."""
-        if model is not None:
-            self.model.network.load_state_dict(model.network.state_dict())
+    def take(self, weights: dict[str, torch.Tensor] | None) -> None:
+        """Let the network have other weights, which the first process gives."""
+        if weights is not None:
+            self.model.network.load_state_dict(weights)
         if self.processes.size > 1:
             self._broadcast_weights({})
 

@@ -75,11 +75,10 @@ class NgramClassifier(nn.Module):
 
     def forward(self, ngrams: Ngrams) -> Tensor:
         """Return the logits (B, C) of sequences whose n-grams `find` returned."""
-        rows, index = torch.unique(ngrams.index, return_inverse=True)
-        table = functional.embedding(rows, self.weight, sparse=self.sparse)
         total = functional.embedding_bag(
-            index, table, ngrams.offsets, mode="sum", per_sample_weights=ngrams.values
-        )
+            ngrams.index, self.weight, ngrams.offsets, mode="sum",
+            per_sample_weights=ngrams.values, sparse=self.sparse,
+        )  # fmt: skip
         return GAIN * total + self.bias
 
     @torch.no_grad()

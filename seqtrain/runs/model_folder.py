@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,12 +72,17 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> Classifier
     )
 
 
-def model_files(model: Model, pretraining: PretrainingModel | None = None) -> dict[str, bytes]:
+def model_files(
+    model: Model,
+    pretraining: PretrainingModel | None = None,
+    weights: Mapping[str, Tensor] | None = None,
+) -> dict[str, bytes]:
     """Return the files of a model folder by name.
 
     Args:
         model: to be saved.
         pretraining: what pretrained its encoder; an autoencoder's decoder is saved, too.
+        weights: to save in place of those that the network has now.
     """
     description = {
         "format_version": FORMAT_VERSION,
@@ -84,7 +90,8 @@ def model_files(model: Model, pretraining: PretrainingModel | None = None) -> di
         "preprocessing": model.preprocessing.to_json(),
         "calibration": model.calibration.model_dump(),
     }
-    files = {WEIGHTS: tensor_file(model.network.state_dict()), DESCRIPTION: to_json(description)}
+    weights = weights or model.network.state_dict()
+    files = {WEIGHTS: tensor_file(weights), DESCRIPTION: to_json(description)}
     vocabulary, ngrams = model.preprocessing.vocabulary, model.preprocessing.ngrams
     if vocabulary is not None:
         files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
@@ -96,7 +103,7 @@ def model_files(model: Model, pretraining: PretrainingModel | None = None) -> di
     return files
 
 
-def tensor_file(tensors: dict[str, Tensor]) -> bytes:
+def tensor_file(tensors: Mapping[str, Tensor]) -> bytes:
     """Return tensors as the content of a safetensors file."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:

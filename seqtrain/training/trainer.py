@@ -152,7 +152,7 @@ class Trainer:
         if not (math.isfinite(loss) and math.isfinite(norm)):
             what = "gradient" if math.isfinite(loss) else "loss"
             raise self._not_finite(what, objective.suspects(batch, each))
-        optimizer.step(lr=lr)
+        optimizer.step(lr=lr, examples=count)
         self.progress.add_batch(loss, correct, count, int(batch.lengths.sum()))
         return loss
 
