@@ -38,7 +38,6 @@ from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import Combine, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
-from seqtrain.model.classifier import combined
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.run_directory import CONFIG
@@ -267,8 +266,11 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
         state.take(None if recorder is None else recorder.best_weights())
     validation = state.data.splits.get("validation")
     if validation is not None and state.config.training.calibration != "none":
-        logits = _logits(state, recorder, validation, combined)
-        state.model = state.model.calibrated(calibrate(logits, torch.from_numpy(validation.labels)))
+        logits = _logits(state, recorder, validation, partial(torch.cat, dim=1))
+        branches = torch.split(logits, len(state.model.preprocessing.labels), dim=1)
+        state.model = state.model.calibrated(
+            calibrate(branches, torch.from_numpy(validation.labels))
+        )
         if recorder is not None:
             recorder.save_best()
 

@@ -1,4 +1,4 @@
-"""How far to trust a probability: the temperature of the logits, and predictions above a threshold.
+"""How far to trust a probability: shares of branches, temperature, what a threshold brings.
 
 B examples, C classes.
 """
@@ -6,14 +6,16 @@ B examples, C classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn import functional
 
 from seqtrain.config.schema import Section
+from seqtrain.model.classifier import combined
 
 COOLEST, HOTTEST = 0.01, 100.0
 """Temperatures that a model may have."""
@@ -23,6 +25,10 @@ STEPS = 200
 """Steps of the search at most; Newton's take about ten."""
 Z = 1.96
 """Standard deviations of a normal distribution that 95 % lie within."""
+FEWEST_ROWS, MOST_ROWS = 100, 10_000
+"""Rows of validation from which the branches' shares are chosen, and on how many of them."""
+TENTHS = 10
+"""Shares of two branches that are tried: 0, 1, … of so many."""
 CELLS = 2**22
 """Logits that are looked at at once, in double precision: memory stays flat."""
 
@@ -55,6 +61,8 @@ class Calibration(Section):
 
     temperature: Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)] = 1.0
     """Divides the logits."""
+    shares: Annotated[list[_Share], Field(max_length=2)] | None = None
+    """Of the branches' log-probabilities in a prediction; None: equal ones."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
     """From the most confident predictions to all."""
     rows: Annotated[int, Field(ge=0)] = 0
@@ -129,19 +137,40 @@ def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tens
         yield some.double(), true
 
 
-def calibrate(logits: Tensor, labels: Tensor) -> Calibration:
-    """Fit the temperature of logits, and find how good the most confident predictions then are.
+def calibrate(branches: Sequence[Tensor], labels: Tensor) -> Calibration:
+    """Fit shares and temperature, and find how good the most confident predictions then are.
 
     Args:
-        logits: of sequences that the model hasn't learned from, not calibrated yet, (B, C).
+        branches: logits of each branch for sequences that the model hasn't learned from, (B, C).
         labels: class index, (B,); -1 where train lacks the label.
     """
+    shares = fit_shares(branches, labels)
+    logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
     confidence = [
         some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits / temperature, labels)
     ]
     points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
-    return Calibration(temperature=temperature, coverage=points, rows=len(labels))
+    return Calibration(temperature=temperature, shares=shares, coverage=points, rows=len(labels))
+
+
+def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:
+    """Return the shares of two branches whose predictions have the least mean cross-entropy.
+
+    Each is tried with its own temperature, as in stacking (Wolpert 1992). None, equal shares,
+    where there is one branch, or too few rows to choose by.
+    """
+    if len(branches) == 1 or int((labels >= 0).sum()) < FEWEST_ROWS:
+        return None
+    some = slice(None, None, -(-len(labels) // MOST_ROWS))
+    branches, labels = [logits[some] for logits in branches], labels[some]
+
+    def loss(shares: list[float]) -> float:
+        logits = combined(branches, shares)
+        scaled = logits / fit_temperature(logits, labels)
+        return float(functional.cross_entropy(scaled, labels, ignore_index=-1))
+
+    return min(([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1)), key=loss)
 
 
 def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:

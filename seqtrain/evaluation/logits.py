@@ -165,16 +165,13 @@ def logits_of_batches(
 
     was_training = model.training
     model.eval()
-    logits: Tensor | None = None
+    none = [torch.zeros(0, model.head.out_features)] * model.num_branches
+    logits = torch.zeros(len(store), combine(none).shape[1], device="cpu")
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch
         ):
-            if logits is None:
-                logits = found.new_zeros(len(store), found.shape[1])
             logits[torch.from_numpy(batch.examples)] = batch.restore(found)
     finally:
         model.train(was_training)
-    return (
-        torch.zeros(len(store), model.head.out_features, device="cpu") if logits is None else logits
-    )
+    return logits

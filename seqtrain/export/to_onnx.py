@@ -80,9 +80,13 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
         beside = _ngram_logits(graph)
     elif network.kernels is not None:
         beside = kernel_logits(graph, network.kernels)
-    if beside is not None:  # the mean of the branches' log-probabilities
-        branches = (graph.add("LogSoftmax", x, axis=1) for x in (logits, beside))
-        logits = graph.add("Mul", graph.add("Sum", *branches), graph.number(0.5))
+    if beside is not None:  # the weighted mean of the branches' log-probabilities
+        shares = zip((logits, beside), network.shares or (0.5, 0.5), strict=True)
+        weighted = (
+            graph.add("Mul", graph.add("LogSoftmax", x, axis=1), graph.number(share))
+            for x, share in shares
+        )
+        logits = graph.add("Sum", *weighted)
     if network.temperature != 1:
         logits = graph.add("Div", logits, graph.number(network.temperature))
     probabilities = graph.add("Softmax", logits, axis=1)

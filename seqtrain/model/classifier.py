@@ -64,6 +64,7 @@ class ClassifierNetwork(nn.Module):
         ngrams: the linear classifier on n-grams, or None.
         kernels: the bank of kernels, or None; it is fitted, and has no branch in training mode.
         temperature: divides the logits of every prediction; 1 while it learns.
+        shares: of each branch in a prediction, 1 together; None: equal ones, as while it learns.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class ClassifierNetwork(nn.Module):
         self.config = config
         self.input_size = input_size
         self.temperature = 1.0
+        self.shares: Sequence[float] | None = None
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
         fitted = fitted or FittedLayers()
@@ -112,6 +114,11 @@ class ClassifierNetwork(nn.Module):
         if self._engine is None or self._engine_for != weights:
             self._engine, self._engine_for = choose_engine(self.config, *weights), weights
         return self._engine
+
+    @property
+    def num_branches(self) -> int:
+        """How many branches have logits of their own."""
+        return 1 if self.ngrams is None else 2
 
     def computed_by(self, **keys: str) -> ClassifierNetwork:
         """Return a model that shares these weights, with other keys of the config.
@@ -220,7 +227,7 @@ class ClassifierNetwork(nn.Module):
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of one prediction, (B, C), of the branches' logits."""
-        logits = combined(branches)
+        logits = combined(branches, self.shares)
         return logits if self.temperature == 1 else logits.float() / self.temperature
 
     def zero_state(self, rows: int) -> Tensor:
@@ -376,15 +383,23 @@ class ClassifierNetwork(nn.Module):
         return join_directions(states, self.config.join) if self.config.bidirectional else states
 
 
-def combined(branches: Sequence[Tensor]) -> Tensor:
-    """Return the logits of one prediction: the mean of the branches' log-probabilities.
+def combined(branches: Sequence[Tensor], shares: Sequence[float] | None = None) -> Tensor:
+    """Return the logits of one prediction: the weighted mean of the branches' log-probabilities.
+
+    Args:
+        branches: logits of each.
+        shares: weight of each, 1 together; None: equal ones.
 
     Shape:
         branches: (…, C) each. Returns: (…, C); of one branch as they are.
     """
     if len(branches) == 1:
         return branches[0]
-    return torch.stack([logits.float().log_softmax(-1) for logits in branches]).mean(0)
+    each = torch.stack([logits.float().log_softmax(-1) for logits in branches])
+    if shares is None:
+        return each.mean(0)
+    total: Tensor = torch.tensordot(each.new_tensor(shares), each, 1)
+    return total
 
 
 def _grams(spellings: Spellings | None) -> Grams | None:

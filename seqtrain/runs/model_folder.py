@@ -56,8 +56,8 @@ class Model:
     calibration: Calibration = field(default_factory=Calibration)
 
     def calibrated(self, calibration: Calibration) -> Model:
-        """Return the same model, whose logits are divided by the calibration's temperature."""
-        self.network.temperature = calibration.temperature
+        """Return the same model, which predicts with the calibration's shares and temperature."""
+        self.network.temperature, self.network.shares = calibration.temperature, calibration.shares
         return replace(self, calibration=calibration)
 
 

@@ -104,7 +104,7 @@ class Optimizer:
         return c_float(norm).value  # infinite where float32 can't hold it, as gradients are
 
     @torch.no_grad()
-    def step(self, *, lr: float, examples: int) -> None:
+    def step(self, *, lr: float, examples: int = 1) -> None:
         """Update the weights by the gradients that `clip` saw: of a table the touched rows alone.
 
         Args:
@@ -113,9 +113,9 @@ class Optimizer:
         """
         if self._ngrams is not None:
             rate = -min(NGRAM_STEP * examples, LARGEST_NGRAM_STEP) * lr / self._lr
-            weight, bias = self._ngrams.weight, self._ngrams.bias
-            if weight.grad is not None and bias.grad is not None:
-                weight.add_(weight.grad, alpha=rate / GAIN**2)
+            table, bias = self._ngrams.weight, self._ngrams.bias
+            if table.grad is not None and bias.grad is not None:
+                table.add_(table.grad, alpha=rate / GAIN**2)
                 bias.add_(bias.grad, alpha=rate * NGRAM_BIAS)
         if self._is_native:
             native.adam(self._gradients, lr=lr, betas=BETAS, eps=EPSILON, scale=self._scale)

@@ -61,7 +61,7 @@ def test_where_every_prediction_is_right_or_none_means_anything() -> None:
 def test_labels_that_train_lacks_play_no_part() -> None:
     logits, labels = drawn(4, 400, 4, 3.0)
     beside = torch.cat((labels, torch.full((50,), -1)))
-    found = calibrate(torch.cat((logits, logits[:50].flip(1))), beside)
+    found = calibrate([torch.cat((logits, logits[:50].flip(1)))], beside)
     assert (found.temperature, found.rows) == (fit_temperature(logits, labels), 450)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,18 +105,19 @@ class Killed(Exception):
 
 
 def fit_until(epoch: int, run: str, *sets: str, resume: bool = False) -> None:
-    """Train as far as the checkpoint of an epoch, and leave the run as a kill there would."""
+    """Train to the end of an epoch, where a signal stops the run."""
     from seqtrain.api.fit import fit as run_fit
     from seqtrain.api.run_events import Event
     from seqtrain.config import load_config
+    from seqtrain.errors import Interrupted
     from seqtrain.training.events import EpochEvent
 
-    def kill(event: Event) -> None:
+    def stop(event: Event) -> None:
         if isinstance(event, EpochEvent) and not event.pretraining and event.epoch == epoch:
-            raise Killed
+            signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(Killed):
-        run_fit(load_config("c.yaml", list(sets)), run_dir=run, resume=resume, listener=kill)
+    with pytest.raises(Interrupted):
+        run_fit(load_config("c.yaml", list(sets)), run_dir=run, resume=resume, listener=stop)
 
 
 def assert_same_run(first: str, second: str) -> None:

@@ -177,7 +177,9 @@ def let_weights_drift() -> None:
     from seqtrain.training.optimizer import Optimizer
 
     step = Optimizer.step
-    Optimizer.step = lambda self, *, lr: step(self, lr=lr * 1.001)  # type: ignore[method-assign]
+    Optimizer.step = lambda self, lr, examples: step(  # type: ignore[method-assign]
+        self, lr=lr * 1.001, examples=examples
+    )
 
 
 def test_drifting_weights_are_noticed_after_the_epoch(project: Path) -> None:
