@@ -165,8 +165,9 @@ def logits_of_batches(
 
     was_training = model.training
     model.eval()
-    none = [torch.zeros(0, model.head.out_features)] * model.num_branches
-    logits = torch.zeros(len(store), combine(none).shape[1], device="cpu")
+    none = [torch.zeros(0, model.head.out_features, dtype=torch.float32, device="cpu")]
+    width = combine(none * model.num_branches).shape[1]
+    logits = torch.zeros(len(store), width, dtype=torch.float32, device="cpu")
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch
