@@ -166,7 +166,7 @@ def logits_of_batches(
     was_training = model.training
     model.eval()
     none = [torch.zeros(0, model.head.out_features, dtype=torch.float32, device="cpu")]
-    width = combine(none * model.num_branches).shape[1]
+    width = combine(none * len(model.branch_names)).shape[1]
     logits = torch.zeros(len(store), width, dtype=torch.float32, device="cpu")
     try:
         for batch, found in map_batches(

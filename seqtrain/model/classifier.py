@@ -115,11 +115,6 @@ class ClassifierNetwork(nn.Module):
             self._engine, self._engine_for = choose_engine(self.config, *weights), weights
         return self._engine
 
-    @property
-    def num_branches(self) -> int:
-        """How many branches have logits of their own."""
-        return 1 if self.ngrams is None else 2
-
     def computed_by(self, **keys: str) -> ClassifierNetwork:
         """Return a model that shares these weights, with other keys of the config.
 
