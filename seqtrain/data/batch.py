@@ -9,10 +9,10 @@ all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError, ran_out_of_memory
 
 Result = TypeVar("Result")
+Results = TypeVar("Results", Tensor, list[Any])
 SHORTER = "data.max_length, or cut the sequences"
 """What needs less memory where nothing is learned."""
 
@@ -133,13 +134,7 @@ class Batch:
             return pad_packed_sequence(self.inputs, batch_first=True)[0]
         return self.inputs
 
-    @overload
-    def restore(self, results: Tensor) -> Tensor: ...
-
-    @overload
-    def restore(self, results: Sequence[Result]) -> list[Result]: ...
-
-    def restore(self, results: Tensor | Sequence[Result]) -> Tensor | list[Result]:
+    def restore(self, results: Results) -> Results:
         """Return results, a tensor (B, …) or a list in the batch's order, in that of `examples`."""
         if isinstance(results, Tensor):
             return results[self.unsorted_indices]
@@ -171,29 +166,28 @@ def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
     classifier to sort).
     """
     inputs: PackedSequence | Tensor
-    spelled = rows.spellings
+    order, spelled = np.arange(len(rows)), None
     if sort == "module":
-        order = np.arange(len(rows))
         inputs = _pad(rows.values, rows.lengths)
-        numbers = None if spelled is None else _pad(spelled, rows.lengths, fill=-1)
     else:
         order = np.argsort(-rows.lengths, kind="stable")
         starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
         inputs = _pack(rows.values, starts, lengths)
-        numbers = None if spelled is None else _pack(spelled, starts, lengths).data
-    unsorted = np.empty_like(order)
-    unsorted[order] = np.arange(len(order))
+    if rows.spellings is not None and rows.words is not None:
+        if sort == "module":
+            numbers = _pad(rows.spellings, rows.lengths, fill=-1)
+        else:
+            numbers = _pack(rows.spellings, starts, lengths).data
+        spelled = spellings(numbers.numpy(), rows.words)
     return Batch(
         inputs=inputs,
         lengths=torch.from_numpy(rows.lengths[order]),
         labels=torch.from_numpy(rows.labels[order]),
         groups=None if rows.groups is None else rows.groups[order],
         sorted_indices=torch.from_numpy(order),
-        unsorted_indices=torch.from_numpy(unsorted),
+        unsorted_indices=torch.from_numpy(np.argsort(order)),
         examples=np.arange(len(order)),
-        spellings=None
-        if numbers is None or rows.words is None
-        else spellings(numbers.numpy(), rows.words),
+        spellings=spelled,
     )
 
 

@@ -32,7 +32,6 @@ KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
 """Age at which an entry that was never finished is taken for abandoned."""
 ENTRY = "entry.json"
-TYPES = ("int32", "int64", "float32")
 
 
 class Entry(NamedTuple):
@@ -112,22 +111,18 @@ def _read_entry(name: str, saved: VerifiedFolder) -> Entry:
 
 def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> Array:
     """Copy an array, or, where it is large, check it and map it from its file."""
-    if kind not in TYPES or not all(type(size) is int and size >= 0 for size in shape):
-        raise ValueError("no array of a store")
-    size = prod(shape) * np.dtype(kind).itemsize
-    content = bytearray()
-    for block in saved.read_blocks(file):
-        if size < IN_MEMORY:
-            content += block
-    if size < IN_MEMORY:
-        return np.frombuffer(content, dtype=kind).reshape(shape)
+    if prod(shape) * np.dtype(kind).itemsize < IN_MEMORY:
+        return np.frombuffer(bytearray().join(saved.read_blocks(file)), kind).reshape(shape)
+    for _ in saved.read_blocks(file):
+        pass
     return np.memmap(saved.path / file, kind, "r", shape=tuple(shape))
 
 
 def _forget_oldest(path: Path) -> None:
     """Keep the entries used last, and those that another process is writing now."""
-    ages = {entry.name: time.time() - entry.stat().st_mtime for entry in os.scandir(path)}
-    entries = sorted((name for name in ages if len(name) == 64), key=ages.__getitem__)
-    abandoned = [name for name, age in ages.items() if is_stray(name) and age > ABANDONED_SECONDS]
-    for name in entries[KEPT_ENTRIES:] + abandoned:
+    used = {entry.name: entry.stat().st_mtime for entry in os.scandir(path)}
+    entries = sorted((name for name in used if len(name) == 64), key=used.__getitem__)
+    abandoned = time.time() - ABANDONED_SECONDS
+    strays = [name for name in used if is_stray(name) and used[name] < abandoned]
+    for name in entries[:-KEPT_ENTRIES] + strays:
         remove(path / name)

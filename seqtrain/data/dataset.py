@@ -27,7 +27,7 @@ from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.readers.opening import changed
-from seqtrain.data.sources import SPLITS, data_files, files_of, read_options, read_with
+from seqtrain.data.sources import SPLITS, data_files, read_options, split_files
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.splits import Part, hold_out
 from seqtrain.data.store import (
@@ -203,7 +203,7 @@ def _is_bpe(data: DataConfig) -> bool:
 def _read(config: Config, known: Preprocessing | None) -> PreparedData:
     """Read and encode all splits."""
     data, sizes, digests = config.data, config.model.subwords, dict[str, str]()
-    train = read_with(data, files_of("data.train", data.train))
+    train = split_files(data, "train")
     merges = None if known is None else known.bpe_model
     if _is_bpe(data) and merges is None:
         merges = _train_bpe(config, train, digests)
@@ -235,7 +235,7 @@ def _read(config: Config, known: Preprocessing | None) -> PreparedData:
         stores = [splits["train"], *(part for name, part in parts.items() if name not in SPLITS)]
         unlabelled = joined_stores(stores) if more else stores[0]
     for name in ("validation", "test"):
-        files = read_with(data, files_of(f"data.{name}", getattr(data, name)))
+        files = split_files(data, name)
         if files:
             splits[name], reports[name] = preprocessing.encode_files(files, digests)
     if config.model.vectors is not None:

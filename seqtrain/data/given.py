@@ -43,15 +43,12 @@ def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
 
 
 def _array(sequence: Any) -> Array | None:
-    """Return an array of any type, or None; refuse what numpy would take in part alone."""
+    """Return an array of any type, what is masked as missing; or None."""
     if isinstance(sequence, torch.Tensor):
-        if sequence.requires_grad:
-            raise BadRow("found a tensor that requires gradients; give tensor.detach()")
-        if sequence.is_complex():
-            raise BadRow("found complex numbers; expected real ones")
-        return np.asarray(sequence.to_dense().double().cpu())
+        dense = sequence.detach().to_dense().cpu()
+        return np.asarray(dense.double() if dense.is_floating_point() else dense)
     if isinstance(sequence, np.ma.MaskedArray):
-        raise BadRow("found a masked array; give array.filled(nan), which marks missing values")
+        return np.asarray(np.ma.filled(sequence.astype(np.float64), np.nan))
     try:
         return np.asarray(sequence)
     except (TypeError, ValueError, RuntimeError):
@@ -60,14 +57,10 @@ def _array(sequence: Any) -> Array | None:
 
 def _features(vectors: Array) -> Features:
     """Convert numbers to float32; refuse all else."""
-    if vectors.dtype.kind == "c":
-        raise BadRow("found complex numbers; expected real ones")
     if vectors.dtype.kind == "O":
         odd = next((v for v in vectors.flat if isinstance(v, str | bytes | complex)), None)
-        if odd is not None:
-            raise BadRow(f"found a value of type {type(odd).__name__}; expected numbers")
         try:
-            vectors = vectors.astype(np.float64)
+            vectors = vectors if odd is not None else vectors.astype(np.float64)
         except OverflowError:
             raise BadRow("a number is too large for float32") from None
         except (TypeError, ValueError):

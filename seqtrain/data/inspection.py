@@ -15,7 +15,7 @@ from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.data.encoding import EMPTY
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
 from seqtrain.data.readers.opening import changed
-from seqtrain.data.sources import files_of, numbered_rows, read_options
+from seqtrain.data.sources import numbered_rows, split_files
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
 from seqtrain.text import display_name
@@ -109,16 +109,16 @@ def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
         },
         refused=found.refused,
         num_refused=dict(found.num_refused),
-        duplicates=[rows for rows in found.exact.values() if len(rows) > 1],
+        duplicates=[[*rows] for rows in found.exact.values() if len(rows) > 1],
         near_duplicates=[
-            sorted(found.exact[key][0] for key in keys)
+            sorted(next(iter(found.exact[key])) for key in keys)
             for keys in found.plain.values()
             if len(keys) > 1
         ],
         conflicts=[
-            (found.exact[key], sorted(labels))
-            for key, labels in found.labels_of.items()
-            if len(labels) > 1
+            ([*rows], sorted({*rows.values()}))
+            for rows in found.exact.values()
+            if len({*rows.values()}) > 1
         ],
         alike=_alike(found.characters),
         mixed_words=dict(found.mixed.most_common()),
@@ -133,9 +133,8 @@ class _Findings:
     lengths: dict[str, list[int]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     num_refused: Counter[str] = field(default_factory=Counter)
-    exact: dict[int, list[RowPlace]] = field(default_factory=lambda: defaultdict(list))
+    exact: dict[int, dict[RowPlace, str]] = field(default_factory=lambda: defaultdict(dict))
     plain: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    labels_of: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     characters: Counter[str] = field(default_factory=Counter)
     mixed: Counter[str] = field(default_factory=Counter)
 
@@ -147,11 +146,10 @@ class _Findings:
         own, files = set(stores[split].lines.tolist()), stores[split].files
         others = {line for name in held_out for line in stores[name].lines.tolist()}
         self.labels[split], self.lengths[split], shown = Counter(), [], list[str]()
-        paths = files_of(f"data.{key}", getattr(keys, key))
-        for path, start in zip(paths, files.starts if files else (), strict=True):
+        own_files = split_files(keys, key)
+        for (path, options), start in zip(own_files, files.starts if files else (), strict=True):
             problems, digests = RowProblems(display_name(path)), dict[str, str]()
-            rows = numbered_rows(path, read_options(keys, path), start, digests=digests)
-            for line, example in rows:
+            for line, example in numbered_rows(path, options, start, digests=digests):
                 steps = example.sequence if tokens is None else tokens(example.sequence)
                 refused = example.problem or _refusal(len(steps), config)
                 if refused and (example.problem or line not in others):
@@ -173,8 +171,7 @@ class _Findings:
         else:
             exact = hash(sequence if isinstance(sequence, str) else sequence.tobytes())
         self.labels[split][label] += 1
-        self.exact[exact].append((split, line))
-        self.labels_of[exact].add(label)
+        self.exact[exact][split, line] = label
         if isinstance(sequence, str):
             self.plain[hash(plain_form(sequence))].add(exact)
             self.characters.update(sequence)

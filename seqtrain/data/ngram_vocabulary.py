@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.store import Ints
+from seqtrain.data.store import Ints, run_starts
 from seqtrain.data.vocabulary import PAD
 from seqtrain.errors import DataError
 
@@ -70,11 +70,9 @@ class NgramVocabulary:
         return len(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NgramVocabulary):
-            return NotImplemented
-        sizes = (self.shortest, self.longest, self.tokens)
-        return sizes == (other.shortest, other.longest, other.tokens) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("keys", "idf")
+        names = ("shortest", "longest", "tokens", "keys", "idf")
+        return isinstance(other, NgramVocabulary) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
 
     __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
@@ -147,14 +145,13 @@ def row_keys(
 
 def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:
     """Return distinct keys, how often each occurs, and in how many rows; rows ascend."""
-    order = np.argsort(keys)
-    starts = _starts(keys[order])
-    index = np.zeros(len(keys), dtype=np.int64)
-    index[starts[1:]] = 1
-    most = 1 + rows.max(initial=0)
-    pairs = np.sort(index.cumsum() * most + rows[order])
-    holders = np.bincount(pairs[_starts(pairs)] // most, minlength=len(starts))
-    return keys[order][starts], np.diff(np.append(starts, len(keys))), holders
+    order = np.argsort(keys, kind="stable")
+    keys, rows = keys[order], rows[order]
+    is_new = np.ones(len(keys), dtype=np.int64)
+    is_new[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
+    starts = run_starts(keys)
+    holders = np.add.reduceat(is_new, starts)
+    return keys[starts], np.diff(np.append(starts, len(keys))), holders
 
 
 def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
@@ -162,18 +159,13 @@ def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     arrays = zip(*parts, strict=True)
     keys, counts, holders = (np.concatenate([np.zeros(0, np.int64), *each]) for each in arrays)
     order = np.argsort(keys)
-    starts = _starts(keys[order])
+    starts = run_starts(keys[order])
     distinct = keys[order][starts]
     total, rows = (np.add.reduceat(each[order], starts) for each in (counts, holders))
     if len(distinct) > MOST_DISTINCT:
         kept = np.sort(np.lexsort((distinct, -total))[:MOST_DISTINCT])
         distinct, total, rows = distinct[kept], total[kept], rows[kept]
     return distinct, total, rows
-
-
-def _starts(ordered: Ints) -> Ints:
-    """Return where each distinct value of an ordered array begins."""
-    return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
 def _parts(

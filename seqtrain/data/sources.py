@@ -99,9 +99,10 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
     )
 
 
-def read_with(data: DataConfig, files: Sequence[str]) -> Files:
-    """Return files of this config, each with how it is read."""
-    return [(path, read_options(data, path)) for path in files]
+def split_files(data: DataConfig, split: str) -> Files:
+    """Return the files of a split, each with how it is read; none where rows are held out."""
+    paths = files_of(f"data.{split}", getattr(data, split))
+    return [(path, read_options(data, path)) for path in paths]
 
 
 def numbered_rows(
@@ -139,8 +140,8 @@ def _is_missing(path: str) -> bool:
     """Whether nothing stands there; what may not be looked at is found when it is read."""
     try:
         os.lstat(path)
-    except OSError as error:
-        return isinstance(error, FileNotFoundError | NotADirectoryError)
-    except ValueError:
+    except PermissionError:
+        return False
+    except (OSError, ValueError):
         return True
     return False

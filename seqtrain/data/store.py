@@ -120,7 +120,12 @@ def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
         rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
         order = np.argsort(keys[rows], kind="stable")
         ordered = keys[rows][order]
-        yield rows[order], np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
+        yield rows[order], run_starts(ordered)
+
+
+def run_starts(ordered: Ints) -> Ints:
+    """Return where each distinct value of an ordered array begins."""
+    return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
 @dataclass(frozen=True)
