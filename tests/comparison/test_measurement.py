@@ -33,8 +33,8 @@ def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
 
 def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task: Task) -> None:
     began = time.monotonic()
-    runs = measured(task, "torch", "packed", seconds=2.0)
-    assert time.monotonic() - began > 0.5
+    runs = measured(task, "torch", "packed", seconds=1.0)
+    assert time.monotonic() - began > 0.3
     speeds = [run.speed("training") for run in runs.values()]
     assert sum(speed.turns for speed in speeds if speed) > 2
     (late,) = measured(task, "unroll-padded").values()

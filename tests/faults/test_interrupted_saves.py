@@ -31,13 +31,19 @@ from tests.helpers.tracing import (
     trace,
 )
 
+every = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+"""Of so many calls one is tried."""
 
-def test_kill_at_every_call_leaves_a_good_checkpoint(template: Path, strace: str) -> None:
+
+@every
+def test_kill_at_every_call_leaves_a_good_checkpoint(
+    template: Path, strace: str, step: int
+) -> None:
     code, lines = trace(strace, copied(template), save_new)
     points = calls(lines, template.with_name("run"))
     assert code == 0
     assert {"mkdir", "write", "fsync", "rename", "unlinkat"} <= {point.name for point in points}
-    for point in points:
+    for point in points[::step]:
         run = copied(template)
         inject = f"inject={point.name}:signal=KILL:when={point.ordinal}"
         _, lines = trace(strace, run, save_new, "-e", inject)
@@ -48,15 +54,14 @@ def test_kill_at_every_call_leaves_a_good_checkpoint(template: Path, strace: str
         assert [found for found, _ in good(run / "last", run / "best")] == [NEW + 1] * 2
 
 
-@pytest.mark.parametrize(
-    "error", ["ENOSPC", *(pytest.param(x, marks=pytest.mark.slow) for x in ("EIO", "EROFS"))]
-)
+@every
+@pytest.mark.parametrize("error", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow)])
 def test_error_at_every_write_and_flush_keeps_what_was_saved(
-    template: Path, strace: str, error: str
+    template: Path, strace: str, error: str, step: int
 ) -> None:
     _, lines = trace(strace, copied(template), save_new)
     points = calls(lines, template.with_name("run"))
-    for point in (point for point in points if point.name in ("write", "fsync")):
+    for point in [point for point in points if point.name in ("write", "fsync")][::step]:
         run = copied(template)
         inject = f"inject={point.name}:error={error}:when={point.ordinal}"
         code, lines = trace(strace, run, save_new, "-e", inject)

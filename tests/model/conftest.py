@@ -21,7 +21,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     find_library.cache_clear()
 
 
-@pytest.fixture(params=[1, 2, 3, 7])
+@pytest.fixture(params=[1, 3])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     """Run with a number of threads."""
     with num_threads(request.param):
