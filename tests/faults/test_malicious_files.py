@@ -132,9 +132,9 @@ def tokenizers(model: str) -> Iterator[tuple[bool, dict[str, Any]]]:
 def data_files(folder: Path) -> Iterator[str]:
     """Write malicious data files; yield their names."""
     zeros = gzip.compress(bytes(2**24))
-    (folder / "bomb.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\n") + 64 * zeros)
+    (folder / "bomb.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\n") + 48 * zeros)
     zeros = pack(bytes(2**24), "zst")
-    (folder / "bomb.tsv.zst").write_bytes(pack(b"text\tlabel\n", "zst") + 64 * zeros)
+    (folder / "bomb.tsv.zst").write_bytes(pack(b"text\tlabel\n", "zst") + 48 * zeros)
     window = b"\x28\xb5\x2f\xfd\x00\xa8\x19\0\0aa\n"  # 2 GiB for one block of three bytes
     (folder / "window.tsv.zst").write_bytes(window)
     np.savez(folder / "object.npz", values=np.array([Payload()], dtype=object),
