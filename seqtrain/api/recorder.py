@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -77,8 +76,7 @@ class Recorder:
 
     def go_on(self) -> None:
         """Bring the directory to where the run goes on from; what is out of date is removed."""
-        for left in self.run.remove_strays():
-            self._warn_of(left)
+        self.run.remove_strays()
         self.run.cut_metrics(self._metrics_length)
         if not self.state.nothing_left:
             remove(self.run.path / TEST)  # of the model before
@@ -112,7 +110,7 @@ class Recorder:
         """Keep what pretraining brought; a checkpoint from now on stands in training."""
         pretrained = pretrainer.objective.model
         assert isinstance(pretrained, PretrainingModel)
-        self._write(self.run.pretrained, model_files(self.state.model, pretrained))
+        write_folder(self.run.pretrained, model_files(self.state.model, pretrained))
         self.save_last()
 
     def finish(self, run: Run, end: dict[str, Any]) -> None:
@@ -125,7 +123,7 @@ class Recorder:
             {"event": "end", **end, "peak_memory_bytes": peak_memory(self.state.setting.device)}
         )
         if self._last_is_whole:  # else previous/ is the only sound checkpoint
-            self._warn_of(self.run.remove_previous())
+            remove(self.run.previous)
         for name, found in (("validation", self._best_scores), ("test", scores)):
             if doubts := one_class_doubts(found, name) if found else []:
                 self.listener(WarningEvent(doubts[0]))
@@ -142,10 +140,10 @@ class Recorder:
         checkpoint = Checkpoint(model, *learner.capture(), self._metrics_length)
         self._check_finite(model.network.state_dict() | checkpoint.tensors)
         if not self._best_is_saved:
-            self._write(self.run.best, model_files(model, weights=self._best))
+            write_folder(self.run.best, model_files(model, weights=self._best))
             self._best_is_saved = True
         kept = self.run.previous if self._last_is_whole else None
-        self._write(self.run.last, checkpoint_files(checkpoint), previous=kept)
+        write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
         self._last_is_whole, self._saved_at, self._is_saved = True, time.monotonic(), True
 
     def save_last_epoch(self) -> None:
@@ -155,7 +153,7 @@ class Recorder:
 
     def save_best(self) -> None:
         """Write the model as the best one."""
-        self._write(self.run.best, model_files(self.state.model))
+        write_folder(self.run.best, model_files(self.state.model))
 
     def where(self) -> str:
         """Say after which update the run stands."""
@@ -180,15 +178,6 @@ class Recorder:
 
     def _write_config(self) -> None:
         self.run.write(CONFIG, render_config(self.state.config).encode())
-
-    def _write(self, target: Path, files: dict[str, bytes], previous: Path | None = None) -> None:
-        self._warn_of(write_folder(target, files, previous))
-
-    def _warn_of(self, left: Path | None) -> None:
-        """Say that a folder of an earlier state stays, where it can't be removed."""
-        if left is not None:
-            line = f"{left}: can't be removed, so it stays; the next --resume tries again"
-            self.listener(WarningEvent(line))
 
     def _append(self, line: dict[str, Any]) -> None:
         self._metrics_length = self.run.append_metrics(line)

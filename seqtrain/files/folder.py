@@ -46,7 +46,7 @@ def write_folder(
     previous: Path | None = None,
     *,
     durable: bool = True,
-) -> Path | None:
+) -> None:
     """Write a folder of files with a manifest of their SHA-256, and put it in the target's place.
 
     It is written beside. Then the old folder is renamed, and the new one takes its name: wherever
@@ -57,9 +57,6 @@ def write_folder(
         files: content by name.
         previous: where the old folder goes, in place of what stands there; None: it is removed.
         durable: whether all is flushed to the disk.
-
-    Returns:
-        A folder that can't be removed, or None.
 
     Raises:
         RunError: the disk is full or the folder can't be written; the old one is untouched.
@@ -73,17 +70,17 @@ def write_folder(
         sync(new)
         sync(target.parent)
         _put_back(target)
-        stray = _make_free(old)
+        _make_free(old)
         if os.path.lexists(target):
             os.rename(target, old)
             sync(target.parent)
         os.rename(new, target)
         sync(target.parent)
         if previous is not None and os.path.lexists(old):
-            stray = _make_free(previous) or stray
+            _make_free(previous)
             os.rename(old, previous)
             sync(target.parent)
-        return _make_free(old) or stray
+        _make_free(old)
     except OSError as error:
         raise path_problem(target, error, RunError, UNTOUCHED) from None
     finally:
@@ -97,12 +94,10 @@ def _aside(folder: Path) -> Path:
     return folder.parent / f".{folder.name}-old"
 
 
-def _make_free(path: Path) -> Path | None:
-    """Remove what stands at a path; what can't be removed is renamed, and returned."""
-    stray = None if remove(path) else free_path(path)
-    if stray is not None:
-        os.rename(path, stray)
-    return stray
+def _make_free(path: Path) -> None:
+    """Remove what stands at a path; what can't be removed is renamed, for `remove_strays`."""
+    if not remove(path):
+        os.rename(path, free_path(path))
 
 
 def _put_back(target: Path) -> None:
@@ -117,13 +112,14 @@ def complete_folder(folder: Path) -> Path:
     return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
 
 
-def remove_strays(path: Path, targets: Sequence[str]) -> list[Path]:
-    """Clean up after a writer of folders in a folder was killed; return what has to stay."""
+def remove_strays(path: Path, targets: Sequence[str]) -> None:
+    """Clean up in a folder after a writer of these folders was killed there."""
     for name in targets:
         _put_back(path / name)
     old = {_aside(path / name).name for name in targets}
-    strays = [path / name for name in os.listdir(path) if name in old or is_stray(name)]
-    return [stray for stray in strays if not remove(stray)]
+    for name in os.listdir(path):
+        if name in old or is_stray(name):
+            remove(path / name)
 
 
 class VerifiedFolder:

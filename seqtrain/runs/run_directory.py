@@ -16,7 +16,7 @@ from seqtrain.files.folder import remove_strays
 from seqtrain.files.lock import locked
 from seqtrain.files.reading import path_problem, read_file, read_json
 from seqtrain.files.strict_json import NotJSONError, parse_json, to_json
-from seqtrain.files.writing import remove, write_file
+from seqtrain.files.writing import write_file
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
@@ -166,14 +166,10 @@ class RunDirectory:
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values
 
-    def remove_previous(self) -> Path | None:
-        """Remove the checkpoint before the last one; return it where it has to stay."""
-        return None if remove(self.previous) else self.previous
-
-    def remove_strays(self) -> list[Path]:
-        """Clean up after a process that was killed while writing here; return what has to stay."""
+    def remove_strays(self) -> None:
+        """Clean up after a process that was killed while writing here."""
         try:
-            return remove_strays(self.path, FOLDERS)
+            remove_strays(self.path, FOLDERS)
         except OSError as error:
             raise path_problem(error.filename or self.path, error, RunError) from None
 
