@@ -168,9 +168,6 @@ class SequenceStore:
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups, keys: (B,).
         spellings: (N,) int32.
-
-    Raises:
-        ValueError: offsets don't rise from 0 to N, or a sequence has no steps.
     """
 
     values: Array
@@ -182,18 +179,6 @@ class SequenceStore:
     words: WordGrams | None = None
     files: FileLines | None = None
     keys: Ints | None = None
-
-    def __post_init__(self) -> None:
-        offsets, rows = self.offsets, len(self.labels)
-        if offsets.shape != (rows + 1,) or len(self.lines) != rows:
-            raise ValueError(f"{rows} labels need {rows + 1} offsets, found {offsets.shape}")
-        if offsets[0] != 0 or offsets[-1] != len(self.values):
-            raise ValueError(
-                f"offsets go from {offsets[0]} to {offsets[-1]}, expected 0 to {len(self.values)}"
-            )
-        if self.lengths.min(initial=1) < 1:
-            row = int(np.argmax(self.lengths < 1))
-            raise ValueError(f"row {row} has length {self.lengths[row]}, expected at least 1")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -260,7 +245,7 @@ class SequenceStore:
     def from_arrays(
         cls, arrays: Mapping[str, Array], files: FileLines | None = None
     ) -> SequenceStore:
-        """Build from what `arrays` returned; raises as the constructor, or where one is missing."""
+        """Build from what `arrays` returned."""
         known: dict[str, Any] = {name: x for name, x in arrays.items() if name in ARRAYS}
         words = None
         if "spellings" in arrays:

@@ -74,8 +74,3 @@ def test_draws_follow_from_seed_epoch_and_batch() -> None:
     for name in ("seed", "epoch", "batch"):
         other = changed(rows, **how, **{name: 7})
         assert not np.array_equal(other.lengths, again.lengths)
-
-
-def test_nothing_is_changed_where_nothing_is_wanted() -> None:
-    rows = series(rows=5)
-    assert changed(rows) is rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -92,24 +91,6 @@ def test_lengths_that_do_not_fit_never_reach_torch(lengths: list[float], message
         sort_and_pack(torch.ones(3, 4, dtype=torch.int64), torch.tensor(lengths))
 
 
-def test_rows_of_equal_length_keep_their_order() -> None:
-    batch = collate(make_store([2, 3] * 50))
-    assert batch.sorted_indices.tolist() == [*range(1, 100, 2), *range(0, 100, 2)]
-
-
-def test_groups_follow_their_sequences() -> None:
-    store = replace(make_store([2, 3, 1]), groups=np.array([7, -1, 8]))
-    batch = collate(store)
-    assert batch.groups is not None
-    assert batch.groups.tolist() == [-1, 7, 8]
-    assert collate(make_store([2])).groups is None
-
-
-def test_to_the_cpu_is_the_batch_itself() -> None:
-    batch = collate(make_store([3, 1]))
-    assert batch.to(torch.device("cpu")) is batch
-
-
 def test_a_torch_loader_takes_store_plan_and_collate_as_they_are() -> None:
     store = make_store([5, 1, 2, 7, 3])
     plan = plan_epoch(store.lengths, BatchingConfig(batch_size=2), seed=0, epoch=0)
@@ -152,21 +133,6 @@ def test_restored_results_stand_beside_their_examples(
     assert found.tolist() == list(range(len(store)))
 
 
-def test_nothing_is_computed_before_it_is_asked_for() -> None:
-    asked: list[int] = []
-    batches = map_batches(
-        lambda batch: len(batch.examples),
-        numbered_store([1, 2, 3]),
-        [np.array([0]), np.array([2, 1])],
-        CPU,
-        before_batch=lambda: asked.append(len(asked)),
-    )
-    assert asked == []
-    assert next(batches)[1] == 1
-    assert asked == [0]
-    assert next(batches)[1] == 2
-
-
 def fail(error: Exception, batch: Batch) -> None:
     raise error
 
@@ -193,16 +159,3 @@ def test_exhausted_memory_is_told_with_the_batch(error: Exception) -> None:
     assert str(caught.value) == (
         "memory ran out on 3 sequences, the longest of 9 steps; lower data.max_length"
     )
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("CUDA error: an illegal memory access was encountered"),
-        RuntimeError("unsupported operation: some elements refer to a single memory location"),
-        ValueError("memory"),
-    ],
-)
-def test_other_errors_that_say_memory_pass(error: Exception) -> None:
-    with pytest.raises(type(error), match=str(error)):
-        next(map_batches(partial(fail, error), numbered_store([4]), [np.arange(1)], CPU))

@@ -79,17 +79,6 @@ def test_cached_data_equals_fresh_data(make: Make, folder: Path, keys: dict[str,
     assert same(fresh, shared)
 
 
-def test_features_are_cached_too(make: Make, folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(
-        '{"text": [[1, null], [2, 3]], "label": "x"}\n{"text": [[4, 5]], "label": "y"}\n'
-    )
-    config = make(train=str(path), kind="features", missing="mask")
-    fresh, cached = (prepare(config, cache_folder=folder) for _ in range(2))
-    assert cached.from_cache
-    assert same(fresh, cached)
-
-
 PARTS = {"model__subwords": [3, 5], "model__ngrams": [1, 2], "model__max_ngrams": 4}
 
 
@@ -213,15 +202,6 @@ def test_old_and_abandoned_entries_go_and_those_in_use_stay(
     assert f"{cache.KEPT_ENTRIES + 4:064}" not in left
     assert "unrelated" in left
     assert len([name for name in left if len(name) == 64]) == cache.KEPT_ENTRIES
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path))
-    assert cache.default_folder() == tmp_path
-    monkeypatch.delenv("SEQTRAIN_CACHE")
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.default_folder() == tmp_path / "seqtrain"
 
 
 def test_entries_that_hold_something_else_have_another_format(

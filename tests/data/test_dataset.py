@@ -151,12 +151,6 @@ def test_equal_sequences_stay_on_one_side(write: Write, ready: Ready, tokenizer:
     assert not train & held_out
 
 
-def test_the_split_is_the_seeds(write: Write, ready: Ready) -> None:
-    path = write("train.tsv", [*((f"t{i}", "xy"[i % 2]) for i in range(40))])
-    parts = [lines(ready(train=path, validation=0.25, seed=seed)) for seed in (3, 3, 4)]
-    assert parts[0] == parts[1] != parts[2]
-
-
 def test_features_are_standardised_on_train_and_constant_channels_kept(
     write: Write, ready: Ready
 ) -> None:

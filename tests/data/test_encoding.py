@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.encoding import EncodingReport, LengthPolicy, row_keys, unknown_shares
+from seqtrain.data.encoding import EncodingReport, LengthPolicy, row_keys
 from seqtrain.data.examples import Example, ReadOptions
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
@@ -106,11 +106,6 @@ def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
     assert report.shown[0].startswith("d/z.txt:1: label 'z'")
     with pytest.raises(DataError, match=r"^d/x\.txt:7: the sequence is empty"):
         rules().encode([Example("1", "x", 1, "d/z.txt"), Example("", "x", 7, "d/x.txt")], "d")
-
-
-def test_unknown_shares_count_each_sequences_own_steps() -> None:
-    assert unknown_shares(encode("1a", "bcd", "12")[0]) == [0.5, 1.0, 0.0]
-    assert unknown_shares(encode()[0]) == []
 
 
 def test_bad_feature_values_are_named_by_line_and_step() -> None:

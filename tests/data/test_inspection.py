@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config
-from seqtrain.data.inspection import Inspection, inspect, mixed_words, plain_form
+from seqtrain.data.inspection import Inspection, inspect, mixed_words
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
 Rows = list[tuple[str, str]]
@@ -85,11 +85,6 @@ def test_characters_and_words_that_look_alike(look: Any) -> None:
     assert {"'": 1, "’": 1} in found.alike
     assert found.mixed_words == {"bаnk": 1}
     assert mixed_words("банк and bank") == []
-
-
-def test_plain_forms() -> None:
-    assert plain_form("  Call 12, NOW! ") == plain_form("call 7 now") == "call 0 now"
-    assert plain_form("?!") != plain_form("--")
 
 
 def test_series_and_symbols(write: Write, make_config: Callable[..., Config]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
-from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, folded, row_keys
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, folded
 from seqtrain.errors import DataError
 
 Gram = tuple[int, ...]
@@ -49,17 +49,6 @@ def test_counted_as_a_dictionary_counts(sizes: tuple[int, int]) -> None:
     idf = {key_of(gram): math.log((1 + len(rows)) / (1 + n)) + 1 for gram, n in holders.items()}
     assert chosen.keys.tolist() == sorted(idf)
     assert chosen.idf == pytest.approx([idf[key] for key in chosen.keys.tolist()])
-
-
-def test_keys_come_row_by_row() -> None:
-    rows = [[5, 6, 5], [7]]
-    found = [
-        (row, key)
-        for part in row_keys(*flat(rows), 1, 3)
-        for row, key in zip(*(array.tolist() for array in part), strict=True)
-    ]
-    expected = [(i, key_of(gram)) for i, row in enumerate(rows) for gram in grams_of(row, 1, 3)]
-    assert sorted(found) == sorted(expected)
 
 
 def test_the_most_frequent_are_chosen_and_ties_go_by_key() -> None:

@@ -1,14 +1,86 @@
+"""Stores give back what was put in; arrays beyond memory stand in a file that nobody else sees."""
+
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.store import SequenceStore
+from seqtrain.config import Config
+from seqtrain.data import store
+from seqtrain.data.dataset import prepare
+from seqtrain.data.store import GrowingArray, blocks, concatenate
+from seqtrain.data.summary import summarize
+from seqtrain.errors import RunError
 from tests.helpers.stores import StoreBuilder
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Arrays go to files of this folder from 256 bytes on."""
+    monkeypatch.setattr(store, "IN_MEMORY", 256)
+    monkeypatch.setattr(store, "BLOCK", 64)
+    monkeypatch.setattr("seqtrain.data.cache.IN_MEMORY", 256)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize("count", [0, 1, 51, 1000])
+def test_what_was_appended_comes_back(
+    little_memory: Path, shape: tuple[int, ...], count: int
+) -> None:
+    values = np.random.default_rng(0).integers(0, 99, (count, *shape)).astype(np.float32)
+    array = GrowingArray(np.float32, shape)
+    for part in np.array_split(values, 7):
+        array.append_rows(part)
+    built = array.build()
+    np.testing.assert_array_equal(built, values)
+    assert isinstance(built, np.memmap) == (values.nbytes >= 256)
+    np.testing.assert_array_equal(concatenate(blocks(values)), values)
+    assert max(block.nbytes for block in blocks(values)) <= 64
+    assert list(little_memory.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["text", "features"])
+def test_large_data_is_prepared_as_small_data_is(
+    tmp_path: Path, make_config: Callable[..., Config], request: pytest.FixtureRequest, kind: str
+) -> None:
+    draw = np.random.default_rng(0)
+    for name, count in (("train", 200), ("test", 50)):
+        steps = [draw.integers(0, 40, 1 + row % 9).tolist() for row in range(count)]
+        rows = [[[x, -x] for x in s] if kind == "features" else str(s) for s in steps]
+        objects = [{"text": x, "label": str(i % 3)} for i, x in enumerate(rows)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    paths = {name: str(tmp_path / f"{name}.jsonl") for name in ("train", "test")}
+    config = make_config(**paths, validation=0.3, kind=kind)
+    small = prepare(config, cache_folder=None)
+    request.getfixturevalue("little_memory")
+    fresh, cached = (prepare(config, cache_folder=tmp_path / "cache") for _ in range(2))
+    for large in (fresh, cached):
+        assert set(small.splits) == set(large.splits) == {"train", "validation", "test"}
+        for name, whole in small.splits.items():
+            assert isinstance(large.splits[name].values, np.memmap)
+            for array, expected in whole.arrays().items():
+                found = large.splits[name].arrays()[array]
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert large.preprocessing.vocabulary == small.preprocessing.vocabulary
+        assert summarize(large) == summarize(small)
+
+
+def test_no_room_names_what_to_set(little_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    array = GrowingArray(np.int32)
+    with pytest.raises(RunError, match=r"a temporary file for encoded data: .*; set TMPDIR to"):
+        array.append_rows(np.arange(100, dtype=np.int32))
 
 
 @given(
@@ -31,37 +103,3 @@ def test_what_was_added_comes_back_in_any_order(
     for place, row in enumerate(rows):
         ids, label = picked[place]
         assert (ids.tolist(), label, picked.lines[place]) == (sequences[row], row % 3, 10 * row)
-
-
-def test_feature_vectors_come_back_with_their_channels() -> None:
-    builder = StoreBuilder(channels=2)
-    first = np.arange(6, dtype=np.float32).reshape(3, 2)
-    transposed = np.arange(4, dtype=np.float64).reshape(2, 2).T
-    builder.add_features(first, 0, 1)
-    builder.add_features(transposed.astype(np.float32), 1, 2)
-    store = builder.build()
-    assert store.values.dtype == np.float32
-    assert (store[0][0] == first).all()
-    assert (store[1][0] == transposed).all()
-
-
-@pytest.mark.parametrize(
-    ("offsets", "labels", "complaint"),
-    [
-        ([0, 2, 5], [0, 1, 2], "3 labels need 4 offsets"),
-        ([0, 2, 4], [0, 1], "offsets go from 0 to 4, expected 0 to 5"),
-        ([1, 2, 5], [0, 1], "offsets go from 1 to 5"),
-        ([0, 0, 5], [0, 1], "row 0 has length 0, expected at least 1"),
-        ([0, 6, 5], [0, 1], "row 1 has length -1"),
-    ],
-)
-def test_offsets_that_do_not_fit_are_refused(
-    offsets: list[int], labels: list[int], complaint: str
-) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        SequenceStore(
-            np.zeros(5, dtype=np.int32),
-            np.array(offsets),
-            np.array(labels),
-            np.ones(len(labels), dtype=np.int64),
-        )

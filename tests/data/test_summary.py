@@ -1,138 +1,192 @@
+"""Figures of the splits; and lines that say what a user should know before trusting a score."""
+
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from seqtrain.config import Config
+from seqtrain.config import Config, config_from_mapping
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.dataset import prepare
+from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
-MakeConfig = Callable[..., Config]
 Rows = list[tuple[str, str]]
+Ready = Callable[..., tuple[PreparedData, Config]]
+Warned = Callable[..., list[str]]
+PAIR = [("one two", "x"), ("three", "y")]
+NO_VALIDATION = "no validation split: "
 
 
 @pytest.fixture
-def look(write: Write, make_config: MakeConfig) -> Callable[..., Any]:
-    """Prepare and summarize rows of train and test; return the summaries and the warnings."""
+def ready(write: Write, make_config: Callable[..., Config]) -> Ready:
+    """Prepare rows; those of validation and test may be rows or values of the key."""
 
-    def run(train: Rows, test: Rows | None = None, **keys: Any) -> Any:
-        if test is not None:
-            keys["test"] = write("test.tsv", test)
+    def run(train: Rows, **keys: Any) -> tuple[PreparedData, Config]:
+        for name in ("validation", "test"):
+            if isinstance(keys.get(name), list):
+                keys[name] = write(f"{name}.tsv", keys[name])
         config = make_config(train=write("train.tsv", train), **keys)
-        data = prepare(config, cache_folder=None)
-        summaries = summarize(data)
-        lines = warnings(data, summaries, config.data)
-        return summaries, [line for line in lines if not line.startswith("no validation split")]
+        return prepare(config, cache_folder=None), config
 
     return run
 
 
-PAIR = [("one two", "x"), ("three", "y")]
+@pytest.fixture
+def warned(ready: Ready) -> Warned:
+    """Return what is said of rows, but that there is no validation split."""
+
+    def run(train: Rows, **keys: Any) -> list[str]:
+        data, config = ready(train, **keys)
+        lines = warnings(data, summarize(data), config.data)
+        rest = [line for line in lines if not line.startswith(NO_VALIDATION)]
+        assert (len(rest) < len(lines)) == ("validation" not in keys)
+        return rest
+
+    return run
 
 
-def test_the_figures_of_a_split(look: Any) -> None:
+def test_the_figures_of_a_split(ready: Ready) -> None:
     train = [("a", "x"), ("a b", "x"), ("a b c d e", "x"), ("b c", "y"), ("e", "y")]
     test = [("a new", "x"), ("a b", "x"), ("new", "y"), ("e", "z")]
-    summaries, lines = look(train, test)
+    summaries = summarize(ready(train, test=test)[0])
     assert summaries["train"] == SplitSummary(5, 11, (1, 1, 2, 5, 5), 0.0, 0, 0.6)
     assert summaries["test"] == SplitSummary(4, 6, (1, 1, 2, 2, 2), 1 / 3, 2, 0.5)
-    assert "test: 2 sequences (50.0%) are in train too" in lines
-    assert any("test.tsv:5: label 'z' doesn't occur in train" in line for line in lines)
 
 
-def test_good_data_brings_no_warning(look: Any) -> None:
-    assert look(PAIR * 2, [("two three", "x")])[1] == []
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("cat", "cat "), ("Cat", "cat"), ("caf\u00e9", "cafe\u0301"), ("a b", "a  b")],
-)
-def test_labels_that_look_alike_are_named_so_that_they_can_be_told_apart(
-    look: Any, one: str, other: str
-) -> None:
-    _, lines = look([("a", one), ("b", other), ("c", "dog")] * 2, label=1, header=True)
-    (line,) = lines
-    assert line.startswith("labels that look alike are different classes: ")
-    assert ascii(one) in line
-    assert ascii(other) in line
-    assert "dog" not in line
-
-
-def test_a_cut_vocabulary_is_said_with_its_size(look: Any) -> None:
-    train = [("a b c d", "x"), ("a b e f", "y")] * 2
-    assert look(train, max_vocab_size=5)[1] == [
-        "data.max_vocab_size: the vocabulary holds 3 of 6 distinct tokens, the rest are "
-        "<unk>; raise it, or raise data.min_count to leave out rare tokens"
-    ]
-    assert look(train, max_vocab_size=8)[1] == []
-    assert look(train, max_vocab_size=5, min_count=3)[1] == []
-
-
-def test_classes_of_one_row_are_named(look: Any) -> None:
-    _, lines = look([("a", "x"), ("b", "x"), ("c", "[/red]")])
-    assert lines == ["classes with one row in train: '[/red]'"]
-    _, lines = look([("a", f"c{i}") for i in range(8)])
-    assert lines[-1].endswith("'c4' and 3 more")
-
-
-def test_fewer_rows_of_validation_than_classes_are_warned_of(
-    write: Write, make_config: MakeConfig
-) -> None:
-    rows = [(f"{label} {i}", label) for i in range(4) for label in "xyz"]
-    few = "validation: 2 rows for 3 classes, too few to tell epochs apart; "
-    for validation, said in (
-        (0.2, [f"{few}hold out more (data.validation), or see fit --folds 5"]),
-        (0.3, []),  # 4 rows
-        ({"fold": 1, "of": 6}, [f"{few}fewer folds hold out more"]),
-    ):
-        config = make_config(train=write("train.tsv", rows), validation=validation)
-        data = prepare(config, cache_folder=None)
-        lines = warnings(data, summarize(data), config.data)
-        assert [line for line in lines if line.startswith("validation: ")] == said
-
-
-def test_what_the_policies_did_is_counted(look: Any) -> None:
-    train = [*PAIR * 2, ("a b c", "x"), ("", "y")]
-    assert look(train, max_length=2, empty="drop")[1] == [
-        "train: cut 1 sequence at data.max_length",
-        "train: left out 1 empty sequence",
-    ]
-    assert look(train, empty="unk")[1] == ["train: read 1 empty sequence as one <unk>"]
-
-
-def test_counts_of_a_file_that_rows_are_held_out_of_say_so(look: Any) -> None:
-    train = [(f"a b{i} c", "xy"[i % 2]) for i in range(10)]
-    assert look(train, max_length=2, validation=0.2)[1][:1] == [
-        "train with its held-out rows: cut 10 sequences at data.max_length"
-    ]
-
-
-def test_many_unknown_labels_are_counted_after_the_first(look: Any) -> None:
-    lines = look(PAIR * 2, [("one", "x"), *[(f"t{i}", "z") for i in range(8)]])[1]
-    assert len([line for line in lines if "doesn't occur in train" in line]) == 5
-    assert lines[-1] == "test: 3 more rows with labels that train lacks"
-
-
-def test_padding_shares_compare_random_batches_with_buckets(
-    write: Write, make_config: MakeConfig
-) -> None:
-    rows = [("w " * (1 + 7 * i % 50), "xy"[i % 2]) for i in range(400)]
-    config = make_config(train=write("train.tsv", rows))
-    data = prepare(config, cache_folder=None)
+def test_padding_shares_compare_random_batches_with_buckets(ready: Ready) -> None:
+    data, _ = ready([("w " * (1 + 7 * i % 50), "xy"[i % 2]) for i in range(400)])
     without, within = padding_shares(data, BatchingConfig(batch_size=16), 0)
     assert 0 <= within < 0.1 < 0.3 < without < 1
 
 
-def test_training_without_validation_is_warned_of(write: Write, make_config: MakeConfig) -> None:
-    rows = [(f"{text} {i}", label) for i in range(3) for text, label in PAIR]
-    train, other = write("train.tsv", rows), write("other.tsv", [("one", "x")])
-    for keys, warned in (({}, True), ({"validation": other}, False), ({"validation": 0.4}, False)):
-        config = make_config(train=train, **keys)
-        data = prepare(config, cache_folder=None)
-        lines = warnings(data, summarize(data), config.data)
-        assert any("data.validation: 0.1" in line for line in lines) == warned
+CUT = [("a b c d", "x"), ("a b e f", "y")] * 2
+ODD = [*PAIR * 2, ("a b c", "x"), ("", "y")]
+WORDS = [(word, "xy"[i % 2]) for i, word in enumerate("abcdef")] * 3
+HELD = [(f"a b{i} c", "xy"[i % 2]) for i in range(10)]
+CLASSES = [(f"{label} {i}", label) for i in range(4) for label in "xyz"]
+FEW = "validation: 2 rows for 3 classes, too few to tell epochs apart; "
+ALIKE = [("a", "x"), ("c", "y"), (" A ", "y"), ("a", "x"), ("d", "x"), ("d", "y")]
+
+
+@pytest.mark.parametrize(
+    ("train", "keys", "lines"),
+    [
+        (PAIR * 2, {"test": [("two three", "x")]}, []),
+        (PAIR * 2, {"test": [("a b", "x"), ("three", "x")]}, [
+            "test: 1 sequences (50.0%) are in train too"
+        ]),
+        (CUT, {"max_vocab_size": 5}, [
+            "data.max_vocab_size: the vocabulary holds 3 of 6 distinct tokens, the rest are "
+            "<unk>; raise it, or raise data.min_count to leave out rare tokens"
+        ]),
+        (CUT, {"max_vocab_size": 8}, []),
+        (CUT, {"max_vocab_size": 5, "min_count": 3}, []),
+        ([*PAIR, ("c", "x")], {}, ["classes with one row in train: 'y'"]),
+        ([("a", "cat"), ("b", "Cat "), ("c", "dog")] * 2, {"label": 1, "header": True}, [
+            "labels that look alike are different classes: 'Cat ', 'cat'"
+        ]),
+        ([("a", "caf\u00e9"), ("b", "cafe\u0301")] * 2, {"label": 1, "header": True}, [
+            r"labels that look alike are different classes: 'cafe\u0301', 'caf\xe9'"
+        ]),
+        (CLASSES, {"validation": 0.2}, [
+            f"{FEW}hold out more (data.validation), or see fit --folds 5"
+        ]),
+        (CLASSES, {"validation": 0.3}, []),
+        (CLASSES, {"validation": {"fold": 1, "of": 6}}, [f"{FEW}fewer folds hold out more"]),
+        (ODD, {"max_length": 2, "empty": "drop"}, [
+            "train: cut 1 sequence at data.max_length", "train: left out 1 empty sequence"
+        ]),
+        (ODD, {"empty": "unk"}, ["train: read 1 empty sequence as one <unk>"]),
+        (HELD, {"max_length": 2, "validation": 0.2}, [
+            "train with its held-out rows: cut 10 sequences at data.max_length",
+        ]),
+        (WORDS, {"validation": [("a", "x"), ("b", "y"), ("a b", "x")]}, [
+            "validation: 2 sequences (66.7%) are in train too"
+        ]),
+        (WORDS, {"validation": WORDS[:2]}, [
+            "validation: every sequence is in train too, so its score says nothing about new "
+            "data; name another file in data.validation, or hold out a part of train with "
+            "data.validation: 0.1"
+        ]),
+    ],
+)  # fmt: skip
+def test_what_is_said(warned: Warned, train: Rows, keys: dict[str, Any], lines: list[str]) -> None:
+    assert warned(train, **keys) == lines
+
+
+def test_labels_that_train_lacks_are_named_five_times_and_counted(warned: Warned) -> None:
+    lines = warned(PAIR * 2, test=[("one", "x"), *[(f"t{i}", "z") for i in range(8)]])
+    assert len([line for line in lines if "doesn't occur in train" in line]) == 5
+    assert "test.tsv:3: label 'z' doesn't occur in train" in lines[0]
+    assert lines[-1] == "test: 3 more rows with labels that train lacks"
+
+
+def genes(count: int, seed: int) -> Rows:
+    """Return texts without blanks; the letters tell the label."""
+    draw = random.Random(seed)
+    labels = [draw.choice(["at", "cg"]) for _ in range(count)]
+    return [("".join(draw.choices(label.upper(), k=12)), label) for label in labels]
+
+
+def test_texts_without_blanks_read_as_words(warned: Warned) -> None:
+    line = warned(genes(60, 0), validation=genes(20, 1))[-1]
+    assert line.startswith("nearly all sequences are one token, and ")
+    assert "% of validation's are unknown" in line
+    assert "try data.tokenizer: char" in line
+    lines = warned(genes(60, 0), validation=genes(20, 1), tokenizer="char")
+    assert not any("one token" in line for line in lines)
+    assert any("occur once or twice" in line for line in warned(genes(60, 0)))
+
+
+@pytest.mark.parametrize("compared", [2, 2**23])
+def test_equal_sequences_under_several_labels(
+    warned: Warned, monkeypatch: pytest.MonkeyPatch, compared: int
+) -> None:
+    monkeypatch.setattr("seqtrain.data.store.COMPARED", compared)
+    (line,) = warned(ALIKE, validation=[("e f", "x"), ("g", "y")])
+    assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
+    assert "(lines 2 and 4, 6 and 7)" in line
+    assert "data.label" in line
+
+
+def test_a_header_read_as_data(warned: Warned) -> None:
+    rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
+    keys = {"sequence": 0, "label": 1}
+    (line,) = [line for line in warned(rows, **keys) if "header" in line]
+    assert line == (
+        "train: no other row has the label of line 1, 'label'; if that line is a header, set "
+        "data.header: true"
+    )
+    assert not warned(rows, **keys, header=True)
+    assert not warned(rows)
+
+
+@pytest.mark.parametrize(
+    ("scale", "keys", "said"),
+    [
+        (1, {}, True),
+        (1, {"kind": "features"}, False),
+        (1, {"kind": "tokens"}, False),
+        (0.37, {}, False),
+    ],
+)
+def test_whole_numbers_of_one_channel_that_may_be_symbols(
+    tmp_path: Path, scale: float, keys: dict[str, str], said: bool
+) -> None:
+    ids = np.random.default_rng(0).integers(0, 900, size=200)
+    path = str(tmp_path / "ids.npz")
+    values = ids if scale == 1 else ids * scale
+    np.savez(path, values=values, lengths=np.full(40, 5), labels=np.arange(40) % 2)
+    config = config_from_mapping({"data": {"train": path, "validation": 0.2, **keys}})
+    data = prepare(config, cache_folder=None)
+    lines = [line for line in warnings(data, summarize(data), config.data) if "whole" in line]
+    assert len(lines) == said
+    if said:
+        assert "whole numbers in one channel, read as features" in lines[0]
+        assert lines[0].endswith("set data.kind: tokens")

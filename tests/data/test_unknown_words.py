@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
+from seqtrain.data.batch import spellings
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.examples import Example
-from seqtrain.data.spelling import buckets_of, word_grams
+from seqtrain.data.spelling import MOST_GRAMS, buckets_of, word_grams
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
 
@@ -108,3 +110,37 @@ def test_ngrams_are_chosen_from_train_alone(write: Write) -> None:
     assert ngrams is not None
     assert len(ngrams) == 3
     assert (ngrams.shortest, ngrams.longest) == (1, 2)
+
+
+WORDS = ["cab", "xylophone", "", "zoo"]
+
+
+@pytest.mark.parametrize(
+    "numbers", [[-1, 3, -1, 0, 3], [2, 1], [-1, -1], [[0, -1], [3, 3]]], ids=str
+)
+def test_each_step_leads_to_the_ngrams_of_its_word(numbers: list[int]) -> None:
+    array = np.array(numbers, dtype=np.int32)
+    found = spellings(array, word_grams(WORDS, 3, 5))
+    assert found.numbers.shape == array.shape
+    for old, new in zip(array.ravel().tolist(), found.numbers.ravel().tolist(), strict=True):
+        if old < 0:
+            assert new == -1
+            continue
+        start, stop = found.grams.offsets[new : new + 2].tolist()
+        assert found.grams.buckets[start:stop].tolist() == buckets_of(WORDS[old], 3, 5)
+    held = {number for number in array.ravel().tolist() if number >= 0}
+    assert len(found.grams.offsets) == len(held) + 1
+
+
+def test_the_ngrams_of_the_marked_word() -> None:
+    grams = ["<né", "née", "ée>", "<née", "née>", "<née>"]
+    assert buckets_of("née", 3, 5) == [crc32(gram.encode()) % 32768 for gram in grams]
+
+
+def test_buckets_stay_as_they_are() -> None:
+    """Saved models rely on them."""
+    assert buckets_of("th", 3, 4) == [4222, 26010, 9357]
+
+
+def test_a_word_without_end_has_a_bounded_number() -> None:
+    assert len(buckets_of("x" * 10**6, 3, 5)) == MOST_GRAMS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data import vocabulary as module
-from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
+from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.data.vocabulary import (
     PAD,
     SPECIAL,
@@ -59,12 +59,6 @@ def test_special_spellings_in_the_data_are_unknown_and_never_padding() -> None:
     assert PAD not in vocabulary.index.values()
 
 
-def test_looking_a_token_up_does_not_add_it() -> None:
-    vocabulary, _ = fit(["a"])
-    assert vocabulary.index["new"] == UNK
-    assert "new" not in vocabulary.index
-
-
 LETTERS = st.lists(st.sampled_from([*"abΣ'. \u3000", "long" * 20]), max_size=9)
 LINES = st.lists(LETTERS.map("".join), max_size=20)
 
@@ -92,9 +86,3 @@ def test_remembered_pieces_have_the_ids_of_their_tokens(
         assert max(map(len, piece_ids), default=0) <= module.REMEMBERED_LENGTH
 
     check()
-
-
-def test_symbols_are_tokens_whatever_they_hold() -> None:
-    ids = PieceIds(SYMBOLS, FixedIndex({"a b": 2, "": 3}, UNK)).encode([["", "a b", "a"]])[0]
-    assert ids.tolist() == [3, 2, UNK]
-    assert ids.dtype == np.int32

@@ -7,7 +7,6 @@ import gzip
 import io
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,13 @@ from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, delimited, read_examples
 from seqtrain.errors import DataError
+from tests.data.readers.conftest import Read, Refuse, seen
 from tests.helpers.examples import examples
-
-Read = Callable[..., list[Any]]
-Refuse = Callable[..., tuple[str, ...]]
 
 NAMED: dict[str, Any] = {"sequence": "text", "label": "label"}
 CSV: dict[str, Any] = {"format": "csv", **NAMED}
 TSV: dict[str, Any] = {"format": "tsv", **NAMED}
 BY_INDEX: dict[str, Any] = {"format": "tsv", "sequence": 1, "label": 0}
-
-
-def seen(rows: list[Any]) -> list[tuple[Any, str | None, int]]:
-    return [(row.sequence, row.label, row.line) for row in rows]
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

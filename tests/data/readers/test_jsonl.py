@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, read_examples
-
-Read = Callable[..., list[Any]]
-Refuse = Callable[..., tuple[str, ...]]
+from tests.data.readers.conftest import Read, Refuse
 
 OPTIONS: dict[str, Any] = {"format": "jsonl", "sequence": "text", "label": "label"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
