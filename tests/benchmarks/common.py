@@ -1,4 +1,4 @@
-"""What the benchmarks share: their command line, runs of the program, and made-up data."""
+"""What the benchmarks share: their command line, and runs of the program."""
 
 from __future__ import annotations
 
@@ -8,17 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
-
-from seqtrain.config import config_from_mapping
-from seqtrain.data.store import SequenceStore
-from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.training.objectives import Classification
-from seqtrain.training.trainer import Trainer
-
-VOCAB_SIZE, LABELS = 20_000, ("a", "b")
 
 
 def make_parser(doc: str | None, *, config: bool = True) -> argparse.ArgumentParser:
@@ -43,25 +32,3 @@ def fit(
     sets = [part for setting in settings for part in ("--set", setting)]
     seqtrain("fit", config, *sets, "--run-dir", folder, "--quiet", *more, **options)
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def random_trainer(length: int, rows: int, **model: object) -> Trainer:
-    """Return a trainer with new weights on sequences of equal length.
-
-    Ids are as unequally frequent as words (Zipf's law).
-    """
-    generator, frequency = np.random.default_rng(length), 1.0 / np.arange(1, VOCAB_SIZE - 1)
-    values = generator.choice(VOCAB_SIZE - 2, length * rows, p=frequency / frequency.sum()) + 2
-    store = SequenceStore(
-        values=values.astype(np.int32),
-        offsets=np.arange(rows + 1) * length,
-        labels=generator.integers(len(LABELS), size=rows),
-        lines=np.arange(rows),
-    )
-    config = config_from_mapping({"data": {"train": "random.npz"}, "model": model})
-    network = ClassifierNetwork(
-        config.model, input_size=VOCAB_SIZE, num_classes=len(LABELS), features=False
-    )
-    network.initialize(seed=0)
-    network.train()
-    return Trainer(Classification(network, store, None, LABELS, config, torch.device("cpu")))
