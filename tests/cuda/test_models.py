@@ -20,18 +20,17 @@ from seqtrain.training.trainer import Trainer
 from tests.helpers.networks import NUM_CLASSES, VOCAB_SIZE, gradients, ids, make_network
 from tests.helpers.small_models import PARTS
 from tests.helpers.small_models import make_model as small_model
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 CELLS, POOLINGS = ("gru", "lstm", "rnn"), ("last", "mean", "max", "attention")
 UNROLLS, CLASSES = ("packed", "padded", "masked"), tuple("abcd"[:NUM_CLASSES])
 
 
 def make_store(rows: int, seed: int = 0) -> SequenceStore:
-    generator, builder = np.random.default_rng(seed), StoreBuilder()
-    for row in range(rows):
-        tokens = generator.integers(2, VOCAB_SIZE, size=generator.integers(1, 30))
-        builder.add_ids(tokens.tolist(), row % NUM_CLASSES, row + 1)
-    return builder.build()
+    generator = np.random.default_rng(seed)
+    sizes = [generator.integers(1, 30) for _ in range(rows)]
+    sequences = [generator.integers(2, VOCAB_SIZE, size=size) for size in sizes]
+    return store_of(sequences, [row % NUM_CLASSES for row in range(rows)])
 
 
 def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -> Trainer:

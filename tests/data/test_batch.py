@@ -18,19 +18,15 @@ from seqtrain.data.batch import Batch, collate, map_batches, sort_and_pack
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 
 def make_store(lengths: list[int], channels: int = 0) -> SequenceStore:
-    builder = StoreBuilder(channels)
-    generator = np.random.default_rng(0)
-    for row, length in enumerate(lengths):
-        if channels:
-            features = generator.normal(size=(length, channels)).astype(np.float32)
-            builder.add_features(features, row, row + 1)
-        else:
-            builder.add_ids(generator.integers(2, 100, size=length).tolist(), row, row + 1)
-    return builder.build()
+    draw = np.random.default_rng(0)
+    rows = [
+        draw.normal(size=(n, channels)) if channels else draw.integers(2, 100, n) for n in lengths
+    ]
+    return store_of(rows, range(len(rows)))
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
@@ -109,10 +105,7 @@ CPU = torch.device("cpu")
 
 def numbered_store(lengths: list[int]) -> SequenceStore:
     """Return sequences whose ids are their row number."""
-    builder = StoreBuilder()
-    for row, length in enumerate(lengths):
-        builder.add_ids([row] * length, row, row + 1)
-    return builder.build()
+    return store_of([[row] * n for row, n in enumerate(lengths)], range(len(lengths)))
 
 
 @given(

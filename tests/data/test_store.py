@@ -18,7 +18,7 @@ from seqtrain.data.dataset import prepare
 from seqtrain.data.store import GrowingArray, blocks, concatenate
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 
 @pytest.fixture
@@ -84,16 +84,14 @@ def test_no_room_names_what_to_set(little_memory: Path, monkeypatch: pytest.Monk
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6), max_size=12),
+    st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6), min_size=1, max_size=12),
     st.randoms(use_true_random=False),
 )
 def test_what_was_added_comes_back_in_any_order(
     sequences: list[list[int]], chance: random.Random
 ) -> None:
-    builder = StoreBuilder()
-    for row, ids in enumerate(sequences):
-        builder.add_ids(ids, row % 3, 10 * row)
-    store = builder.build()
+    numbers = range(len(sequences))
+    store = store_of(sequences, [row % 3 for row in numbers], [10 * row for row in numbers])
     assert len(store) == len(sequences)
     assert store.lengths.tolist() == [len(ids) for ids in sequences]
     assert store.lengths is store.lengths

@@ -17,16 +17,14 @@ from seqtrain.evaluation.invariance import (
     sampled,
 )
 from tests.helpers.examples import examples
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 
 @examples(40)
 @given(st.lists(st.integers(1, 30_000), min_size=1, max_size=300), st.booleans())
 def test_a_sample_keeps_its_limits_and_holds_the_extremes(lengths: list[int], first: bool) -> None:
-    builder = StoreBuilder()
-    for number, length in enumerate(lengths):
-        builder.add_ids([3] * length, 0, number)
-    found, cut = sampled(builder.build(), carried=first)
+    rows = [np.full(length, 3) for length in lengths]
+    found, cut = sampled(store_of(rows, lines=range(len(rows))), carried=first)
     steps, kept = found.lengths, np.minimum(lengths, SAMPLE_LENGTH)
     assert len(set(found.lines.tolist())) == len(found) <= SAMPLE_ROWS
     assert steps.tolist() == kept[found.lines].tolist()
@@ -44,13 +42,8 @@ def test_a_sample_keeps_its_limits_and_holds_the_extremes(lengths: list[int], fi
 
 @pytest.mark.parametrize("channels", [0, 2])
 def test_other_padding_reaches_the_model_and_leaves_the_real_steps(channels: int) -> None:
-    builder = StoreBuilder(channels)
-    for length in (2, 5, 1):
-        if channels:
-            builder.add_features(np.full((length, 2), float(length)), 0, 1)
-        else:
-            builder.add_ids(range(1, length + 1), 0, 1)
-    store = builder.build()
+    shapes = [(length, channels) if channels else (length,) for length in (2, 5, 1)]
+    store = store_of(np.full(shape, shape[0]) for shape in shapes)
     plain, padded = collate(store), collate_padded(store, value=9)
     assert isinstance(padded.inputs, torch.Tensor)
     assert bool((padded.inputs[0, 2:] == 9).all())

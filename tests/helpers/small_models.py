@@ -16,7 +16,7 @@ from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.runs.model_folder import Model, new_network
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 WORDS = ("<pad>", "<unk>", "move", "money", "don't", "éa", "?", "20")
 KERNELS = (3, 20, 20, 20, 20, 40)
@@ -62,10 +62,9 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
 
 def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:
     """Return series of normal numbers, of three labels in turn."""
-    generator, builder = np.random.default_rng(1), StoreBuilder(width)
-    for number, length in enumerate(lengths):
-        builder.add_features(generator.normal(size=(length, width)), number % 3, number + 1)
-    return builder.build()
+    generator = np.random.default_rng(1)
+    rows = [generator.normal(size=(length, width)) for length in lengths]
+    return store_of(rows, [number % 3 for number in range(len(rows))])
 
 
 NGRAMS = fit_ngrams(

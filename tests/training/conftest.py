@@ -12,7 +12,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 NAMES = ("a", "b", "c")
 VOCAB_SIZE = 12
@@ -44,11 +44,12 @@ def make_store() -> Callable[..., SequenceStore]:
 
     def run(rows: int, *, seed: int = 0, longest: int = 9) -> SequenceStore:
         generator = np.random.default_rng(seed)
-        builder = StoreBuilder()
-        for row in range(rows):
-            ids = generator.integers(2, VOCAB_SIZE, size=generator.integers(1, longest + 1))
-            builder.add_ids(ids.tolist(), int(ids[0]) % len(NAMES), row + 2)
-        return builder.build()
+        sequences = [
+            generator.integers(2, VOCAB_SIZE, size=generator.integers(1, longest + 1))
+            for _ in range(rows)
+        ]
+        labels = [int(ids[0]) % len(NAMES) for ids in sequences]
+        return store_of(sequences, labels, range(2, rows + 2))
 
     return run
 

@@ -21,7 +21,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.optimizer import clip_gradients
 from seqtrain.training.schedule import budget, lr_at
 from seqtrain.training.trainer import Trainer
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]
@@ -78,11 +78,9 @@ def test_updates_are_those_of_torchs_plain_optimizer(
 def test_tokens_of_other_batches_stay_as_they_are(
     rule: str, native: bool, make_trainer: MakeTrainer
 ) -> None:
-    builder = StoreBuilder()
-    builder.add_ids([3, 4, 3], 0, 1)
-    builder.add_ids([5], 1, 2)
+    train = store_of([[3, 4, 3], [5]], [0, 1])
     keys = {"optimizer": rule, "weight_decay": 0.1, "max_epochs": 3}
-    trainer = make_trainer(train=builder.build(), batching={"batch_size": 1}, training=keys)
+    trainer = make_trainer(train=train, batching={"batch_size": 1}, training=keys)
     embedding = trainer.objective.model.embedding.weight
     before = embedding.detach().clone()
     for event in trainer.events():

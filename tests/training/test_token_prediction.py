@@ -20,7 +20,7 @@ from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.token_prediction import TokenPrediction, shortened
 from seqtrain.training.trainer import Trainer
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 VOCAB_SIZE = 12
 OBJECTIVES = (LanguageModel, Autoencoder)
@@ -87,12 +87,11 @@ def test_an_autoencoder_reconstructs_what_it_memorised(
 def test_a_language_model_learns_what_follows(
     bidirectional: bool, make_pretrainer: Callable[..., Trainer]
 ) -> None:
-    builder = StoreBuilder()
-    for row in range(20):  # ids count up, so that each tells the next; the first is open
-        builder.add_ids([2 + (row + i) % 8 for i in range(6)], 0, row + 2)
+    # Ids count up, so that each tells the next; the first is open.
+    store = store_of([2 + (row + i) % 8 for i in range(6)] for row in range(20))
     pretrainer = make_pretrainer(
         LanguageModel,
-        builder.build(),
+        store,
         model={"bidirectional": bidirectional, "hidden_size": 32, "embedding_dim": 16},
         max_epochs=60,
         lr=0.02,

@@ -19,7 +19,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.trainer import Trainer
-from tests.helpers.stores import StoreBuilder
+from tests.helpers.stores import store_of
 
 MakeTrainer = Callable[..., Trainer]
 MakeStore = Callable[..., SequenceStore]
@@ -182,9 +182,7 @@ def test_a_gradient_that_is_not_finite_stops_too(make_trainer: MakeTrainer) -> N
 def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
     make_trainer: MakeTrainer,
 ) -> None:
-    unseen = StoreBuilder()
-    unseen.add_ids([1], 0, 1)
-    trainer = make_trainer(validation=unseen.build())
+    trainer = make_trainer(validation=store_of([[1]]))
     trainer.objective.model.embedding.weight.data[1] = math.nan
     with pytest.raises(RunError) as caught:
         epochs(trainer)
