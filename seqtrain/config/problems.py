@@ -116,18 +116,13 @@ def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
     leaf = str(path[-1])[:100].lower()
     if of_section and len(path) == 1:
         return nearest(leaf, SECTIONS)
-    keys = [key for key in KEYS if key not in SECTIONS]
-    names = {key.rpartition(".")[2]: key for key in reversed(keys)}
-    siblings = {name: key for name, key in names.items() if key.startswith(f"{path[0]}.")}
-    whole = {key: key for key in (keys if len(path) > 1 else KEYS)}
-    foreign = {name: key for key, words in FOREIGN_NAMES.items() for name in words}
-    if leaf in (known := foreign | names | whole):
-        return known[leaf]
-    for some, cutoff in ((siblings, 0.6), (whole, 0.6 if len(path) == 1 else 0.8), (names, 0.7)):
-        near = nearest(leaf, some, cutoff)
-        if near is not None:
-            return some[near]
-    return None
+    known = {name: key for key, names in FOREIGN_NAMES.items() for name in names}
+    for key in reversed(KEYS):
+        known |= {key: key} if key in SECTIONS else {key: key, key.rpartition(".")[2]: key}
+    siblings = [x for x, key in known.items() if key.startswith(f"{path[0]}.") and "." not in x]
+    near = leaf if leaf in known else nearest(leaf, siblings) if len(path) > 1 else None
+    near = near or nearest(leaf, known, 0.6 if len(path) == 1 else 0.7)
+    return None if near is None else known[near]
 
 
 def expected(path: Keys) -> str:

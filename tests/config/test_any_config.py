@@ -61,15 +61,6 @@ def test_mutated_text(edits: list[tuple[int, int, str]], options: list[str]) -> 
         check(error.problems)
 
 
-@given(st.text(max_size=40) | st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
-@examples(200)
-def test_any_text(text: str) -> None:
-    try:
-        assert isinstance(parse_config(text, "cfg.yaml"), Config)
-    except ConfigError as error:
-        check(error.problems)
-
-
 LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary()
 VALUE = st.recursive(
     LEAF,

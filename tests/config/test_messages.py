@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seqtrain.config import Config, config_from_mapping, parse_config
-from seqtrain.config.problems import FOREIGN_NAMES, KEYS, RETIRED_KEYS
+from seqtrain.config import config_from_mapping, parse_config
+from seqtrain.config.problems import KEYS, RETIRED_KEYS
 from seqtrain.config.rules import Clash, clashes
 from seqtrain.config.schema import SECTIONS
 from seqtrain.errors import ConfigError
@@ -55,10 +55,8 @@ train: x
 @pytest.mark.parametrize(
     ("line", "where", "text"),
     [
-        ("modle: {}", "1: modle", "did you mean model?"),
         ("train: {max_epochs: 3}", "1: train", "did you mean training?"),
         ("model: {hidden-size: 3}", "9: model.hidden-size", "did you mean model.hidden_size?"),
-        ("model: {epochs: 3}", "9: model.epochs", "did you mean training.max_epochs?"),
         ("training.lr: 1", "1: training.lr", "write lr under training"),
         ("training: {training.lr: 1}", "12: training.training.lr", "write lr under training"),
         ("learning_rate: 1", "1: learning_rate", "did you mean training.lr?"),
@@ -83,7 +81,6 @@ def test_unknown_key_names_the_nearest(line: str, where: str, text: str) -> None
     [
         ("training: {lr: 1e400}", "found inf; expected a number above 0 and at most 1000"),
         ("training: {lr: 1, 5}", "training.5: unknown key; expected max_epochs"),
-        ("training: {lr: '0.1'}", "found '0.1'; expected a number above 0"),
         ("training: {patience: 2.5}", "found 2.5; expected a whole number from 1 to 2147483647, a"),
         ("training: {device: CPU}", "expected auto, cpu, cuda, mps or cuda:N; did you mean cpu?"),
         ("training: {class_weights: {a: 1, b: -2}}", "class_weights.b: found -2; expected a numbe"),
@@ -93,7 +90,6 @@ def test_unknown_key_names_the_nearest(line: str, where: str, text: str) -> None
         ("model: {ngrams: [3, 2]}", "model.ngrams: found [3, 2]; expected the shorter size first"),
         ("model: {convolutions: [[8, 4, 1]]}", "found [8, 4, 1]; expected an odd kernel"),
         ("model: {pooling: [mean, mean]}", "found [mean, mean]; expected each of them once"),
-        ("model: []", "model: found []; expected a mapping of keys"),
         ("model: no", 'model: found no; quote it ("no")'),
         ("seed: " + "9" * 60, "seed: found 999999999999999999999999999999999999999…; expected"),
         ("tune: {space: {training.lr: [no]}}", "tune.space.training.lr.0: found no; quote it"),
@@ -136,7 +132,6 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
             "{train: x.csv, kind: features, sequence: s, label: l}",
             ["but data.train is csv; expected text or tokens; for features: jsonl, npz, parquet"],
         ),
-        ("{train: x.txt, validation: y.ts}", ["data.kind: found text, but data.validation is ts"]),
         (
             "{train: x.txt, test: y.foo}",
             ["2:24: data.test: found 'y.foo'; expected an ending .csv"],
@@ -161,58 +156,38 @@ def test_data_section(data: str, expected: list[str]) -> None:
         assert start in problem
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        "{train: x.csv.gz, sequence: 0, label: 1}",
-        "{train: X.TSV, sequence: [a, b], label: c, validation: 0.1}",
-        "{train: x.ndjson, kind: features, sequence: s, label: l}",
-        "{train: x.ts.gz, standardize: series}",
-        "{train: x.npz, kind: features, test: y.ts}",
-        "{train: x.anything, format: txt}",
-    ],
-)
-def test_formats_and_columns_that_fit_are_accepted(data: str) -> None:
-    assert isinstance(parse_config(f"data: {data}"), Config)
-
-
-CLASHING = {
-    "text": "train: a.tsv, sequence: s, label: l",
-    "features": "train: a.npz",
-    "carried": "train: a.tsv, sequence: s, label: l, group: g",
+OF_A_KEY = {
+    "data.group": "g",
+    "data.standardize": "series",
+    "training.augment": "{slice: 0.1}",
+    "training.bptt": "5",
+    "model.ngrams": "[1, 2]",
+    "model.subwords": "[3, 5]",
+    "model.vectors": "v.vec",
+    "model.vectors_keep": "7",
+    "model.initial_scale": "0.5",
+    "pretraining.data": "more.tsv",
+    "pretraining.objective": "autoencoder",
+    "model.convolutions": "[[8, 3, 1]]",
+    "model.unroll": "masked",
 }
 
 
 @pytest.mark.parametrize("clash", clashes(), ids=lambda clash: f"{clash.key}, {clash.other}")
 def test_keys_that_do_not_go_together_say_why(clash: Clash) -> None:
-    assert {clash.key, clash.other} <= set(KEYS)
-    values = {
-        "data.group": "g",
-        "data.standardize": "series",
-        "training.augment": "{slice: 0.1}",
-        "training.bptt": "5",
-        "model.freeze": "true",
-        "model.ngrams": "[1, 2]",
-        "model.subwords": "[3, 5]",
-        "model.vectors": "v.vec",
-        "model.vectors_keep": "7",
-        "model.join": "sum",
-        "model.initial_scale": "0.5",
-        "pretraining.data": "more.tsv",
-        "pretraining.objective": "autoencoder",
-        "model.convolutions": "[[8, 3, 1]]",
-        "model.unroll": "masked",
-        "training.refit": "true",
-    }
-    own = values[clash.key] if clash.values[0] in ("set", "not") else clash.values[0]
-    options = [f"{clash.key}={own}"]
-    if clash.others[0] == "set" or clash.others == ["not", "packed"]:
-        options.append(f"{clash.other}={values[clash.other]}")
-    elif clash.others[0] not in ("not", "null", "false", "features"):
-        options.append(f"{clash.other}={clash.others[0]}")
-    kind = "features" if clash.others == ["features"] else "text"
-    found = problems(f"data: {{{CLASHING[kind]}}}", *options)
-    assert any(f"{clash.key}={own}: found" in line and clash.text in line for line in found)
+    def option(key: str, words: list[str]) -> str:
+        return f"{key}={OF_A_KEY.get(key, 'true') if words[0] in ('set', 'not') else words[0]}"
+
+    options = [option(clash.key, clash.values)]
+    files = (
+        "train: a.npz" if clash.others == ["features"] else "train: a.tsv, sequence: s, label: l"
+    )
+    if clash.other not in ("data.kind", "model.initial_state"):
+        options.append(option(clash.other, clash.others))
+    found = problems(f"data: {{{files}}}", *options)
+    assert any(
+        line.startswith(f"--set {options[0]}: found") and clash.text in line for line in found
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,12 +258,6 @@ def test_every_key_refuses_nonsense_in_plain_words(key: str, value: str) -> None
     assert problem.startswith(where)
     for jargon in ("Input", "constrained", "literal[", "pydantic", "type=", "valid "):
         assert jargon not in problem
-
-
-def test_foreign_names_lead_to_keys_that_exist() -> None:
-    assert set(FOREIGN_NAMES) <= set(KEYS)
-    leaves = {key.rpartition(".")[2] for key in KEYS}
-    assert not leaves & {name for names in FOREIGN_NAMES.values() for name in names}
 
 
 def test_lines_stay_short_and_printable() -> None:
