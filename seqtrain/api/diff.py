@@ -14,7 +14,7 @@ from seqtrain.api.run_events import RunLike
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.report import PredictedExample
-from seqtrain.text import display_name, quote
+from seqtrain.text import counted, display_name, quote
 
 Pair: TypeAlias = tuple[PredictedExample, PredictedExample]
 
@@ -62,6 +62,10 @@ def diff(
     warnings = [NO_TEST] if name == "validation" and split is None else []
     first, second = (predict_split(run, split=name, data=data, device=device) for run in (a, b))
     pairs = _pairs(first, second)
+    left_out = len(first.rows) + len(second.rows) - 2 * len(pairs)
+    warnings += first.found.warnings + second.found.warnings
+    if left_out:
+        warnings.append(f"left out {counted(left_out, 'row')} that only one run predicts")
     names: dict[str, int] = {}
     columns = zip(*((x.label, x.predicted, y.predicted) for x, y in pairs), strict=True)
     labels, of_a, of_b = (
@@ -75,12 +79,12 @@ def diff(
         data=first.found.source,
         metrics=paired_bootstrap(labels, of_a, of_b),
         num_examples=len(pairs),
-        left_out=len(first.rows) + len(second.rows) - 2 * len(pairs),
+        left_out=left_out,
         counts={
             side: right.count(who) for side, who in (sides | {"neither": (False, False)}).items()
         },
         rows=sorted(((x, y) for x, y in pairs if x.predicted != y.predicted), key=_interest),
-        warnings=list(dict.fromkeys(warnings + first.found.warnings + second.found.warnings)),
+        warnings=list(dict.fromkeys(warnings)),
     )
 
 

@@ -30,7 +30,7 @@ from seqtrain.evaluation.prefixes import predict_step_logits
 from seqtrain.text import display_name, one_of, quote
 
 STDIN = "-"
-WITH_COLUMNS = ("csv", "tsv", "jsonl")
+WITH_COLUMNS = ("csv", "tsv", "jsonl", "parquet")
 """Formats whose columns can be copied to the predictions."""
 READ_AHEAD = 1024
 """Rows of standard input read while others are classified: memory stays flat."""
@@ -99,7 +99,7 @@ def path_of_file(given: Any, name: str = "source") -> str:
     )
 
 
-def how_read(source: str, reading: ReadOptions, format: str | None = None) -> list[str]:
+def reading_note(source: str, reading: ReadOptions, format: str | None = None) -> list[str]:
     """Say what a row is where a model trained on whole files reads one file, or lines."""
     if not reading.whole_files or format is not None or os.path.isdir(source):
         return []
@@ -110,15 +110,7 @@ def how_read(source: str, reading: ReadOptions, format: str | None = None) -> li
     return [f"{display_name(source)}: {alone}"] if is_alone else []
 
 
-def read_otherwise(source: str, reading: ReadOptions, format: str | None = None) -> str:
-    """Return what to try where standard input, read line by line, holds no known token."""
-    if source != STDIN or format or reading.format not in (*WITH_COLUMNS, "fasttext"):
-        return ""
-    form = reading.format
-    return f"; each line was read as one; if it is {form}: --input-format {form}"
-
-
-def first_row_doubts(
+def reading_doubts(
     source: str, first: Example | None, reading: ReadOptions, format: str | None = None
 ) -> list[str]:
     """Say where the first of lines that are read as sequences names columns, or is jsonl."""
@@ -126,10 +118,9 @@ def first_row_doubts(
     lines = format is None and reading.for_input(source).format == "lines"
     if not lines or not isinstance(row, str | list):
         return []
-    text = row if isinstance(row, str) else " ".join(row)
-    own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
-    names = {*own} <= {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
-    if reading.format in ("csv", "tsv") and names:
+    text, own = row if isinstance(row, str) else " ".join(row), reading.sequence_columns()
+    names = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
+    if reading.format in ("csv", "tsv") and names.issuperset(own):
         what = "names columns"
     elif reading.format == "jsonl" and text.startswith("{"):
         what = "is an object"
@@ -143,8 +134,7 @@ def first_row_doubts(
 
 def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
     """Return columns as the model's config names its own: by name, or by index from 0."""
-    own = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
-    if not all(isinstance(column, int) for column in own):
+    if not all(isinstance(column, int) for column in reading.sequence_columns()):
         return list(names)
     return [int(name) if name.isdecimal() and len(name) < 5 else name for name in names]
 

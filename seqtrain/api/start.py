@@ -259,7 +259,7 @@ def inexact(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Say what differs from the machine the run began on, so that the last bits may too."""
     before = {"processes": 1, **recorded}
     changed = [
-        f"{name} was {before.get(name)}, is {here[name]}"
+        f"{name} is {here[name]} here and was {before.get(name)} when the run began"
         for name in EXACT_ON
         if before.get(name) != here[name]
     ]

@@ -25,10 +25,10 @@ from seqtrain.text import one_line, printable
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 COMMANDS = {
-    "init": "Write a commented config for a data file, ready for `seqtrain fit`.",
+    "init": "Write a commented config for a data file, ready for fit.",
     "data": "Look at the data of a config without training.",
-    "fit": "Train a classifier; the last line of output is its run directory.",
-    "tune": "Try other settings within a time, and keep the best trial as a run.",
+    "fit": "Train a classifier; the last line of output is its run.",
+    "tune": "Try other settings within a time; keep the best as a run.",
     "eval": "Score a run on its test split, another split, or another file.",
     "errors": "Show the mistakes of a run, the most confident first.",
     "predict": "Classify each row of a file or of standard input.",
@@ -37,7 +37,7 @@ COMMANDS = {
     "runs": "List the runs: settings that differ, best epoch, scores, time.",
     "reconstruct": "Show what a pretrained autoencoder makes of each row.",
     "export": "Write a model as ONNX, with a script that needs no torch.",
-    "check": "Show that predictions don't depend on the batch; else exit with 3.",
+    "check": "Show that predictions don't depend on the batch.",
     "compare": "Measure every way to handle unequal lengths on your machine.",
     "config": "Print every key of a config, and which have their default.",
 }

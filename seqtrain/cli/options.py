@@ -6,16 +6,27 @@ from typing import Annotated, Literal
 
 import typer
 
-from seqtrain.cli.completion import complete_override
 
-
-def _check_device(name: str) -> str:
+def _check_device(name: str | None) -> str | None:
     """Check the spelling before torch is loaded."""
-    if name != "auto":
+    if name not in ("auto", None):
         from seqtrain.config.loading import check_device
 
-        check_device(name)
+        check_device(str(name))
     return name
+
+
+def complete_override(incomplete: str) -> list[str]:
+    """Return what the shell may put after `--set`: keys of the config, or values of a key."""
+    from seqtrain.config.problems import KEYS, choices
+    from seqtrain.config.schema import SECTIONS
+
+    keys = [key for key in KEYS if key not in SECTIONS]
+    key, equals, value = incomplete.partition("=")
+    if not equals:
+        return [f"{name}=" for name in keys if name.startswith(key)]
+    words = choices(tuple(key.split("."))) if key in keys else []
+    return [f"{key}={word}" for word in words if word.startswith(value)]
 
 
 ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]
@@ -41,7 +52,7 @@ ConfiguredDevice = Annotated[
     typer.Option(
         "--device",
         metavar="DEVICE",
-        callback=lambda name: name and _check_device(name),
+        callback=_check_device,
         help="Device to train on, as training.device. Default: that of the config.",
     ),
 ]
@@ -54,6 +65,10 @@ RunOrNewest = Annotated[
 ]
 RunOption = Annotated[
     str | None, typer.Option("--run", metavar="RUN", help="The same as the argument RUN.")
+]
+RunDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Run directory. Default: runs/<config name>-<time>."),
 ]
 Split = Annotated[
     Literal["test", "validation", "train"] | None,
@@ -76,39 +91,29 @@ ForceRun = Annotated[bool, typer.Option("--force", help="Replace an earlier run 
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:
-    """Return the run that a command is for; if none is named, the newest that has a model.
-
-    Args:
-        run: the argument.
-        named: the option, which says the same.
-
-    Raises:
-        CheckpointError: there is none.
-        ConfigError: both were given.
-    """
-    if run is not None and named is not None:
-        from seqtrain.errors import ConfigError
-
-        raise ConfigError(f"--run: {run} is named already; give one of them")
-    if run is not None or named is not None:
-        return run if run is not None else str(named)
+    """Return the run that a command is for, as argument or option; without one the newest."""
+    refuse((f"--run: {run} is named already", None not in (run, named)))
+    if (run, named) != (None, None):
+        return str(run if named is None else named)
     from seqtrain.cli.output.console import note
     from seqtrain.runs.finding import newest_trained
 
     path, newer = newest_trained()
-    for other in newer[:1]:
+    if newer:
         more = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
-        note(f"newer, but without a model yet: {other}{more}")
+        note(f"newer, but without a model yet: {newer[0]}{more}")
     return str(path)
 
 
 def check_split(split: str | None, data: str | None) -> None:
-    """Refuse a split beside a file.
+    """Refuse a split beside a file."""
+    refuse(("--split: --data names the file to score on", split and data))
 
-    Raises:
-        ConfigError: both were given.
-    """
-    if split and data:
-        from seqtrain.errors import ConfigError
 
-        raise ConfigError("--split: --data names the file to score on; give one of them")
+def refuse(*clashes: tuple[str, object]) -> None:
+    """Refuse options that don't go together: each with why, and whether both were given."""
+    from seqtrain.errors import ConfigError
+
+    for why, clash in clashes:
+        if clash:
+            raise ConfigError(f"{why}; give one of them")

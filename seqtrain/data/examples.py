@@ -88,6 +88,9 @@ class RowProblems:
             raise DataError(*self.shown, *([total] if more else []))
 
 
+EVERY_COLUMN = "all"
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How rows are read; saved with the model, so that predict reads as fit did.
@@ -106,7 +109,7 @@ class ReadOptions:
             blank: a row without a prediction.
         by_name: another file's format goes by its own name; else the format was set for all.
         whole_files: each of train's files was a sequence: a folder of folders of them.
-        keep: columns that prediction copies to its rows.
+        keep: columns that prediction copies to its rows; `EVERY_COLUMN` alone: all.
     """
 
     format: str
@@ -167,6 +170,11 @@ class ReadOptions:
                 f"{name}: found format {self.format}; the model reads {self.kind}{columns}; "
                 f"expected {expected}"
             )
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all columns are kept."""
+        return [*self.keep] == [EVERY_COLUMN]
 
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence; none where a format fixes where it stands."""

@@ -24,13 +24,15 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     """Return a run's directory.
 
     Args:
-        path: of it; None: the newest under runs/.
+        path: of it, also without runs/ before it; None: the newest under runs/.
         name: of a config, whose newest run is meant; None: the newest of all that has a model.
 
     Raises:
         CheckpointError: there is none.
     """
     if path is not None:
+        if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
+            path = RUNS / path
         if not os.path.exists(path):
             raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
         return RunDirectory(path)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from seqtrain.cli.main import run
-from seqtrain.cli.output.charts import draw_speeds
-from seqtrain.cli.output.compare_screen import show_comparison
+from seqtrain.cli.output.compare_screen import draw_speeds, show_comparison
 from seqtrain.comparison.results import Comparison, Speed, VariantResult
 from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import Cli, listing

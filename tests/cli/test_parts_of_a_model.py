@@ -94,7 +94,9 @@ def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
     beside = "ngrams" if config.model.ngrams else "kernels" if config.model.kernels else None
     branches = ["recurrent", beside] if beside else []
     assert list(scored.get("parts", [])) == branches
-    shown = [line.split()[0] for line in cli("eval", "whole").out.splitlines() if "%" in line]
+    shown = [
+        line.split()[0] for line in cli("eval", "whole", "--all").out.splitlines() if "%" in line
+    ]
     assert shown[:3] == ["together", *branches] or not branches
     file = "test.npz" if part in ("series", "kernels") else "test.tsv"
     plain = cli("predict", file, "--run", "whole", "--format", "jsonl")

@@ -15,9 +15,11 @@ import signal
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.cli.output.prediction_columns import csv_cell, tsv_cell
+from seqtrain.cli.output.prediction_rows import csv_cell, tsv_cell
 from tests.helpers.packing import needs_zstd, unpack
 from tests.helpers.tiny import (
     CONFIG,
@@ -356,7 +358,7 @@ def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained: Path, cl
     ("options", "words"),
     [
         (["--probabilities", "--top-k", "2"], "--top-k: --probabilities writes every class"),
-        (["--keep", "id"], "--keep: columns of lines can't be copied; expected csv, tsv or jsonl"),
+        (["--keep", "id"], "--keep: columns of lines can't be copied; expected csv, tsv, jsonl or"),
         (["--device", "cuda:77"], "cuda:77"),
         (["--precision", "1", "--min-probability", "1"], "--precision: it chooses --min-probab"),
         (["--steps", "--min-probability", "1"], "--min-probability: --steps writes rows; give"),
@@ -501,3 +503,39 @@ def test_refusals_of_many_files(many: Path, cli: Cli, options: list[str], words:
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
     assert not (many / "out").exists()
+
+
+def test_a_text_that_names_no_file_is_classified(trained: Path, cli: Cli) -> None:
+    ended = cli("predict", "rise the climb", trained / "run")
+    assert ended.out == cli("predict", "-", trained / "run", stdin="rise the climb").out
+    assert "INPUT is no file; it is read as one sequence" in ended.err
+    missing = cli("predict", "rise.txt", trained / "run")
+    assert (missing.code, "no such file" in missing.err) == (2, True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_all_columns_may_be_kept(trained: Path, tmp_path: Path, cli: Cli, ending: str) -> None:
+    values = [{"id": f"{n}", "text": text, "label": "up"} for n, text in enumerate(("rise", "x y"))]
+    path = tmp_path / f"in.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(values), path)
+    elif ending == "jsonl":
+        write_jsonl(path, values)
+    else:
+        path.write_text("id,text,label\n0,rise,up\n1,x y,up\n")
+    head, *table = read(cli("predict", path, trained / "run", "--keep", "all").out)
+    assert head == ["id", "text", "input_label", "label", "probability"]
+    assert [row[:3] for row in table] == [list(value.values()) for value in values]
+    kept = read(cli("predict", path, trained / "run", "--keep", "id").out)
+    assert [row[0] for row in kept] == ["id", "0", "1"]
+
+
+def test_runs_are_found_by_name_and_outputs_have_a_short_option(begun: Path, cli: Cli) -> None:
+    shutil.copytree("r", "runs/mine")
+    shutil.rmtree("r")
+    assert cli("predict", "test.tsv", "mine", "-o", "o.csv").code == 0
+    assert Path("o.csv").read_text().startswith("label,probability\n")
+    assert cli("export", "mine", "-o", "exported").code == 0
+    assert Path("exported/predict.py").exists()
+    assert cli("diff", "mine", "runs/mine").code == cli("report", "mine").code == 0
+    assert "DIR: missing" in cli("export", "mine").err

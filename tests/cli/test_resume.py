@@ -340,4 +340,4 @@ def test_another_machine_is_told(begun: Path, cli: Cli) -> None:
     path.write_text(json.dumps({**values, "threads": 99}))
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert ended.code == 0
-    assert "threads was 99" in ended.err
+    assert "threads is 1 here and was 99 when the run began" in ended.err

@@ -69,7 +69,7 @@ def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cl
     assert scores["loss"] < before["loss"] - 0.01
     assert scores["ece"] < 0.15
     assert scores["risk_coverage"][-1]["accuracy"] == pytest.approx(scores["accuracy"])
-    shown = cli("eval", "run").out
+    shown = cli("eval", "run", "--all").out
     assert "calibration error" in shown
     assert "most confident" in shown
 

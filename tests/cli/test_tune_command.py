@@ -141,7 +141,7 @@ def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--budget", "soon"], "--budget: found soon; expected a time such as 90s, 10m or 2h"),
+        (["--budget", "soon"], "--budget: found soon; expected a time such as 90, 10m or 2h"),
         (["--budget", "0m"], "--budget: found 0m; expected"),
         (["--set", "data.validation=null"], "data.validation: null; a search chooses by rows"),
         (["--set", "tune.space={seed: [1]}"], "tune.space: seed: trials that differ in it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from seqtrain import __version__
 from seqtrain.cli.main import COMMANDS
+from seqtrain.cli.options import complete_override
 from seqtrain.config import load_config
 from tests.helpers.tiny import Cli
 
@@ -30,6 +32,12 @@ def test_help_needs_neither_torch_nor_pydantic(command: list[str]) -> None:
     check = f"import atexit, sys; atexit.register(lambda: print({heavy})); {script}"
     ended = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert ended.stdout.splitlines()[-1] == "set()"
+
+
+def test_each_command_has_a_line_of_help(cli: Cli) -> None:
+    lines = cli("--help").out.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_no_arguments_show_the_help(cli: Cli) -> None:
@@ -102,3 +110,16 @@ def test_what_was_meant_is_named(
     ended = cli(*arguments)
     assert ended.code == 2
     assert words in ended.err
+
+
+def test_the_shell_completes_keys_and_values() -> None:
+    assert complete_override("model.poo") == ["model.pooling="]
+    assert {"model.rnn=gru", "model.rnn=lstm"} <= {*complete_override("model.rnn=")}
+    assert complete_override("data.lowercase=t") == ["data.lowercase=true"]
+    assert complete_override("model.no_such_key=") == []
+    given = {"COMP_WORDS": "seqtrain fit c.yaml --set data.token", "COMP_CWORD": "4"}
+    script = "from seqtrain.cli.main import program; program()(prog_name='seqtrain')"
+    environment = {**os.environ, **given, "_SEQTRAIN_COMPLETE": "complete_bash"}
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.stdout.split() == ["data.tokenizer="]

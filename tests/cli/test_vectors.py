@@ -50,7 +50,8 @@ def as_in_the_file(found: dict[str, np.ndarray]) -> list[str]:
 
 
 def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder: Path, cli: Cli) -> None:
-    said = fit(cli, "run", "training.lr=1e-12", "training.weight_decay=0")
+    verbose = ("--verbose",)
+    said = fit(cli, "run", "training.lr=1e-12", "training.weight_decay=0", options=verbose)
     found = embedding("run/best")
     assert [*found][-2:] == ["ocean", "river"]  # "Paris" is no token in lower case
     for word in (*KNOWN, "ocean", "river"):
@@ -70,7 +71,8 @@ def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder: Path, cl
     shown = json.loads(cli("data", "c.yaml", "--json").out)["vectors"]
     assert shown == facts
     # From the cache it is all the same.
-    assert "from the cache" in fit(cli, "again", "training.lr=1e-12", "training.weight_decay=0")
+    said = fit(cli, "again", "training.lr=1e-12", "training.weight_decay=0", options=verbose)
+    assert "from the cache" in said
     assert_same_run("run", "again")
 
 

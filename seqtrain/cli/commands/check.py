@@ -25,19 +25,16 @@ def check(
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check
-    from seqtrain.cli.output.check_screen import show_check, show_sampled
-    from seqtrain.cli.output.progress import ProgressBar
+    from seqtrain.cli.output.check_screen import show_check
+    from seqtrain.cli.output.console import ProgressBar
     from seqtrain.errors import RunError
     from seqtrain.text import json_line
 
-    path = chosen_run(run, named)
     with ProgressBar() as progress:
-        result = run_check(path, data=data, device=device, listener=progress)
-    show_sampled(result)
+        result = run_check(chosen_run(run, named), data=data, device=device, listener=progress)
+    show_check(result, verdict=not as_json)
     if as_json:
         print(json_line({**asdict(result), "run": str(result.run), "passed": result.passed}))
-    else:
-        show_check(result)
     if not result.passed:
         worst = max(result.differences, key=lambda difference: difference.logits)
         raise RunError(

@@ -24,12 +24,15 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain compare my.yaml --seconds 120 --chart speed.svg"""
+    from dataclasses import asdict
     from pathlib import Path
 
-    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.console import ProgressBar, note, warn
     from seqtrain.config import load_config
     from seqtrain.errors import ConfigError
+    from seqtrain.files.writing import write_file
     from seqtrain.runs.destination import check_destination
+    from seqtrain.text import json_line
 
     settings = load_config(config, overrides or [])
     if chart is not None:
@@ -38,22 +41,13 @@ def compare(
         check_destination(chart, "file", "--chart", force=force)
     note(f"measuring for {seconds} s, in turns")
 
-    from dataclasses import asdict
-
-    from seqtrain.cli.output.charts import draw_speeds
-    from seqtrain.cli.output.compare_screen import show_comparison
-    from seqtrain.cli.output.progress import ProgressBar
+    from seqtrain.cli.output.compare_screen import draw_speeds, show_comparison
     from seqtrain.comparison.compare import compare as run_comparison
-    from seqtrain.files.writing import write_file
-    from seqtrain.text import json_line
 
+    beside = Path(config).parent
     with ProgressBar() as progress:
         result = run_comparison(
-            settings,
-            seconds=seconds,
-            device=device,
-            beside=Path(config).parent,
-            listener=progress,
+            settings, seconds=seconds, device=device, beside=beside, listener=progress
         )
     left_out = [f"{row.name}: {row.problem}" for row in result.candidates if row.problem]
     for line in result.warnings + left_out:

@@ -27,15 +27,13 @@ def diff(
     from seqtrain.api.diff import diff as run_diff
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.mistake_screen import diff_json, show_diff
-    from seqtrain.text import counted, json_line
+    from seqtrain.text import json_line
 
     check_split(split, data)
     found = run_diff(a, b, split=split, data=data, device=device)
     note(f"A: {found.runs[0]}, B: {found.runs[1]}, data: {found.data}")
     for warning in found.warnings:
         warn(warning)
-    if found.left_out:
-        warn(f"left out {counted(found.left_out, 'row')} that only one run predicts")
     if as_json:
         print(json_line(diff_json(found, top)))
     else:

@@ -40,7 +40,7 @@ def errors(
 ) -> None:
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     from seqtrain.api.predictions import predict_split
-    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.console import note, note_rows
     from seqtrain.cli.output.mistake_screen import mistake_json, show_errors
     from seqtrain.report import most_confident_errors
     from seqtrain.text import json_line
@@ -48,25 +48,19 @@ def errors(
     check_split(split, data)
     table = not as_json and format == "table"
     shown = top or (SHOWN if explain or table else None)
-    result = predict_split(
-        chosen_run(run, named),
-        split=split,
-        data=data,
-        explain=shown or 0 if explain else 0,
-        device=device,
-    )
-    found, rows, name = result.found, result.rows, str(result.found.classifier.path)
-    note(f"run: {name}, data: {found.source}" + (f" ({found.split})" if found.split else ""))
-    for warning in found.warnings:
-        warn(warning)
-    wrong = most_confident_errors(rows)
-    if as_json:
-        errors = [mistake_json(row) for row in wrong[:shown]]
-        values = {"run": name, "data": found.source, "num_examples": len(rows)}
-        print(json_line(values | {"num_errors": len(wrong), "errors": errors}))
-    elif format == "jsonl":
-        for row in wrong[:shown]:
-            print(json_line(mistake_json(row)))
+    explained, path = (shown or 0) * explain, chosen_run(run, named)
+    result = predict_split(path, split=split, data=data, explain=explained, device=device)
+    found, count = result.found, len(result.rows)
+    note_rows(found.classifier.path, found.source, found.split, found.warnings)
+    every = most_confident_errors(result.rows)
+    wrong = every[:shown]
+    if table:
+        show_errors(wrong)
+        note(f"{len(every):,} of {count:,} predictions are wrong")
+    elif as_json:
+        values = {"run": str(found.classifier.path), "data": found.source, "num_examples": count}
+        values |= {"num_errors": len(every), "errors": list(map(mistake_json, wrong))}
+        print(json_line(values))
     else:
-        show_errors(wrong[:shown])
-        note(f"{len(wrong):,} of {len(rows):,} predictions are wrong")
+        for row in wrong:
+            print(json_line(mistake_json(row)))

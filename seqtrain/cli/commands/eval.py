@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from seqtrain.cli.options import (
     AsJson,
     DataFile,
@@ -21,6 +25,12 @@ def eval(
     split: Split = None,
     data: DataFile = None,
     steps: StepScores = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show also each branch or run, all classes, lengths and confidences."
+        ),
+    ] = False,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -29,22 +39,13 @@ def eval(
     from pathlib import Path
 
     from seqtrain.api.evaluate import evaluate
-    from seqtrain.cli.output.console import note, warn
-    from seqtrain.cli.output.score_screen import show_scores
+    from seqtrain.cli.output.console import note_rows, stdout_console
+    from seqtrain.cli.output.score_screen import print_parts, print_scores, print_shares
     from seqtrain.text import json_line
 
     check_split(split, data)
-    path = chosen_run(run, named)
-    result = evaluate(path, split=split, data=data, steps=steps, device=device)
-    note(f"run: {result.run}, data: {result.data}" + (f" ({result.split})" if result.split else ""))
-    for warning in result.warnings:
-        warn(warning)
-    if result.ensemble:
-        mean = sum(own.accuracy for own in result.parts.values()) / len(result.parts)
-        note(
-            f"together {result.scores.accuracy:.2%} right, the {len(result.parts)} runs alone "
-            f"{mean:.2%} on average"
-        )
+    result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
+    note_rows(result.run, result.data, result.split, result.warnings)
     if as_json:
         values = asdict(result.scores) | {"trained_on_rows": result.trained_on_rows}
         if result.by_share is not None:
@@ -52,6 +53,10 @@ def eval(
         if result.parts:
             values["parts"] = {name: scores.figures() for name, scores in result.parts.items()}
         print(json_line(values))
-    else:
-        name = result.split or Path(result.data).name
-        show_scores(result.scores, name, result.by_share, result.parts)
+        return
+    console = stdout_console()
+    if result.parts and (every or result.ensemble):
+        print_parts(console, {"together": result.scores, **result.parts})
+    print_scores(console, result.scores, result.split or Path(result.data).name, every=every)
+    if result.by_share is not None:
+        print_shares(console, result.by_share)

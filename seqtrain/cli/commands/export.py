@@ -6,19 +6,32 @@ from typing import Annotated
 
 import typer
 
+from seqtrain.cli.options import RunOrNewest, chosen_run, refuse
+
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run directory or model folder.")],
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="New folder to write.")],
+    run: RunOrNewest = None,
+    folder: Annotated[
+        str | None, typer.Argument(metavar="DIR", help="New folder to write.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="DIR", help="The same as the argument DIR."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier export in DIR.")
     ] = False,
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from seqtrain.cli.output.console import note
+    from seqtrain.errors import ConfigError
     from seqtrain.export.export_folder import export as run_export
 
-    done = run_export(run, folder, force=force)
+    refuse((f"--output: {folder} is named already", folder and output))
+    target = folder or output
+    if target is None:
+        raise ConfigError("DIR: missing; expected a new folder, as in: seqtrain export RUN DIR")
+    done = run_export(chosen_run(run), target, force=force)
     for name, size in done.sizes.items():
         note(f"{done.folder / name}: {size:,} bytes")
     note(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,19 +16,16 @@ from seqtrain.cli.options import (
     NoCache,
     Overrides,
     Quiet,
+    RunDir,
+    refuse,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from seqtrain.api.repeats import Repeats
     from seqtrain.api.run_events import Run
-    from seqtrain.config import Config
 
-RunDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Run directory. Default: runs/<config name>-<time>."),
-]
 Resume = Annotated[
     bool,
     typer.Option(
@@ -57,6 +52,9 @@ Jobs = Annotated[
 Log = Annotated[
     Literal["tensorboard"] | None,
     typer.Option(help="Also write event files for TensorBoard, in tensorboard/ of the run."),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show also padding, word vectors, what computes.")
 ]
 Processes = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Train with N processes on this host.")
@@ -86,6 +84,7 @@ def fit(
     jobs: Jobs = None,
     log: Log = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     no_cache: NoCache = False,
     nproc_per_node: Processes = None,
     nnodes: Hosts = None,
@@ -96,119 +95,69 @@ def fit(
     from pathlib import Path
 
     from seqtrain.config import load_config
+    from seqtrain.runs.run_directory import default_path
 
     settings, source = load_config(config, overrides or []), Path(config)
     launched = (nproc_per_node, nnodes, rdzv_endpoint, max_restarts) != (None,) * 4
-    together = seeds is not None or folds is not None
-    _check_together(together, launched, jobs, log, unnamed=resume and run_dir is None)
-    if together:
+    several = seeds is not None or folds is not None
+    path = None if run_dir is None else Path(run_dir)
+    given: dict[str, Any] = {"source": source, "resume": resume, "force": force}
+    given |= {"cache": not no_cache, "init_from": init_from}
+    shown = {"quiet": quiet, "verbose": verbose, "log": log is not None}
+    refuse(
+        ("--jobs: trains several runs at a time, by --seeds or --folds", jobs and not several),
+        ("--nproc-per-node: trains one run, --seeds and --folds several", several and launched),
+        ("--log: shows runs one after another, --jobs trains them at once", log and jobs),
+        ("--resume: of several runs needs --run-dir", several and resume and path is None),
+    )
+    if several:
         from seqtrain.api.fit import resolved_config
         from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
-        from seqtrain.runs.run_directory import default_path
+        from seqtrain.cli.output.fit_screen import show_repeats
 
         numbers = None if seeds is None else seeds_of(seeds)
-        several = partial(
-            fit_repeats,
-            repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds),
-            default_path(source.stem) if run_dir is None else Path(run_dir),
-            resume=resume,
-            force=force,
-            jobs=jobs or 1,
-            cache=not no_cache,
-            source=source,
-            init_from=init_from,
-        )
-        return _fit_several(
-            several, settings, folds=folds, jobs=jobs or 1, quiet=quiet, log=log is not None
-        )
-    path = _run_path(source, run_dir, resume=resume, force=force, quiet=quiet)
+        configs = repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds)
+        path = path or default_path(source.stem)
+        train = partial(fit_repeats, configs, path, jobs=jobs or 1, **given)
+        show_repeats(train, settings, folds=folds, jobs=jobs or 1, **shown)
+        return
+    if "TORCHELASTIC_RUN_ID" not in os.environ:  # of a launcher's processes the first one looks
+        path = _checked(path, source, resume=resume, force=force, quiet=quiet)
     if launched:
-        from seqtrain.runs.run_directory import default_path
         from seqtrain.training.distributed import launch
 
-        where = path or default_path(source.stem)  # so that processes started again find the run
-        values = {"device": device, "run-dir": str(where), "init-from": init_from, "log": log}
-        flags = {"resume": resume, "force": force, "quiet": quiet, "no-cache": no_cache}
-        code = launch(
-            ["fit", config, *_options(overrides or [], values, flags)],
-            processes=nproc_per_node or 1,
-            hosts=nnodes,
-            endpoint=rdzv_endpoint,
-            restarts=max_restarts or 0,
-        )
-        raise typer.Exit(code)
+        path = path or default_path(source.stem)  # so that processes started again find the run
+        values = {"device": device, "run-dir": str(path), "init-from": init_from, "log": log}
+        flags = {"resume": resume, "force": force, "no-cache": no_cache, "quiet": quiet}
+        words = [word for each in overrides or [] for word in ("--set", each)]
+        words += [word for name, value in values.items() if value for word in (f"--{name}", value)]
+        words += [f"--{name}" for name, on in {**flags, "verbose": verbose}.items() if on]
+        processes, restarts = nproc_per_node or 1, max_restarts or 0
+        started = partial(launch, ["fit", config, *words], processes=processes, restarts=restarts)
+        raise typer.Exit(started(hosts=nnodes, endpoint=rdzv_endpoint))
     from seqtrain.api.fit import fit as run_fit
 
-    once = partial(
-        run_fit,
-        settings,
-        run_dir=path,
-        source=source,
-        resume=resume,
-        force=force,
-        device=device,
-        cache=not no_cache,
-        init_from=init_from,
-    )
-    return _fit_once(once, quiet=quiet, log=log is not None)
+    _fit_once(partial(run_fit, settings, run_dir=path, device=device, **given), **shown)
 
 
-def _check_together(
-    together: bool, launched: bool, jobs: int | None, log: str | None, *, unnamed: bool
-) -> None:
-    """Refuse options that don't go with several runs, or with one.
-
-    Raises:
-        ConfigError: as said.
-    """
-    from seqtrain.errors import ConfigError
-
-    if not together and jobs is not None:
-        raise ConfigError("--jobs: trains several runs at a time; give --seeds or --folds with it")
-    if together and launched:
-        raise ConfigError("--nproc-per-node: trains one run; leave out --seeds and --folds")
-    if together and jobs is not None and jobs > 1 and log:
-        raise ConfigError("--log: shows runs one after another; leave out --jobs")
-    if together and unnamed:
-        raise ConfigError("--resume: of several runs needs --run-dir, which holds them")
-
-
-def _options(
-    overrides: list[str], values: dict[str, str | None], flags: dict[str, bool]
-) -> list[str]:
-    """Write options as words, to start the program again with them."""
-    words = [word for each in overrides for word in ("--set", each)]
-    words += [word for name, value in values.items() if value for word in (f"--{name}", value)]
-    return words + [f"--{name}" for name, is_set in flags.items() if is_set]
-
-
-def _run_path(
-    config: Path, run_dir: str | None, *, resume: bool, force: bool, quiet: bool
+def _checked(
+    path: Path | None, source: Path, *, resume: bool, force: bool, quiet: bool
 ) -> Path | None:
-    """Return the run directory to write or to go on with; None: a new one.
-
-    Raises:
-        CheckpointError, ConfigError: it can't be; found before torch is loaded.
-    """
-    from pathlib import Path
-
+    """Return the run directory to write or to go on with; refuse it before torch is loaded."""
     from seqtrain.cli.output.console import note
     from seqtrain.runs.destination import check_destination
     from seqtrain.runs.finding import find
 
-    path = None if run_dir is None else Path(run_dir)
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        return path  # processes of a launcher: the first of them looks
     if not resume:
-        check_destination(path, "run", "--run-dir", force=force, sources=[config])
+        check_destination(path, "run", "--run-dir", force=force, sources=[source])
     elif path is None and not force:
-        path = find(None, config.stem).path
+        path = find(None, source.stem).path
         if not quiet:
-            note(f"going on with the newest run of {config.stem}: {path}")
+            note(f"going on with the newest run of {source.stem}: {path}")
     return path
 
 
-def _fit_once(once: Callable[..., Run], *, quiet: bool, log: bool) -> None:
+def _fit_once(train: Callable[..., Run], *, quiet: bool, verbose: bool, log: bool) -> None:
     """Train, show it, and print the run directory."""
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
@@ -216,9 +165,9 @@ def _fit_once(once: Callable[..., Run], *, quiet: bool, log: bool) -> None:
     from seqtrain.errors import Interrupted
 
     is_first = os.environ.get("RANK", "0") == "0"
-    with FitScreen(quiet=quiet) as screen:
+    with FitScreen(quiet=quiet, verbose=verbose) as screen:
         try:
-            run = once(listener=EventLog(screen) if log else screen)
+            run = train(listener=EventLog(screen) if log else screen)
         except KeyboardInterrupt:  # training answers a first one itself
             if screen.training or not is_first:
                 raise
@@ -226,41 +175,3 @@ def _fit_once(once: Callable[..., Run], *, quiet: bool, log: bool) -> None:
             raise Interrupted(signal.SIGINT, before) from None
     if is_first:
         print_path(run.path)
-
-
-def _fit_several(
-    several: Callable[..., Repeats],
-    config: Config,
-    *,
-    folds: int | None,
-    jobs: int,
-    quiet: bool,
-    log: bool,
-) -> None:
-    """Train several runs, show their mean scores, and print the directory that holds them."""
-    from seqtrain.api.run_events import Listener
-    from seqtrain.cli.output.console import note, print_path
-    from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import EpochLines, FitScreen, show_figures
-
-    epoch_lines = EpochLines(config.training.monitor, quiet=quiet)
-    with ExitStack() as screens:
-
-        def listener(name: str) -> Listener:
-            if jobs > 1:
-                return partial(epoch_lines, name)
-            if not quiet:
-                note(f"{name}:")
-            screen = screens.enter_context(FitScreen(quiet=quiet, hints=False))
-            return EventLog(screen) if log else screen
-
-        done = several(listener=listener)
-    if not quiet:
-        show_figures(done.figures)
-        data, refit = config.data, config.training.refit
-        named = data.test or (None if refit else data.validation)
-        # Rows that all runs score, or each its own fold, and none of them was trained on.
-        alike = folds is not None or isinstance(named, str | list)
-        scored = f", seqtrain eval {done.path}" if alike else ""
-        note(f"next: seqtrain predict FILE {done.path}{scored}")
-    print_path(done.path)

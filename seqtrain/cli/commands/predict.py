@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+import io
+import os
+import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seqtrain.cli.options import Device, ForceFile, RunOption, RunOrNewest, Sequences, chosen_run
+from seqtrain.cli.options import Device, ForceFile, RunOption, RunOrNewest, chosen_run, refuse
 
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Predictor
 
+ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+"""Format of each ending of an output file; .gz or .zst after it compresses."""
 Output = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Where to write. Default: standard output.")
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to write. Default: standard output."
+    ),
 ]
 RowFormat = Annotated[
     Literal["tsv", "csv", "jsonl"] | None,
@@ -28,7 +35,7 @@ InputFormat = Annotated[
 Keep = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMNS", help="Columns of INPUT to copy to the output, such as id,text."
+        metavar="COLUMNS", help="Columns of INPUT to copy to the output, such as id,text; or all."
     ),
 ]
 TopK = Annotated[
@@ -86,7 +93,10 @@ SpreadsheetSafe = Annotated[
 
 
 def predict(
-    source: Sequences,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="INPUT", help="File of sequences, - for standard input, or a text."),
+    ],
     run: RunOrNewest = None,
     named: RunOption = None,
     output: Output = None,
@@ -107,39 +117,41 @@ def predict(
     device: Device = "auto",
 ) -> None:
     """Example: seqtrain predict new.csv --keep id --output predictions.csv"""
-    from seqtrain.cli.output.prediction_columns import PredictionColumns, columns_to_keep
-    from seqtrain.cli.output.prediction_rows import open_output, row_format
     from seqtrain.runs.destination import check_destination
 
     if output is not None:
         sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
-    beside_steps: dict[str, object] = {
+    beside_steps = {
         "--keep": keep,
         "--empty": empty,
         "--bad-rows": bad_rows != "error",
+        "--probabilities": probabilities,
+        "--precision": precision is not None,
+        "--min-probability": min_probability is not None,
+        "--output-dir": output_dir,
     }
-    beside_steps |= {"--probabilities": probabilities, "--precision": precision is not None}
-    beside_steps |= {"--min-probability": min_probability is not None, "--output-dir": output_dir}
-    _refuse(
-        ("--top-k", top_k and probabilities, "--probabilities writes every class"),
-        ("--precision", None not in (precision, min_probability), "it chooses --min-probability"),
-        ("--output", output and output_dir, "--output-dir says where to write"),
-        ("--shard", shard and not output_dir, "it chooses among the files of --output-dir"),
-        *((name, steps and given, "--steps writes rows") for name, given in beside_steps.items()),
+    refuse(
+        ("--top-k: --probabilities writes every class", top_k and probabilities),
+        ("--precision: it chooses --min-probability", None not in (precision, min_probability)),
+        ("--output: --output-dir says where to write", output and output_dir),
+        ("--shard: it chooses among the files of --output-dir", shard and not output_dir),
+        *((f"{name}: --steps writes rows", steps and on) for name, on in beside_steps.items()),
     )
-    default: Literal["tsv", "jsonl"] | None = "tsv" if output_dir else None
-    default = "jsonl" if steps and top_k else default
-    written = row_format(format or default, output, steps=steps)
-    kept = columns_to_keep(keep or [])
+    default = "jsonl" if steps and top_k else "tsv" if output_dir else None
+    written = _row_format(format or default, output, steps=steps)
+    kept = _columns_to_keep(keep or [])
 
     from seqtrain.api.load import load
+    from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import PredictionJob, predict_files, predict_one
+    from seqtrain.cli.output.prediction_rows import PredictionColumns
 
     path = chosen_run(run, named)
     classifier = load(path, device=device)
     columns = PredictionColumns(
         classifier.labels,
+        written,
         top_k,
         each_class=probabilities,
         keep=kept,
@@ -147,28 +159,65 @@ def predict(
         threshold=_threshold(classifier, min_probability, precision),
         spreadsheet_safe=spreadsheet_safe,
     )
-    job = PredictionJob(classifier, columns, written, input_format, empty, bad_rows)
+    job = PredictionJob(classifier, columns, input_format, empty, bad_rows)
     if output_dir is not None:
         return predict_files(source, output_dir, shard, job, force=force)
-    newest = None if run is not None or named is not None else path
-    open_file = partial(open_output, output, line_by_line=source == "-")
-    return predict_one(source, newest, job, open_file, steps=steps)
+    if run is None and named is None:
+        note(f"run: {path}")
+    return predict_one(_given_text(source), output, job, steps=steps)
 
 
-def _refuse(*clashes: tuple[str, object, str]) -> None:
-    """Refuse an option that doesn't go with another one.
+def _given_text(source: str) -> str:
+    """Let a text with blanks that names no file be one line of standard input."""
+    if source == "-" or len(source.split()) < 2 or os.path.exists(source):
+        return source
+    from seqtrain.cli.output.console import note
 
-    Args:
-        clashes: each an option, whether it clashes, and why.
+    note("INPUT is no file; it is read as one sequence")
+    sys.stdin = io.TextIOWrapper(io.BytesIO(source.encode(errors="surrogateescape")))
+    return "-"
+
+
+def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
+    """Return how predictions are written: as chosen, or as the output file's ending says.
+
+    Without both it is tsv (of steps jsonl); on a terminal it is lines for people.
 
     Raises:
-        ConfigError: as said.
+        ConfigError: the ending names no format that can be written, or steps can't be written so.
     """
+    from pathlib import Path
+
+    from seqtrain.errors import ConfigError
+    from seqtrain.files.compressed import uncompressed
+    from seqtrain.text import one_of, quote
+
+    if path is None and chosen is None and sys.stdout.isatty():
+        return "lines"
+    ending = Path(uncompressed((path or "").lower())).suffix
+    found = chosen or ENDINGS.get(ending or (".jsonl" if steps else ".tsv"))
+    if steps and found != "jsonl":
+        if chosen:
+            raise ConfigError(f"--format: found {chosen}; --steps writes jsonl")
+        expected = "--steps writes jsonl; end the name with .jsonl"
+        raise ConfigError(f"--output: found {path}; {expected}")
+    if found is None:
+        raise ConfigError(
+            f"--output: found {quote(str(path))}; expected an ending {one_of(list(ENDINGS))} "
+            "(and .gz or .zst after it, to compress), or give --format"
+        )
+    return found
+
+
+def _columns_to_keep(options: list[str]) -> list[str]:
+    """Return the columns of `--keep id,text`, each named once."""
     from seqtrain.errors import ConfigError
 
-    for option, clash, why in clashes:
-        if clash:
-            raise ConfigError(f"{option}: {why}; give one of them")
+    names = [name for option in options for name in option.split(",")]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"--keep: {name} is named twice; expected each column once")
+    return names
 
 
 def _threshold(

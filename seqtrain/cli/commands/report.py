@@ -50,12 +50,12 @@ def report(
     from seqtrain.cli.output.console import note, warn
     from seqtrain.files.writing import write_file
     from seqtrain.report import render
-    from seqtrain.runs.finding import members
+    from seqtrain.runs.finding import find, members
 
-    named = runs or [chosen_run(None)]
+    named = [find(Path(run)).path for run in runs or [chosen_run(None)]]
     if not runs:
         note(f"run: {named[0]}")
-    chosen = [one for run in named for one in members(Path(run)) or [Path(run)]]
+    chosen = [one for run in named for one in members(run) or [run]]
     facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
     for line in dict.fromkeys(line for run in facts for line in run.warnings):
         warn(line)

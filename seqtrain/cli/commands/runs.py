@@ -34,24 +34,17 @@ def runs(
 
     from seqtrain.cli.output.console import note, warn
     from seqtrain.cli.output.run_screen import runs_json, show_runs
-    from seqtrain.runs.overview import (
-        differing_keys,
-        filter_runs,
-        sort_runs,
-        summarize_runs,
-        values_found,
-    )
+    from seqtrain.runs.overview import filter_runs, sort_runs, summarize_runs, values_found
     from seqtrain.text import json_line
 
     found, problems = summarize_runs(Path(folder))
     for problem in problems:
         warn(problem)
     chosen = filter_runs(sort_runs(found, sort) if sort else found, filters or [])
-    keys = differing_keys(chosen)
     if as_json:
-        print(json_line(runs_json(chosen, keys)))
+        print(json_line(runs_json(chosen)))
     elif chosen:
-        show_runs(chosen, keys)
+        show_runs(chosen)
     if not chosen:
         like = [f"{filtered}: {values_found(found, filtered)}" for filtered in filters or []]
         note(f"no runs in {folder}" + (f" like that ({'; '.join(like)})" if found else ""))

@@ -9,11 +9,13 @@ import typer
 
 from seqtrain.cli.options import ConfigFile, ConfiguredDevice, NoCache, Overrides, Quiet
 
-UNITS = {"s": 1, "m": 60, "h": 3600}
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
 Budget = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Time for the search, such as 90s, 10m or 2h. Default: 10m."),
+    typer.Option(
+        metavar="TIME", help="Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m."
+    ),
 ]
 Trials = Annotated[
     int | None,
@@ -59,13 +61,12 @@ def tune(
     seconds = DEFAULT_BUDGET if budget is None and trials is None else _seconds(budget)
 
     from seqtrain.cli.output.console import note, print_path
-    from seqtrain.cli.output.fit_screen import note_next
     from seqtrain.cli.output.tune_screen import TuneScreen
     from seqtrain.text import counted
     from seqtrain.tuning.search import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
-    screen = TuneScreen(settings, quiet=quiet)
+    screen = TuneScreen(settings)
     if not quiet:
         limits = [] if seconds is None else [f"{seconds:g} s"]
         limits += [] if trials is None else [counted(trials, "trial")]
@@ -80,25 +81,20 @@ def tune(
         force=force,
         cache=not no_cache,
         storage=None if storage is None else Path(storage),
-        listener=screen,
+        listener=(lambda trial, is_best: None) if quiet else screen,
     )
-    screen.show_end(found)
     if not quiet:
-        note_next(found.run.path, "predict FILE", "eval", "report")
+        screen.show_end(found)
     print_path(found.run.path)
 
 
 def _seconds(text: str | None) -> float | None:
-    """Return a time in seconds.
-
-    Raises:
-        ConfigError: it isn't a time.
-    """
+    """Return a time in seconds."""
     if text is None:
         return None
-    parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh])", text.strip())
+    parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh]?)", text.strip())
     if parts is None or not float(parts[1]):
         from seqtrain.errors import ConfigError
 
-        raise ConfigError(f"--budget: found {text}; expected a time such as 90s, 10m or 2h")
+        raise ConfigError(f"--budget: found {text}; expected a time such as 90, 10m or 2h")
     return float(parts[1]) * UNITS[parts[2]]

@@ -1,13 +1,15 @@
-"""A comparison as a table: speeds, memory, differences, and the variant to take."""
+"""A comparison as a table and as a picture: speeds, differences, and the variant to take."""
 
 from __future__ import annotations
 
 from itertools import accumulate
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from seqtrain.cli.output.console import say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, thousands
-from seqtrain.text import counted
+from seqtrain.text import counted, printable, shorten
 
 NOTHING = "·"
 HEADINGS = {
@@ -20,10 +22,13 @@ HEADINGS = {
     ): "mistakes: padding is read as data; -valid: the same pooling done right",
 }
 """Of the rows of some kinds, in the order in which they stand."""
+COLOURS = {"training": "#2f81c7", "prediction": "#d08a1d"}
+LEFT, LONGEST_BAR, TITLE = 150, 420, 40
+"""Of the picture: where bars begin, the length of the longest, characters of its title at most."""
 
 
-def in_sections(comparison: Comparison) -> list[tuple[str, list[VariantResult]]]:
-    """Return the heading and the rows of each section, in the table and in the chart."""
+def _sections(comparison: Comparison) -> list[tuple[str, list[VariantResult]]]:
+    """Return the heading and the rows of each section."""
     cell = f"nn.{comparison.rnn.upper()}"
     sections = [
         (heading.format(cell=cell), [row for row in comparison.candidates if row.kind in kinds])
@@ -34,7 +39,7 @@ def in_sections(comparison: Comparison) -> list[tuple[str, list[VariantResult]]]
 
 def show_comparison(comparison: Comparison) -> None:
     """Print the table on stdout, what it was measured on, and at last a recommendation."""
-    sections = in_sections(comparison)
+    sections = _sections(comparison)
     found = [row for _, members in sections for row in members]
     columns = [
         TableColumn("  variant", "name"),
@@ -50,9 +55,7 @@ def show_comparison(comparison: Comparison) -> None:
     rows = [
         (
             f"{marks.get(row.name, ' ')} {row.name}",
-            *_speeds(row.training),
-            *_speeds(row.prediction),
-            f"{row.padding:.0%}",
+            *(*_speeds(row.training), *_speeds(row.prediction), f"{row.padding:.0%}"),
             NOTHING if row.largest_difference is None else f"{row.largest_difference:.0e}",
             NOTHING if row.accuracy is None else f"{row.accuracy:.1%}",
         )
@@ -66,10 +69,8 @@ def show_comparison(comparison: Comparison) -> None:
     legend += ["error: largest difference of logits"]
     legend += ["*: recommended"] * ("*" in marks.values()) + ["!: wrong"] * ("!" in marks.values())
     legend += [f"{NOTHING}: not measured"] * any(NOTHING in row for row in rows)
-    say("; ".join(legend))
-    say(_measured(comparison))
-    say(_accuracies(comparison))
-    say(recommendation(comparison))
+    for line in ("; ".join(legend), _measured(comparison), _recommended(comparison)):
+        say(line)
 
 
 def _speeds(speed: Speed | None) -> tuple[str, str]:
@@ -80,39 +81,79 @@ def _speeds(speed: Speed | None) -> tuple[str, str]:
 
 
 def _measured(comparison: Comparison) -> str:
-    """Return the line that says what speeds are of."""
+    """Say what speeds and accuracies are of."""
     turns = sorted(row.training.turns for row in comparison.candidates if row.training) or [0]
     counts = f"{turns[0]} to {turns[-1]}" if turns[0] < turns[-1] else str(turns[0])
+    accuracy = (
+        f"after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} "
+        "sequences held out; variants with equal logits and equal batches are one model, trained "
+        "once"
+    )
+    if not comparison.passes:
+        accuracy = "there was no time to train; allow more seconds"
+    if not comparison.held_out:
+        accuracy = "no rows to hold out; give data.validation"
     return (
         f"real tokens, no padding; {comparison.rows:,} sequences of {comparison.tokens:,} tokens "
         f"of train; {comparison.device}, {counted(comparison.threads, 'thread')}; "
-        f"turns of training: {counts}"
+        f"turns of training: {counts}; accuracy: {accuracy}"
     )
 
 
-def _accuracies(comparison: Comparison) -> str:
-    """Return the line that says what accuracies are of."""
-    if not comparison.held_out:
-        return "accuracy: no rows to hold out; give data.validation"
-    if not comparison.passes:
-        return "accuracy: there was no time to train; allow more seconds"
-    return (
-        f"accuracy: after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} "
-        f"sequences held out; variants with equal logits and equal batches are one model, trained "
-        "once"
-    )
-
-
-def recommendation(comparison: Comparison) -> str:
+def _recommended(comparison: Comparison) -> str:
     """Return the last line: what to take, how, and why."""
-    row = _recommended(comparison)
-    if row is None:
-        return comparison.reason
-    script = f"a plain torch script as in {row.name}"
-    setting = row.setting or (script if row.kind == "recipe" else "the config as it is")
-    return f"recommended: {setting}. {comparison.reason}"
+    for row in comparison.candidates:
+        if row.name == comparison.recommended:
+            script = f"a plain torch script as in {row.name}"
+            setting = row.setting or (script if row.kind == "recipe" else "the config as it is")
+            return f"recommended: {setting}. {comparison.reason}"
+    return comparison.reason
 
 
-def _recommended(comparison: Comparison) -> VariantResult | None:
-    rows = (row for row in comparison.candidates if row.name == comparison.recommended)
-    return next(rows, None)
+def draw_speeds(comparison: Comparison, title: str) -> str:
+    """Return an SVG of tokens per second in training and prediction, and of accuracies.
+
+    Args:
+        comparison: what was measured; variants without figures are left out.
+        title: of the picture, such as the config's name; any text.
+    """
+    fastest = [
+        speed.fastest
+        for row in comparison.candidates
+        for speed in (row.training, row.prediction)
+        if speed
+    ]
+    scale = LONGEST_BAR / max(fastest, default=1.0)
+    headings, rows, top = [], [], 64
+    for heading, members in _sections(comparison):
+        headings.append((top + 12, heading))
+        top += 24
+        for row in members:
+            if row.training or row.prediction:
+                rows.append((top, row, _bars(row, top, scale)))
+                top += 38
+    environment = Environment(
+        loader=PackageLoader("seqtrain.cli.output"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if isinstance(value, str) else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    given = {"headings": headings, "rows": rows, "height": top + 8, "colours": COLOURS}
+    return environment.get_template("speed.svg").render(title=shorten(title, TITLE), **given)
+
+
+def _bars(row: VariantResult, top: int, scale: float) -> list[tuple[object, ...]]:
+    """Return top, length, slowest, fastest, colour and figure of each bar of a variant."""
+    bars = []
+    for number, (speed, colour) in enumerate(
+        zip((row.training, row.prediction), COLOURS.values(), strict=True)
+    ):
+        if speed:
+            length = round(max(speed.tokens_per_second * scale, 1), 1)
+            ends = [round(LEFT + each * scale, 1) for each in (speed.slowest, speed.fastest)]
+            bars.append(
+                (top + 14 * number, length, *ends, colour, thousands(speed.tokens_per_second))
+            )
+    return bars

@@ -1,14 +1,16 @@
-"""Notes, warnings and consoles. Colours and bars only on a terminal."""
+"""Notes, warnings, consoles and the bar. Colours and bars only on a terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
+from tqdm.auto import tqdm
 
 from seqtrain.text import printable
 
@@ -45,21 +47,29 @@ def plain(text: str) -> Text:
 
 def say(line: str) -> None:
     """Print a line of results on stdout."""
-    console = stdout_console()  # a terminal's lines end between words; a file's are whole
-    console.print(plain(line), soft_wrap=not console.is_terminal)
+    _print(stdout_console(), plain(line))
 
 
 def note(line: str) -> None:
     """Print a line of information on stderr."""
-    console = stderr_console()
-    console.print(plain(line), style="dim", soft_wrap=not console.is_terminal)
+    _print(stderr_console(), plain(line), style="dim")
 
 
 def warn(line: str) -> None:
     """Print a warning on stderr."""
-    console = stderr_console()
-    text = Text("warning: ", style="yellow") + plain(line)
-    console.print(text, soft_wrap=not console.is_terminal)
+    _print(stderr_console(), Text("warning: ", style="yellow") + plain(line))
+
+
+def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
+    """Say on stderr which run is looked at, by which rows, and what limits that."""
+    note(f"run: {run}, data: {data}" + (f" ({split})" if split else ""))
+    for line in warnings:
+        warn(line)
+
+
+def _print(console: Console, text: Text, style: str | None = None) -> None:
+    """Print a line; a terminal's lines end between words, a file's are whole."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 
 def print_path(path: str | Path) -> None:
@@ -67,7 +77,44 @@ def print_path(path: str | Path) -> None:
     print(printable(str(path)) if sys.stdout.isatty() else path)
 
 
-def in_notebook() -> bool:
+class ProgressBar:
+    """A bar on stderr, where that is a terminal; enter it so that it is gone however work ends."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __call__(self, doing: str, share: float, detail: str = "") -> None:
+        """Show what is being done, how much of all is over, in [0, 1], and how it goes."""
+        if self._bar is None:
+            self._bar = tqdm(
+                desc=doing,
+                total=1.0,
+                initial=share,
+                bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
+                file=sys.stderr,
+                disable=not (sys.stderr.isatty() or _in_notebook()),
+                leave=False,
+                dynamic_ncols=True,
+            )
+        if getattr(self._bar, "desc", doing) != doing:
+            self._bar.set_description_str(doing)
+        self._bar.set_postfix_str(detail, refresh=False)
+        self._bar.update(share - self._bar.n)
+
+    def close(self) -> None:
+        """Remove the bar; the next call shows a new one."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _in_notebook() -> bool:
     """Whether this is a notebook's kernel, which shows bars though stderr is no terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

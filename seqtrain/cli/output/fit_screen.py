@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 
 from tqdm import tqdm
 
-from seqtrain.api.repeats import Figure
-from seqtrain.api.run_events import DataEvent, Event, Run, StartEvent, WarningEvent
-from seqtrain.cli.output.console import note, stderr_console, warn
+from seqtrain.api.repeats import Figure, Repeats
+from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
+from seqtrain.cli.output.console import ProgressBar, note, print_path, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
-from seqtrain.cli.output.progress import ProgressBar
+from seqtrain.cli.output.event_log import EventLog
 from seqtrain.cli.output.score_screen import print_scores
-from seqtrain.cli.output.table import (
-    TableColumn,
-    aligned,
-    fitting,
-    note_left_out,
-    print_table,
-)
+from seqtrain.cli.output.table import TableColumn, aligned, fitting, print_table
+from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
 from seqtrain.runs.destination import RUNS
 from seqtrain.text import counted
@@ -45,31 +41,28 @@ EPOCH_COLUMNS = [
 ]
 """77 characters in all, with a blank between two."""
 LOSS_SMOOTHING = 0.98
-MOST_CLASSES = 20
-"""Classes that are all shown at the end; of more the worst, so that the epochs stay on screen."""
 
 
 class FitScreen:
-    """A listener of `fit`; enter it so that the bar is gone however the run ends.
+    """A listener of `fit`, also of several runs; enter it so that no bar stays.
 
     Args:
         quiet: show warnings alone.
+        verbose: show also padding, word vectors, and what computes.
         hints: say at the end which commands come next.
 
     Attributes:
         training: whether training has begun.
     """
 
-    def __init__(self, *, quiet: bool, hints: bool = True) -> None:
+    def __init__(self, *, quiet: bool, verbose: bool = False, hints: bool = True) -> None:
         self.training = False
-        self._quiet, self._hints = quiet, hints
-        self._console = stderr_console()
-        self._bar = ProgressBar()
+        self._quiet, self._verbose, self._hints = quiet, verbose, hints
+        self._console, self._bar = stderr_console(), ProgressBar()
         self._splits: set[str] = set()
         self._columns: list[TableColumn] = []
-        self._refitting = False
-        self._loss, self._tokens, self._epoch_began = 0.0, 0, 0.0
-        self._began, self._first_update, self._last_update = 0.0, 0, 0
+        self._loss, self._tokens, self._epoch_began, self._began = 0.0, 0, 0.0, 0.0
+        self._first_update = self._last_update = 0
 
     def __enter__(self) -> FitScreen:
         return self
@@ -79,52 +72,59 @@ class FitScreen:
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
-        if not isinstance(event, UpdateEvent):
-            self._bar.close()
+        if isinstance(event, UpdateEvent):
+            if not self._quiet:
+                self._show_update(event)
+            return
+        self._bar.close()
         if isinstance(event, WarningEvent):
             warn(event.line)
-        elif not self._quiet:
-            self._show(event)
+        elif self._quiet:
+            pass
+        elif isinstance(event, DataEvent):
+            self._show_data(event)
+        elif isinstance(event, StartEvent):
+            self._show_start(event)
+        elif isinstance(event, EpochEvent):
+            self._show_epoch(event)
+        else:
+            self._show_end(event)
         if isinstance(event, DataEvent | StartEvent):
             self.training = isinstance(event, StartEvent)
             for line in event.warnings:
                 warn(line)
 
-    def _show(self, event: Event) -> None:
-        if isinstance(event, DataEvent):
-            self._show_data(event)
-        elif isinstance(event, StartEvent):
-            self._show_start(event)
-        elif isinstance(event, UpdateEvent):
-            self._show_update(event)
-        elif isinstance(event, EpochEvent):
-            self._show_epoch(event)
-        elif isinstance(event, Run):
-            self._show_end(event)
+    def of_run(self, name: str) -> FitScreen:
+        """Name the run that the next events are of."""
+        if not self._quiet:
+            note(f"{name}:")
+        return self
 
     def _show_data(self, event: DataEvent) -> None:
+        if self._splits:
+            return  # of the run before, with the same data
         self._splits = set(event.data.splits)
         show_splits(self._console, event.data.preprocessing, event.summaries)
-        note(padding_line(event.padding))
-        if event.data.vectors is not None:
-            note(event.data.vectors.coverage.line())
-        store = event.data.unlabelled
+        store, vectors = event.data.unlabelled, event.data.vectors
         if store is not None:
             note(
                 f"to pretrain on: {len(store):,} sequences, {len(store.values):,} tokens "
                 f"({unknown_share(store):.2%} unknown)"
             )
-        cached = " from the cache" if event.data.from_cache else ""
-        note(f"read in {event.seconds:.1f} s{cached}")
+        if self._verbose:
+            note(padding_line(event.padding))
+            cached = " from the cache" if event.data.from_cache else ""
+            note(f"read in {event.seconds:.1f} s{cached}")
+            if vectors is not None:
+                note(vectors.coverage.line())
 
     def _show_start(self, event: StartEvent) -> None:
-        phase = "pretraining " if event.pretraining else ""
-        resumed = event.resumed_at and not event.nothing_left
-        since = f", going on after {phase}step {event.resumed_at:,}" if resumed else ""
-        note(
-            f"{event.parameters:,} parameters on {event.device}, engine {event.engine} "
-            f"({event.engine_reason}){since}"
-        )
+        why = f" ({event.engine_reason})" if self._verbose else ""
+        line = f"{event.parameters:,} parameters on {event.device}, engine {event.engine}{why}"
+        if event.resumed_at and not event.nothing_left:
+            phase = "pretraining " if event.pretraining else ""
+            line += f", going on after {phase}step {event.resumed_at:,}"
+        note(line)
         if event.origin:
             note(event.origin)
         refit = ", then a new model (training.refit)" if event.config.training.refit else ""
@@ -133,12 +133,12 @@ class FitScreen:
         if event.nothing_left:
             note(f"nothing is left to train: {event.nothing_left}")
         note(f"run directory: {event.run}")
-        self._began = time.monotonic()
+        self._began, self._columns = time.monotonic(), []
         self._first_update, self._last_update = event.resumed_at, event.updates
 
     def _show_update(self, event: UpdateEvent) -> None:
-        if event.refit and not self._refitting:
-            self._refitting = True
+        phase = "pretraining" if event.pretraining else "refit" if event.refit else "epoch"
+        if event.refit and event.epoch == event.batch == 1:
             note(REFIT)
         now = time.monotonic()
         if not self._epoch_began:
@@ -149,10 +149,9 @@ class FitScreen:
         speed = self._tokens / max(now - self._epoch_began, 1e-9)
         detail = f"loss {self._loss:.4f}, {speed:,.0f} tokens/s"
         made = event.update - self._first_update
-        if made and not event.pretraining and not event.refit and event.update <= self._last_update:
+        if made and phase == "epoch" and event.update <= self._last_update:
             left = (now - self._began) * (self._last_update - event.update) / made
             detail += f", run <{tqdm.format_interval(left)}"
-        phase = "pretraining" if event.pretraining else "refit" if event.refit else "epoch"
         self._bar(f"{phase} {event.epoch}", event.batch / event.num_batches, detail)
 
     def _show_epoch(self, event: EpochEvent) -> None:
@@ -164,9 +163,7 @@ class FitScreen:
             return
         if not self._columns:
             note(LEGEND)
-            width = self._console.width
-            self._columns = fitting(EPOCH_COLUMNS, width)
-            note_left_out(EPOCH_COLUMNS, self._columns, width)
+            self._columns = fitting(EPOCH_COLUMNS, self._console.width)
             self._print([column.name for column in self._columns])
         scores = event.validation
         cells = {
@@ -186,20 +183,19 @@ class FitScreen:
         self._console.print(aligned(self._columns, cells), markup=False)
 
     def _show_end(self, run: Run) -> None:
+        why = ", stopped early" if run.stopped_early else ""
+        end = f"best epoch {run.best_epoch} of {run.epochs}{why}"
         if run.refit:
             kept = f"the model of the refit is kept ({counted(run.epochs, 'epoch')})"
-            self._console.print(f"best epoch {run.best_epoch}; {kept}")
-        else:
-            why = ", stopped early" if run.stopped_early else ""
-            self._console.print(f"best epoch {run.best_epoch} of {run.epochs}{why}")
+            end = f"best epoch {run.best_epoch}; {kept}"
+        self._console.print(end)
         if run.advice:
             note(run.advice)
         if run.test is not None:
-            print_scores(self._console, run.test, "test", most=MOST_CLASSES)
+            print_scores(self._console, run.test, "test")
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
-            scored = ("eval", "errors") if self._splits - trained_on else ()
-            note_next(run.path, "predict FILE", *scored)
+            note_next(run.path, "predict FILE", *["eval", "errors"] * (self._splits > trained_on))
 
 
 def _other_epoch(event: EpochEvent, speed: str) -> str:
@@ -227,28 +223,47 @@ def score_text(name: str, value: float) -> str:
     return f"{value:.4f}" if "loss" in name else f"{value:.2%}"
 
 
-class EpochLines:
-    """Says what runs that train at the same time do: a line per epoch, and each warning once.
+def show_repeats(
+    train: Callable[..., Repeats],
+    config: Config,
+    *,
+    folds: int | None,
+    jobs: int,
+    quiet: bool,
+    verbose: bool,
+    log: bool,
+) -> None:
+    """Train several runs, show them and their mean scores, and print the directory of all."""
+    warned: set[str] = set()
+    monitor = config.training.monitor
 
-    Args:
-        monitor: the score that chooses the best epoch.
-        quiet: warnings alone.
-    """
-
-    def __init__(self, monitor: str, *, quiet: bool) -> None:
-        self._monitor, self._quiet = monitor, quiet
-        self._warned: set[str] = set()
-
-    def __call__(self, name: str, event: Event) -> None:
-        """Print a line on stderr on an epoch, or a warning, of the run of this name."""
-        if isinstance(event, WarningEvent):
-            if event.line not in self._warned:
-                warn(f"{name}: {event.line}")
-            self._warned.add(event.line)
-        elif isinstance(event, EpochEvent) and event.validation is not None and not self._quiet:
-            score = score_text(self._monitor, getattr(event.validation, self._monitor))
+    def show_line(name: str, event: Event) -> None:
+        """Print a line on an epoch or a warning of one of the runs that train at the same time."""
+        if isinstance(event, WarningEvent) and event.line not in warned:
+            warned.add(event.line)
+            warn(f"{name}: {event.line}")
+        elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
+            score = score_text(monitor, getattr(event.validation, monitor))
             best = ", best so far" if event.is_best else ""
-            note(f"{name}: epoch {event.epoch}, {self._monitor} {score}{best}")
+            note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
+
+    with FitScreen(quiet=quiet, verbose=verbose, hints=False) as screen:
+
+        def listener(name: str) -> Listener:
+            if jobs > 1:
+                return partial(show_line, name)
+            return EventLog(screen.of_run(name)) if log else screen.of_run(name)
+
+        done = train(listener=listener)
+    if not quiet:
+        show_figures(done.figures)
+        data = config.data
+        named = data.test or (None if config.training.refit else data.validation)
+        # Rows that all runs score, or each its own fold, and none of them was trained on.
+        alike = folds is not None or isinstance(named, str | list)
+        scored = f", seqtrain eval {done.path}" if alike else ""
+        note(f"next: seqtrain predict FILE {done.path}{scored}")
+    print_path(done.path)
 
 
 def show_figures(figures: Sequence[Figure]) -> None:
@@ -258,7 +273,6 @@ def show_figures(figures: Sequence[Figure]) -> None:
     columns += [TableColumn("least", rank=2), TableColumn("most", rank=2)]
     rows = []
     for name, values in figures:
-        error = stdev(values) / len(values) ** 0.5
-        shown = (fmean(values), error, min(values), max(values))
+        shown = (fmean(values), stdev(values) / len(values) ** 0.5, min(values), max(values))
         rows.append((name, *(score_text(name, value) for value in shown)))
     print_table(stderr_console(), columns, rows)

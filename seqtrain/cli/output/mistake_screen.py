@@ -19,7 +19,7 @@ from seqtrain.text import printable, quote
 FOR, AGAINST = "bold green", "bold red"
 """Styles of what speaks for a prediction and against it."""
 SHOWN_TOKENS, STRONGEST = 200, 5
-RIGHT = {"both": "both", "only_a": "only A", "only_b": "only B", "neither": "neither"}
+RIGHT = ("both", "only A", "only B", "neither", "all")
 
 
 def mistake_json(row: PredictedExample) -> dict[str, Any]:
@@ -34,25 +34,31 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
     """Print mistakes on stdout, a line each, and which tokens they rest on, where that is known."""
     if not rows:  # a note says that none is wrong
         return
-    words = [TableColumn("label", "words"), TableColumn("predicted", "words")]
-    print_table(
-        stdout_console(),
-        [*_where(rows), TableColumn("probability"), *words, TableColumn("sequence", "text", 1)],
-        [(*_at(r, rows), f"{r.probability:.2%}", r.label, r.predicted, r.text) for r in rows],
+    words = [TableColumn(name, "words") for name in ("label", "predicted")]
+    _print_rows(
+        rows,
+        [TableColumn("probability"), *words],
+        [[f"{row.probability:.2%}", row.label, row.predicted] for row in rows],
     )
     for row in rows:
         if row.weights is not None:
             _show_weights(row, row.weights)
 
 
-def _where(rows: Sequence[PredictedExample]) -> list[TableColumn]:
-    """Return the columns of where rows stand: their line, and their file if there are several."""
-    files = any(row.file for row in rows)
-    return [*[TableColumn("file", "words", 2)] * files, TableColumn("line")]
-
-
-def _at(row: PredictedExample, rows: Sequence[PredictedExample]) -> list[str]:
-    return [*[row.file or ""] * any(row.file for row in rows), f"{row.line}"]
+def _print_rows(
+    rows: Sequence[PredictedExample], columns: list[TableColumn], cells: list[list[str]]
+) -> None:
+    """Print columns between where rows stand and their texts."""
+    several = any(row.file for row in rows)
+    where = [TableColumn("file", "words", 2)] * several + [TableColumn("line")]
+    print_table(
+        stdout_console(),
+        [*where, *columns, TableColumn("sequence", "text", 1)],
+        [
+            [*[row.file or ""] * several, f"{row.line}", *own, row.text]
+            for row, own in zip(rows, cells, strict=True)
+        ],
+    )
 
 
 def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
@@ -79,23 +85,15 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
         + f" {weight:+.2f}"
         for step, (token, weight) in steps[:STRONGEST]
     )
-    console = stdout_console()
-    for text in (
-        head,
-        Padding(line, (0, 0, 0, 2)),
-        Padding(Text(f"strongest: {strongest}"), (0, 0, 0, 2)),
-    ):
-        console.print(text)
+    for text in (head, *(Padding(x, (0, 0, 0, 2)) for x in (line, f"strongest: {strongest}"))):
+        stdout_console().print(text, markup=False)
 
 
 def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
     """Return what `diff --json` prints, with as many differing rows as `top` says."""
     rows = [
         {
-            "line": a.line,
-            "file": a.file,
-            "text": a.text,
-            "label": a.label,
+            **{name: getattr(a, name) for name in ("line", "file", "text", "label")},
             "a": {"answer": a.predicted, "probability": a.probability},
             "b": {"answer": b.predicted, "probability": b.probability},
         }
@@ -117,7 +115,7 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
 
 def show_diff(found: RunDifference, top: int) -> None:
     """Print the metrics, who is right how often, and the first rows that differ."""
-    console, metrics = stdout_console(), found.metrics
+    console = stdout_console()
     print_table(
         console,
         [TableColumn("metric", "words"), "A", "B", "B - A", "95% interval"],
@@ -127,31 +125,26 @@ def show_diff(found: RunDifference, top: int) -> None:
                 *(f"{m.a:.2%}", f"{m.b:.2%}", f"{m.difference:+.2%}"),
                 f"{m.low:+.1%} to {m.high:+.1%}",
             )
-            for m in metrics
+            for m in found.metrics
         ],
     )
     counts = [f"{count:,}" for count in (*found.counts.values(), found.num_examples)]
-    rows = zip([*RIGHT.values(), "all"], counts, strict=True)
+    rows = zip(RIGHT, counts, strict=True)
     print_table(console, [TableColumn("right", "words"), "examples"], rows)
-    accuracy = metrics[0]
-    if accuracy.low > 0 or accuracy.high < 0:
-        better = "B" if accuracy.difference > 0 else "A"
-        say(f"accuracy: {better} is better, by more than chance would explain")
-    else:
-        say("accuracy: the difference may be chance (its interval holds 0)")
+    accuracy = found.metrics[0]
+    better = "B" if accuracy.difference > 0 else "A"
+    verdict = f"{better} is better, by more than chance would explain"
+    if accuracy.low <= 0 <= accuracy.high:
+        verdict = "the difference may be chance (its interval holds 0)"
+    say(f"accuracy: {verdict}")
     shown = found.rows[:top]
     if shown:
-        every = [a for a, _ in shown]
         words = [TableColumn(name, "words") for name in ("label", "A", "B")]
-        texts = [TableColumn("probabilities", rank=3), TableColumn("sequence", "text", 1)]
-        print_table(
-            console,
-            [*_where(every), *words, *texts],
+        _print_rows(
+            [a for a, _ in shown],
+            [*words, TableColumn("probabilities", rank=3)],
             [
-                (
-                    *(*_at(a, every), a.label, a.predicted, b.predicted),
-                    *(f"{a.probability:.1%}, {b.probability:.1%}", a.text),
-                )
+                [a.label, a.predicted, b.predicted, f"{a.probability:.1%}, {b.probability:.1%}"]
                 for a, b in shown
             ],
         )

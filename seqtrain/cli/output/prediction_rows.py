@@ -1,158 +1,202 @@
-"""Predictions as rows of tsv, csv or jsonl, or as lines for people; where they are written."""
+"""Predictions as rows of tsv, csv or jsonl, or as lines for people."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import sys
+import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import Any, TextIO
 
 from rich.cells import cell_len
 
+from seqtrain.api.predictions import sequence_text
+from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.prediction_columns import PredictionColumns, csv_cell, tsv_cell
 from seqtrain.cli.output.table import TableColumn, aligned
-from seqtrain.errors import ConfigError, RunError
-from seqtrain.files.compressed import compression_of, import_zstd, uncompressed
-from seqtrain.files.reading import path_problem
-from seqtrain.text import json_line, one_of, printable, quote
+from seqtrain.data.examples import EVERY_COLUMN, Example
+from seqtrain.text import json_line, printable
 
-if TYPE_CHECKING:
-    from seqtrain.api.predictors import Prediction
-
-OpenFile: TypeAlias = Callable[[], AbstractContextManager[TextIO]]
-"""Opens where to write; called once the first row is known, so that an input that can't be read
-leaves nothing behind."""
-ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-"""Format of each ending of an output file; .gz or .zst after it compresses."""
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+BREAKING = re.compile(r"[\t\r\n]")
+"""What would break a row of a table into two."""
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
+IN_JSON = ("index", "label", "guess", "probability", "probabilities", "problem")
 WIDEST_LABEL, NARROWEST_LABEL, PROBABILITY, GAP = 24, 6, len("probability"), 2
 READ = 2000
 """Most characters of a sequence that a line for people is made of."""
 
 
-def row_format(chosen: str | None, path: str | None, *, steps: bool = False) -> str:
-    """Return how predictions are written: as chosen, or as the output file's ending says.
+@dataclass(frozen=True)
+class PredictionColumns:
+    """Which columns, in their order: file, line, those kept of the input, and the prediction's.
 
-    Without both it is tsv (of steps jsonl); on a terminal it is lines for people.
-
-    Raises:
-        ConfigError: the ending names no format that can be written, or steps can't be written so.
-    """
-    if path is None and chosen is None and sys.stdout.isatty():
-        return "lines"
-    ending = Path(uncompressed((path or "").lower())).suffix
-    if steps:
-        if chosen not in (None, "jsonl"):
-            raise ConfigError(f"--format: found {chosen}; --steps writes jsonl")
-        if chosen is None and ending and ENDINGS.get(ending) != "jsonl":
-            found = f"--output: found {path}; --steps writes jsonl"
-            raise ConfigError(f"{found}; end the name with .jsonl")
-        return "jsonl"
-    if chosen is not None:
-        return chosen
-    if ending and ending not in ENDINGS:
-        raise ConfigError(
-            f"--output: found {quote(str(path))}; expected an ending {one_of(list(ENDINGS))} "
-            "(and .gz or .zst after it, to compress), or give --format"
-        )
-    return ENDINGS.get(ending, "tsv")
-
-
-class _WholeRows(io.FileIO):
-    """A new file of whole rows: of what the disk can't hold all of, nothing stays.
-
-    A text stream hands on what it gathered since, so each row has to be one text to it.
+    Attributes:
+        labels: of the model.
+        format: tsv, csv, jsonl, or lines for people.
+        top_k: how many labels, the most probable ones; None: one, in jsonl all.
+        each_class: the probability of each class in the order of the labels, too.
+        keep: columns of the input.
+        whole_files: whether each file is a row.
+        threshold: probability from which on a label is written; below it the label is empty. The
+            best guess stands beside it in every row, as `guess`. None: every label is written.
+        spreadsheet_safe: csv: put a ' before what a spreadsheet would run as a formula.
+        file: whether rows name their file, as those of a folder do.
     """
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "w")
-        self._length = 0
+    labels: Sequence[str]
+    format: str
+    top_k: int | None = None
+    each_class: bool = False
+    keep: Sequence[str] = ()
+    whole_files: bool = False
+    threshold: float | None = None
+    spreadsheet_safe: bool = False
+    file: bool = False
 
-    def write(self, rows: Any) -> int:
-        """Write all of it, or nothing."""
-        rest = memoryview(rows)
-        try:
-            while rest:
-                rest = rest[super().write(rest) :]
-        except OSError:
-            with suppress(OSError):  # a pipe or device can't be cut
-                self.truncate(self._length)
-            raise
-        self._length += len(rows)
-        return len(rows)
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all columns of the input are kept, whose names the first row tells."""
+        return [*self.keep] == [EVERY_COLUMN]
+
+    @property
+    def ranks(self) -> int:
+        """How many labels a row of a table has."""
+        return min(self.top_k or 1, len(self.labels))
+
+    @property
+    def read_ranks(self) -> int | None:
+        """How many labels have to be known of each prediction; None: all."""
+        every = self.each_class or (self.format == "jsonl" and not self.top_k)
+        return None if every else self.ranks
+
+    @cached_property
+    def where(self) -> list[str]:
+        """Columns that say where a row stands."""
+        return ["file"] * self.file + ["line"] * (self.file and not self.whole_files)
+
+    def names(self) -> list[str]:
+        """Return the header of a table."""
+        suffixes = [f"_{rank + 1}" if self.top_k else "" for rank in range(self.ranks)]
+        own = [name + suffix for suffix in suffixes for name in ("label", "probability")]
+        own += [] if self.threshold is None else ["guess"]
+        own += [f"probability_{label}" for label in self.labels if self.each_class]
+        return [*self.where, *self.kept_names([*self.where, *own]), *own]
+
+    def kept_names(self, taken: Sequence[str]) -> list[str]:
+        """Return the names of the input's columns; one that is taken gets `input_` before it."""
+        names = {*taken, *self.keep}
+        found = []
+        for name in self.keep:
+            new = name
+            while name in taken and new in names:
+                new = f"input_{new}"
+            names.add(new)
+            found.append(new)
+        return found
+
+    def cells(self, prediction: Prediction) -> list[str]:
+        """Return a row of a table; where there is no prediction, its cells are empty."""
+        cells = [_text(value) for value in self._beside(prediction)]
+        ranked = list(islice(prediction.probabilities.items(), self.ranks))
+        for rank, (label, probability) in enumerate(ranked):
+            hidden = rank == 0 and self.is_undecided(prediction)
+            cells += ["" if hidden else label, f"{probability:.6f}"]
+        cells += [""] * (2 * (self.ranks - len(ranked)))
+        cells += [] if self.threshold is None else [prediction.label]
+        if self.each_class:
+            found = prediction.probabilities
+            cells += [f"{found[name]:.6f}" if name in found else "" for name in self.labels]
+        return cells
+
+    def values(self, prediction: Prediction) -> dict[str, Any]:
+        """Return a row of jsonl, without its index."""
+        names = [*self.where, *self.kept_names([*self.where, *IN_JSON])]
+        row = dict(zip(names, self._beside(prediction), strict=True))
+        if prediction.problem is not None:
+            nothing: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
+            return row | nothing | {"problem": prediction.problem}
+        found = prediction.probabilities
+        order = self.labels if self.each_class else list(found)[: self.top_k]
+        return row | {
+            "label": "" if self.is_undecided(prediction) else prediction.label,
+            **({} if self.threshold is None else {"guess": prediction.label}),
+            "probability": round(prediction.probability, 6),
+            "probabilities": {label: round(found[label], 6) for label in order},
+        }
+
+    def is_undecided(self, prediction: Prediction) -> bool:
+        """Whether a prediction is less probable than the threshold."""
+        return self.threshold is not None and prediction.probability < self.threshold
+
+    def _beside(self, prediction: Prediction) -> list[Any]:
+        """Return where the row stands, and what is kept of it; nothing of a row not read."""
+        example = _example(prediction)
+        kept = example.kept or {}
+        return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
+
+    def completed(self, first: Sequence[Prediction]) -> PredictionColumns:
+        """Return them with what the first rows tell: whether these are of files, and all names."""
+        found = replace(self, file=bool(first and _example(first[0]).file is not None))
+        if self.keeps_all:
+            kept = _example(first[-1]).kept if first else None
+            found = replace(found, keep=list(kept or ()))
+        return found
 
 
-@contextmanager
-def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
-    """Open the file to write to, or standard output.
+def _example(prediction: Prediction) -> Example:
+    assert prediction.example is not None, "api.predict says what was classified"
+    return prediction.example
 
-    Args:
-        path: the file; None: standard output.
-        line_by_line: write each row at once, because a program may be waiting for it.
 
-    Raises:
-        ConfigError: it can't be opened, or the package that writes .zst isn't installed.
-        RunError: the disk is full.
-    """
-    if path is None:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(newline="", line_buffering=line_by_line)
-        yield sys.stdout
-        return
-    compression = compression_of(path)
-    zstd = import_zstd() if compression == ".zst" else None
-    try:
-        raw = _WholeRows(path)
-    except OSError as error:
-        raise path_problem(f"--output: {path}", error, ConfigError) from None
-    packed: Any = None
-    if compression == ".gz":
-        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
-    elif zstd:
-        packed = zstd.ZstdFile(raw, "wb")
-    text = io.TextIOWrapper(
-        packed or raw, encoding="utf-8", newline="", line_buffering=line_by_line
-    )
-    try:
-        with raw, packed or nullcontext(), text as file:
-            yield file
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        held = "it is cut off there" if packed else "it holds whole rows up to there"
-        advice = "make room, and predict again with --force"
-        raise RunError(f"--output: {path}: {error.strerror}; {held}; {advice}") from None
+def _text(value: Any) -> str:
+    """Return a cell of a table: a text as it is, other JSON as JSON, nothing for null."""
+    return "" if value is None else value if isinstance(value, str) else json_line(value)
+
+
+def tsv_cell(text: str) -> str:
+    """Leave a cell as it is, as tsv files do; only one that would break the row is quoted."""
+    return _quoted(text) if BREAKING.search(text) else text
+
+
+def csv_cell(text: str, *, spreadsheet_safe: bool = False) -> str:
+    """Quote a cell where csv needs it; if asked, put a ' before what may be a formula."""
+    if spreadsheet_safe and text.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(text):
+        text = f"'{text}"
+    return _quoted(text) if BREAKING.search(text) or "," in text or '"' in text else text
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def write_predictions(
     predictions: Iterator[Prediction],
-    open_file: OpenFile,
+    open_file: Callable[[], Any],
     columns: PredictionColumns,
-    *,
-    format: str,
 ) -> tuple[int, int]:
     """Write one row per prediction, as they come.
 
     Args:
         predictions: in input order.
-        open_file: opens where to.
+        open_file: opens where to, once the first row is known: bad input leaves no file.
         columns: what a row holds.
-        format: tsv, csv, jsonl, or lines for people.
 
     Returns:
         How many rows had no known token, and how many stayed below the columns' threshold.
     """
-    first = list(islice(predictions, 1))
+    first: list[Prediction] = []
+    for prediction in predictions:
+        first.append(prediction)
+        if not columns.keeps_all or _example(prediction).kept is not None:
+            break
+    columns = columns.completed(first)
     unknown = undecided = 0
-    of_files = bool(first and first[0].example and first[0].example.file is not None)
-    columns = replace(columns, file=of_files)
+    make = {"jsonl": _json_rows, "lines": _lines}.get(columns.format, _table_rows)
     with open_file() as file:
-        row = {"jsonl": _json_rows, "lines": _lines}.get(format, _table_rows)(file, columns, format)
+        row = make(file, columns)
         for index, prediction in enumerate(chain(first, predictions)):
             file.write(row(index, prediction) + "\n")
             unknown += prediction.unknown == 1.0
@@ -161,17 +205,13 @@ def write_predictions(
     return unknown, undecided
 
 
-Row: TypeAlias = "Callable[[int, Prediction], str]"
-"""Makes the row of a prediction and its index, without its end."""
-
-
-def _json_rows(file: TextIO, columns: PredictionColumns, format: str) -> Row:
+def _json_rows(file: TextIO, columns: PredictionColumns) -> Callable[[int, Prediction], str]:
     return lambda index, prediction: json_line({"index": index} | columns.values(prediction))
 
 
-def _table_rows(file: TextIO, columns: PredictionColumns, format: str) -> Row:
-    """Write the header of tsv or csv."""
-    safe, is_csv, shown = columns.spreadsheet_safe, format == "csv", file.isatty()
+def _table_rows(file: TextIO, columns: PredictionColumns) -> Callable[[int, Prediction], str]:
+    """Write the header of tsv or csv; return what makes a row."""
+    safe, is_csv, shown = columns.spreadsheet_safe, columns.format == "csv", file.isatty()
 
     def joined(cells: Sequence[str]) -> str:
         quoted = [csv_cell(c, spreadsheet_safe=safe) if is_csv else tsv_cell(c) for c in cells]
@@ -181,16 +221,14 @@ def _table_rows(file: TextIO, columns: PredictionColumns, format: str) -> Row:
     return lambda index, prediction: joined(columns.cells(prediction))
 
 
-def _lines(file: TextIO, columns: PredictionColumns, format: str) -> Row:
+def _lines(file: TextIO, columns: PredictionColumns) -> Callable[[int, Prediction], str]:
     """Write the heading of lines for people: labels, probabilities, and the text beside them."""
     width = stdout_console().width
     wide = min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
     ranks = max(1, min(columns.ranks, (width + GAP) // (wide + PROBABILITY + 2 * GAP)))
     wide = max(NARROWEST_LABEL, min(wide, width - PROBABILITY - GAP))
-    pair = [
-        TableColumn("label", "words", width=wide),
-        TableColumn("probability", width=PROBABILITY),
-    ]
+    pair = [TableColumn("label", "words", width=wide)]
+    pair += [TableColumn("probability", width=PROBABILITY)]
     left = width - ranks * (wide + PROBABILITY + 2 * GAP)
     text = [TableColumn("sequence", "text", width=left)] * (left >= len("sequence"))
     shown = [*pair * ranks, *text]
@@ -202,22 +240,14 @@ def _lines(file: TextIO, columns: PredictionColumns, format: str) -> Row:
         if prediction.problem is not None:
             return line(["-", "", *[""] * (2 * ranks - 2), prediction.problem])
         cells: list[str] = []
-        for label, probability in list(prediction.probabilities.items())[:ranks]:
+        for label, probability in islice(prediction.probabilities.items(), ranks):
             doubt = "?" if not cells and columns.is_undecided(prediction) else ""
             cells += [doubt + label, f"{probability:.2%}"]
-        return line([*cells, _beside_text(prediction)])
+        example = _example(prediction)
+        sequence = example.sequence
+        read = sequence[:READ] if isinstance(sequence, str) else sequence_text(sequence)[:READ]
+        beside = [example.file or "", *map(str, (example.kept or {}).values()), read]
+        return line([*cells, " ".join("  ".join(filter(None, beside)).split())])
 
     file.write(line([*["label", "probability"] * ranks, "sequence"]) + "\n")
     return row
-
-
-def _beside_text(prediction: Prediction) -> str:
-    """Return what stands beside a prediction: its file, the columns kept, the sequence."""
-    from seqtrain.api.predictions import sequence_text
-
-    example = prediction.example
-    assert example is not None, "api.predict says what was classified"
-    sequence = example.sequence
-    read = sequence[:READ] if isinstance(sequence, str) else sequence_text(sequence)[:READ]
-    texts = [example.file or "", *map(str, (example.kept or {}).values()), read]
-    return " ".join("  ".join(text for text in texts if text).split())

@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from seqtrain.cli.output.console import note, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
-from seqtrain.runs.overview import RunSummary
+from seqtrain.runs.overview import RunSummary, differing_keys
+from seqtrain.text import listed
 
 UNKNOWN = "-"
 REFIT = "*: of the model before training.refit, which trains on the rows of validation too"
 
 
-def runs_json(runs: Sequence[RunSummary], keys: Sequence[str]) -> dict[str, Any]:
+def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
     """Return what `runs --json` prints."""
     values = [{**asdict(r), "path": str(r.path), "started": _time(r.started)} for r in runs]
-    return {"differing": list(keys), "runs": values}
+    return {"differing": differing_keys(runs), "runs": values}
 
 
 def _time(seconds: float) -> str | None:
@@ -29,40 +31,42 @@ def _time(seconds: float) -> str | None:
         return None
 
 
-def show_runs(runs: Sequence[RunSummary], keys: Sequence[str]) -> None:
-    """Print a line for each run; the columns of keys are left out first on a narrow terminal."""
+def show_runs(runs: Sequence[RunSummary]) -> None:
+    """Print a line for each run: its data, scores and time, then what differs in their configs."""
+    keys = [key for key in differing_keys(runs) if key != "data.train"]
     last = [key.rpartition(".")[2] for key in keys]
     names = [x if last.count(x) == 1 else key for key, x in zip(keys, last, strict=True)]
     columns = [
         TableColumn("run", "name"),
-        *(TableColumn(name, "words", rank) for rank, name in enumerate(names, start=4)),
+        TableColumn("data", "words"),
+        TableColumn("val. acc.", rank=1),
+        TableColumn("test acc."),
+        TableColumn("time"),
         TableColumn("best epoch", rank=2),
         TableColumn("val. loss", rank=3),
-        TableColumn("val. acc."),
-        TableColumn("test acc."),
-        TableColumn("time", rank=1),
+        *(TableColumn(name, "words", rank) for rank, name in enumerate(names, start=4)),
     ]
-    refit = any(run.refit for run in runs)
+    mark = "*" if any(run.refit for run in runs) else ""
     rows = [
         (
-            run.name,
+            *(run.name, _data(run), _figure(run.validation.get("accuracy"), ".2%", run, mark)),
+            *(_figure(run.test.get("accuracy"), ".2%"), _duration(run.seconds), _epochs(run)),
+            _figure(run.validation.get("loss"), ".4f", run, mark),
             *(run.setting(key) or UNKNOWN for key in keys),
-            _epochs(run),
-            *(x + ("*" if run.refit else " " * refit) for x in _validated(run)),
-            _figure(run.test.get("accuracy"), ".2%"),
-            _duration(run.seconds),
         )
         for run in runs
     ]
     console = stdout_console()
     print_table(console, columns, rows, edge=console.is_terminal, also="seqtrain runs --json")
-    if refit:
+    if mark:
         note(REFIT)
 
 
-def _validated(run: RunSummary) -> tuple[str, str]:
-    loss, accuracy = (run.validation.get(name) for name in ("loss", "accuracy"))
-    return _figure(loss, ".4f"), _figure(accuracy, ".2%")
+def _data(run: RunSummary) -> str:
+    """Name the file to train on, with its folder."""
+    named = run.config.get("data.train", UNKNOWN)
+    files = [named] if isinstance(named, str) else named
+    return listed(["/".join(Path(file).parts[-2:]) for file in files], 1)
 
 
 def _epochs(run: RunSummary) -> str:
@@ -70,8 +74,9 @@ def _epochs(run: RunSummary) -> str:
     return f"{best} of {run.epochs}" + ("" if run.finished else ", unfinished")
 
 
-def _figure(value: float | None, form: str) -> str:
-    return UNKNOWN if value is None else format(value, form)
+def _figure(value: float | None, form: str, run: RunSummary | None = None, mark: str = "") -> str:
+    marked = "" if run is None else mark if run.refit else " " * len(mark)
+    return (UNKNOWN if value is None else format(value, form)) + marked
 
 
 def _duration(seconds: float) -> str:

@@ -8,84 +8,27 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
-from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.text import printable
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
-WORST = 10
-"""Classes shown where there are too many to show all."""
+MOST_CLASSES, WORST = 20, 10
+"""Classes that are all shown; of more the worst."""
 LONGEST_HEADING = 4
 """Characters of a label that can head a column of the confusion matrix."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
-def show_scores(
-    scores: Scores,
-    name: str,
-    by_share: list[dict[str, float]] | None = None,
-    parts: Mapping[str, Scores] | None = None,
-) -> None:
-    """Print the tables of a scored split on stdout.
-
-    Args:
-        scores: of the predictions.
-        name: of the split or file.
-        by_share: scores of predictions before the end of each sequence, if any.
-        parts: scores of the branches or runs alone, by name, if there are several.
-    """
-    console = stdout_console()
-    if parts:
-        rows = {"together": scores, **parts}.items()
-        print_table(
-            console,
-            [TableColumn("part", "words"), "accuracy", "macro F1", "loss"],
-            [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in rows],
-        )
-    print_scores(console, scores, name)
-    print_table(
-        console,
-        ["calibration error", "Brier score", "log loss"],
-        [(f"{scores.ece:.2%}", f"{scores.brier:.4f}", f"{scores.loss:.4f}")],
-    )
-    print_table(
-        console,
-        ["most confident", "probability from", "accuracy"],
-        [
-            (f"{r['coverage']:.0%}", f"{r['min_probability']:.4f}", f"{r['accuracy']:.2%}")
-            for r in scores.risk_coverage
-        ],
-    )
-    if by_share is not None:
-        print_table(
-            console,
-            [
-                "after",
-                TableColumn("steps (median)", rank=1),
-                "accuracy",
-                "same label as at the end",
-            ],
-            [
-                (
-                    f"{r['share']:.0%}",
-                    f"{r['median_steps']:,.0f}",
-                    *_percents(r, "accuracy agreement"),
-                )
-                for r in by_share
-            ],
-        )
-
-
-def print_scores(console: Console, scores: Scores, name: str, most: int | None = None) -> None:
-    """Print the figures, the classes, the confusions, and accuracy by length.
+def print_scores(console: Console, scores: Scores, name: str, *, every: bool = False) -> None:
+    """Print the figures, the classes, the confusions, and how far to trust probabilities.
 
     Args:
         console: where to.
         scores: of the predictions.
         name: of the split or file.
-        most: classes that are all shown; of more the worst `WORST`, and their mean; None: all.
+        every: print all of many classes, and accuracies by length and by confidence.
     """
     means = (scores.accuracy, scores.macro_f1, scores.weighted_f1)
     columns = [TableColumn("scored on", "words"), *map(TableColumn, ("examples", "accuracy"))]
@@ -93,54 +36,82 @@ def print_scores(console: Console, scores: Scores, name: str, most: int | None =
     columns += [TableColumn("loss", rank=1)]
     figures = (f"{scores.num_examples:,}", *(f"{x:.2%}" for x in means), f"{scores.loss:.4f}")
     print_table(console, columns, [(name, *figures)])
-    _print_classes(console, scores, most)
+    _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
+        words = [TableColumn("most frequent mistakes: true", "words")]
+        words += [TableColumn("predicted", "words"), TableColumn("examples")]
+        mistakes = scores.confusions[:SHOWN_CONFUSIONS]
+        rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in mistakes]
+        print_table(console, words, rows)
+    console.print(f"calibration error {scores.ece:.2%}, Brier score {scores.brier:.4f}")
+    if every:
         print_table(
             console,
+            ["length", "examples", "accuracy"],
             [
-                TableColumn("most frequent mistakes: true", "words"),
-                TableColumn("predicted", "words"),
-                "examples",
-            ],
-            [
-                (str(row["true"]), str(row["predicted"]), f"{row['count']:,}")
-                for row in scores.confusions[:SHOWN_CONFUSIONS]
+                (_span(r), f"{r['num_examples']:,}", f"{r['accuracy']:.2%}")
+                for r in scores.by_length
             ],
         )
+        print_table(
+            console,
+            ["most confident", "probability from", "accuracy"],
+            [
+                (f"{r['coverage']:.0%}", f"{r['min_probability']:.4f}", f"{r['accuracy']:.2%}")
+                for r in scores.risk_coverage
+            ],
+        )
+
+
+def print_parts(console: Console, scores: Mapping[str, Scores]) -> None:
+    """Print the scores of a model, and of its branches or runs alone, by name."""
     print_table(
         console,
-        ["length", "examples", "accuracy"],
+        [TableColumn("part", "words"), "accuracy", "macro F1", "loss"],
+        [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in scores.items()],
+    )
+
+
+def print_shares(console: Console, by_share: list[dict[str, float]]) -> None:
+    """Print the scores of predictions before the end of each sequence."""
+    steps = TableColumn("steps (median)", rank=1)
+    print_table(
+        console,
+        ["after", steps, "accuracy", "same label as at the end"],
         [
-            (_span(int(r["min"]), int(r["max"])), f"{r['num_examples']:,}", f"{r['accuracy']:.2%}")
-            for r in scores.by_length
+            (
+                *(f"{r['share']:.0%}", f"{r['median_steps']:,.0f}"),
+                *(f"{r['accuracy']:.2%}", f"{r['agreement']:.2%}"),
+            )
+            for r in by_share
         ],
     )
 
 
-def _percents(row: Mapping[str, float], names: str) -> list[str]:
-    return [f"{row[name]:.2%}" for name in names.split()]
-
-
-def _span(least: int, most: int) -> str:
+def _span(row: Mapping[str, float]) -> str:
+    least, most = int(row["min"]), int(row["max"])
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _print_classes(console: Console, scores: Scores, most: int | None) -> None:
+def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     """Print the figures of each class, of many the worst, and at the end the means of all."""
     labels, heading = display_order(scores.labels), "class"
     figures = scores.per_class
-    if most is not None and len(labels) > most:
+    if not every and len(labels) > MOST_CLASSES:
         labels.sort(key=lambda label: (figures[label]["f1"], -figures[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
     columns = [TableColumn(heading, "words"), TableColumn("precision", rank=2)]
     columns += [TableColumn("recall", rank=1), TableColumn("F1"), TableColumn("examples")]
     rows = [
-        (x, *_percents(figures[x], "precision recall f1"), f"{int(figures[x]['support']):,}")
+        (
+            *(x, *(f"{figures[x][key]:.2%}" for key in ("precision", "recall", "f1"))),
+            f"{int(figures[x]['support']):,}",
+        )
         for x in labels
     ]
     means = (scores.macro_precision, scores.macro_recall, scores.macro_f1)
-    every = f"all {len(scores.labels):,}, mean"
-    last = (every, *(f"{mean:.2%}" for mean in means), f"{scores.num_examples:,}")
+    every_one = f"all {len(scores.labels):,}, mean"
+    last = (every_one, *(f"{mean:.2%}" for mean in means), f"{scores.num_examples:,}")
     print_table(console, columns, [*rows, last], sections=[len(rows)])
 
 
@@ -156,13 +127,12 @@ def display_order(labels: list[str]) -> list[str]:
 def _print_matrix(console: Console, scores: Scores) -> bool:
     """Print the confusion matrix if it has room; long labels have letters at their columns."""
     counts, order = scores.confusion_matrix, display_order(scores.labels)
-    shown = [printable(label) for label in order]
-    keys = shown
-    if max(map(len, shown)) > LONGEST_HEADING and len(shown) <= len(string.ascii_uppercase):
-        keys = list(string.ascii_uppercase[: len(shown)])
-        shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
     if counts is None or len(order) > LARGEST_MATRIX:
         return False
+    keys = shown = [printable(label) for label in order]
+    if max(map(len, shown)) > LONGEST_HEADING:
+        keys = list(string.ascii_uppercase[: len(shown)])
+        shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
     index = [scores.labels.index(label) for label in order]
     cells = [[f"{counts[i][j]:,}" if counts[i][j] else "·" for j in index] for i in index]
     widest = max(len(cell) for cell in (*keys, *(c for row in cells for c in row)))

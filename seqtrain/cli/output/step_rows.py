@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.padding import Padding
 from rich.text import Text
 
 from seqtrain.api.predict import StepPredictions
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.prediction_rows import OpenFile
 from seqtrain.data.tokenizers import ALPHABET
 from seqtrain.text import json_line, printable, shorten
 
@@ -29,7 +28,7 @@ Items = TypeVar("Items", bound=Sequence[object])
 
 def write_steps(
     predictions: Iterator[StepPredictions],
-    open_file: OpenFile,
+    open_file: Callable[[], Any],
     *,
     top_k: int | None,
     lines: bool,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from seqtrain.cli.output.console import note, plain
-from seqtrain.text import printable, shorten
+from seqtrain.text import counted, printable, shorten
 
 GAP, EDGES = 3, 2
 """Blanks between two columns, and at both edges together."""
@@ -94,21 +94,20 @@ def print_table(
         console.print(table)
     finally:
         console.width = width
-    note_left_out(every, shown, width, also)
+    note_left_out(len(every) - len(shown), width, also)
 
 
-def note_left_out(
-    columns: Sequence[TableColumn], shown: Sequence[TableColumn], width: int, also: str = ""
-) -> None:
-    """Say which columns a table lacks, and which command shows them."""
-    names = [column.name for column in columns if column not in shown]
-    if names:
-        note(f"no room in {width} columns for: {', '.join(names)}{also and f'; see {also}'}")
+def note_left_out(count: int, width: int, also: str = "") -> None:
+    """Say how many columns a table lacks, and which command shows them."""
+    if count:
+        see = also and f"; see {also}"
+        note(f"{counted(count, 'column')} left out, as {width} columns have no room{see}")
 
 
 def fitting(columns: Sequence[TableColumn], width: int) -> list[TableColumn]:
     """Return the columns of a table that grows row by row which a width has room for."""
     kept = _kept(columns, [column.width for column in columns], width, gap=1, edges=0)
+    note_left_out(len(columns) - len(kept), width)
     return [columns[i] for i in kept]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from seqtrain.cli.output.console import note, stderr_console
-from seqtrain.cli.output.fit_screen import score_text
+from seqtrain.cli.output.fit_screen import note_next, score_text
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.config.document import flow
@@ -19,65 +19,50 @@ SHOWN = 10
 
 
 class TuneScreen:
-    """A listener of `tune`.
+    """A listener of `tune` for the trials of a config."""
 
-    Args:
-        config: that is tuned.
-        quiet: show nothing.
-    """
-
-    def __init__(self, config: Config, *, quiet: bool) -> None:
-        self._config, self._quiet = config, quiet
+    def __init__(self, config: Config) -> None:
+        self._config, self._monitor = config, config.training.monitor
 
     def __call__(self, trial: Trial, is_best: bool) -> None:
         """Show one trial that is over."""
-        if self._quiet:
-            return
         what = f"{trial.state}: {trial.problem}" if trial.problem else trial.state
         if trial.value is not None:
             what = f"{self._score(trial)}, {what}, epoch {trial.best_epoch}"
         mark = "*" if is_best else " "
-        settings = self._settings(trial)
-        note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {settings}")
+        note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {self._settings(trial)}")
 
     def show_end(self, found: Tuned) -> None:
         """Show the best trials, and the score of the best one on rows that didn't choose it."""
-        if self._quiet:
-            return
         scored = [t for t in found.trials if t.state in ("complete", "stopped") and t.curve]
         shown = sorted(scored, key=lambda trial: trial.order, reverse=True)[:SHOWN]
-        monitor = found.config.training.monitor
+        words = [TableColumn("state", rank=1), TableColumn("settings", "words")]
         print_table(
             stderr_console(),
-            [
-                "trial",
-                f"val. {monitor}",
-                TableColumn("state", rank=1),
-                TableColumn("settings", "words"),
-            ],
+            ["trial", f"val. {self._monitor}", *words],
             [(str(t.number), self._score(t), t.state, self._settings(t)) for t in shown],
         )
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
-        chose = f"{monitor} {self._score(found.best)} on validation, which chose it"
+        chose = f"{self._monitor} {self._score(found.best)} on validation, which chose it"
         note(f"best: trial {found.best.number}; {chose}")
-        if found.run.test is not None:
-            scores = found.run.test
-            value, rows = getattr(scores, monitor), scores.num_examples
-            error = ""
-            if monitor == "accuracy":
-                error = f" ± {math.sqrt(value * (1 - value) / rows):.1%} (standard error)"
-            score = f"{monitor} {score_text(monitor, value)}{error}"
+        scores = found.run.test
+        if scores is not None:
+            value, rows = getattr(scores, self._monitor), scores.num_examples
+            score = f"{self._monitor} {score_text(self._monitor, value)}"
+            if self._monitor == "accuracy":
+                score += f" ± {math.sqrt(value * (1 - value) / rows):.1%} (standard error)"
             note(f"{score} on {counted(rows, 'test row')}, which no trial has seen")
         if found.others:
             note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
         other = best_of(found.others)
         if other is not None and other.order > found.best.order:
             note(f"trial {other.number} of another search is better: {self._score(other)}")
+        note_next(found.run.path, "predict FILE", "eval", "report")
 
     def _score(self, trial: Trial) -> str:
-        return score_text(self._config.training.monitor, trial.value or 0.0)
+        return score_text(self._monitor, trial.value or 0.0)
 
     def _settings(self, trial: Trial) -> str:
         """Write what a trial changed."""

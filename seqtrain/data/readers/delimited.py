@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -39,7 +39,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     """
     options, problems = source.options, source.problems
     columns, label_column = options.sequence_columns(), options.label_column(source.labelled)
-    named = [x for x in (*columns, label_column, options.group, *options.keep) if type(x) is str]
+    keep: Iterable[Column] = [] if options.keeps_all else options.keep
+    named = [x for x in (*columns, label_column, options.group, *keep) if type(x) is str]
     if options.header is False and named:
         raise DataError(
             f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
@@ -76,7 +77,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     if len(set(where)) < len(where):
         raise DataError(f"data.sequence: {columns} names a column twice")
     group_at = None if options.group is None else find(options.group)
-    kept_at = {str(name): find(name) for name in options.keep}
+    keep = (names or range(width)) if options.keeps_all else keep
+    kept_at = {str(name): find(name) for name in keep}
     text_of, is_text, is_one = itemgetter(*where), options.kind == "text", len(where) == 1
 
     def parse(fields: list[str]) -> tuple[Any, ...]:

@@ -64,7 +64,8 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
                 raise BadRow("the label is blank")
         if group_name is not None:
             group = _name(_field(row, group_name), group_name)
-        kept = {str(name): _field(row, str(name)) for name in options.keep} or None
+        keep = row if options.keeps_all else options.keep
+        kept = {str(name): _field(row, str(name)) for name in keep} or None
         return parts[0] if len(parts) == 1 else _joined(parts), label, group, kept
 
     return parse

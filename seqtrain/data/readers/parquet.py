@@ -37,6 +37,7 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
         if twice is not None:
             raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
         wanted = [*options.sequence_columns(), options.label, options.group, *options.keep]
+        wanted += columns if options.keeps_all else []
         found = {part for x in wanted for part in (str(x), str(x).partition(".")[0])}
         classes = _class_names(file.schema_arrow.metadata or {}, options.label)
 
@@ -46,7 +47,7 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
                 row[options.label] = classes[index] if 0 <= index < len(classes) else None
             return parse(row)
 
-        rows = _rows(source.stream, file, sorted(found & {*columns}), name)
+        rows = _rows(source.stream, file, [x for x in columns if x in found], name)
         yield from parse_rows(enumerate(rows, start=1), parse_row)
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{name}: not a sound parquet file ({one_line(str(error))})") from None
