@@ -20,7 +20,7 @@ from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError, DataError, RunError
 from seqtrain.tuning.search import Limits
 from seqtrain.tuning.tune import tune
-from tests.helpers.program import fingerprint
+from tests.helpers.tiny import fingerprint
 
 
 def config(train: Any, **more: Any) -> dict[str, Any]:

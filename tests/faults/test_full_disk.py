@@ -16,13 +16,13 @@ import pytest
 
 from tests.helpers.program import (
     UPDATE,
-    fingerprint,
     fit,
     fit_arguments,
     fit_until_killed,
     signals_within,
     started,
 )
+from tests.helpers.tiny import fingerprint
 
 SMALL = 2**20
 PAGE = 4096

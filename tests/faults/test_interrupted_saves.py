@@ -11,15 +11,8 @@ import pytest
 
 from seqtrain.runs.run_directory import RunDirectory
 from tests.faults.conftest import SHORT
-from tests.helpers.program import (
-    FORKS,
-    fingerprint,
-    fit,
-    fit_arguments,
-    fit_until_killed,
-    run_program,
-    started,
-)
+from tests.helpers.program import FORKS, fit, fit_arguments, fit_until_killed, run_program, started
+from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import (
     NEW,
     calls,

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from seqtrain.api.load import load
-from tests.helpers.program import KILLED, fingerprint, fit, fit_arguments, signals_within, started
+from tests.helpers.program import KILLED, fit, fit_arguments, signals_within, started
+from tests.helpers.tiny import fingerprint
 
 KILLS_A_RUN = 4
 PRETRAINING = (

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.program import conversing, fingerprint, fit, fit_arguments
+from tests.helpers.program import conversing, fit, fit_arguments
+from tests.helpers.tiny import fingerprint
 
 PROGRAM = [sys.executable, "-c", "from seqtrain.cli.main import run; run()"]
 BLOCK = (b"rise the lift climb " * 25 + b"\n" + b"fall sink the drop " * 25 + b"\n") * 100

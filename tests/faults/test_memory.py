@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from seqtrain.model.engines.native import vector_path
-from tests.helpers.program import KILLED, fingerprint, fit, fit_arguments, started
+from tests.helpers.program import KILLED, fit, fit_arguments, started
+from tests.helpers.tiny import fingerprint
 
 MIB = 2**20
 FEW, MANY = (2, 40), tuple(range(2, 101))

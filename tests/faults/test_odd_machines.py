@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,8 @@ import torch
 from seqtrain.errors import CheckpointError
 from seqtrain.files.lock import locked
 from tests.faults.conftest import SHORT
-from tests.helpers.program import (
-    fingerprint,
-    fit,
-    fit_arguments,
-    run_program,
-    started,
-)
+from tests.helpers.program import fit, fit_arguments, run_program, started
+from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import trace
 
 EVERYTHING = """\
@@ -72,23 +65,20 @@ def test_stopped_and_continued(project: Path, stops: int) -> None:
     assert refused
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        partial(torch.set_default_dtype, torch.bfloat16),
-        pytest.param(partial(torch.set_default_dtype, torch.float64), marks=pytest.mark.slow),
-        partial(torch.set_default_device, "meta"),
-    ],
-)
-def test_torchs_defaults_change_nothing(project: Path, change: Callable[[], None]) -> None:
+def change_torchs_defaults() -> None:
+    torch.set_default_dtype(torch.bfloat16)
+    torch.set_default_device("meta")
+
+
+def test_torchs_defaults_change_nothing(project: Path) -> None:
     """Other code in the process may have set its type or device."""
     (project / "c.yaml").write_text(EVERYTHING)
     fit(project, "usual")
-    with started(project, *fit_arguments(project, "r"), prepare=change) as running:
+    with started(project, *fit_arguments(project, "r"), prepare=change_torchs_defaults) as running:
         assert running.end() == 0, running.err
     assert fingerprint(project / "r") == fingerprint(project / "usual")
     said = []
-    for prepare in (None, change):
+    for prepare in (None, change_torchs_defaults):
         for command in (["eval", "r", "--json"], ["predict", "test.tsv", "--run", "r"]):
             with started(project, *command, prepare=prepare) as running:
                 assert running.end() == 0, running.err

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import SHORT
-from tests.helpers.program import fingerprint, started
+from tests.helpers.program import started
+from tests.helpers.tiny import fingerprint
 from tests.helpers.watched import watch
 
 CAPABILITIES = 0x20080522

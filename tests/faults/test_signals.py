@@ -13,15 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.program import (
-    UPDATE,
-    fingerprint,
-    fit,
-    fit_arguments,
-    signals_within,
-    started,
-)
-from tests.helpers.tiny import rows, write_table
+from tests.helpers.program import UPDATE, fit, fit_arguments, signals_within, started
+from tests.helpers.tiny import fingerprint, rows, write_table
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ONLY_EPOCHS = ("--set", "training.checkpoint_every=null")

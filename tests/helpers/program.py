@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import hashlib
-import json
 import multiprocessing
 import os
 import signal
@@ -18,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
-from tests.helpers.tiny import TIMES, write_text_project
+from tests.helpers.tiny import write_text_project
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.helpers.warmed"])
@@ -201,38 +199,6 @@ def fit_until_killed(folder: Path, run: str, saves: int, *options: str) -> None:
     prepare = signals_within("save_last", saves, (1, signal.SIGKILL))
     with started(folder, *fit_arguments(folder, run, *options), prepare=prepare) as running:
         assert running.end() == KILLED, running.err
-
-
-def fingerprint(run: Path) -> dict[str, str]:
-    """Return a digest of all that a finished run leaves, but times."""
-    found = {}
-    for path in sorted(run.rglob("*")):
-        name = str(path.relative_to(run))
-        if path.is_file():
-            found[name] = _digest(path)
-    del found["environment.json"], found["last/manifest.json"]
-    return found
-
-
-def _digest(path: Path) -> str:
-    content = path.read_bytes()
-    if path.name in ("metrics.jsonl", "training_state.json"):
-        values = [_timeless(json.loads(line)) for line in _documents(path)]
-        content = json.dumps(values).encode()
-    return hashlib.sha256(content).hexdigest()
-
-
-def _documents(path: Path) -> list[str]:
-    text = path.read_text()
-    return text.splitlines() if path.suffix == ".jsonl" else [text]
-
-
-def _timeless(value: Any) -> Any:
-    """Leave out what differs from run to run: times, and the length of text that holds them."""
-    if not isinstance(value, dict):
-        return value
-    left_out = (*TIMES, "metrics_length")
-    return {key: _timeless(item) for key, item in value.items() if key not in left_out}
 
 
 signals_within = partial(partial, signal_itself)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +16,7 @@ from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
 from seqtrain.files.strict_json import number_at
 from seqtrain.files.writing import write_file
-from seqtrain.runs.run_directory import RunDirectory, changed_data
+from seqtrain.runs.run_directory import RunDirectory
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 LINES = b'{"event": "step", "step": 1}\n{"event": "epoch", "epoch": 1}\n'
@@ -109,28 +106,6 @@ def test_strays_alone_are_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == {"best", ".hidden", "notes-12"}
 
 
-def test_reader_sees_the_old_or_the_new_while_a_writer_is_at_work(tmp_path: Path) -> None:
-    """The files are large, so that the folder is replaced while a reader stands between two."""
-    target, stop = tmp_path / "best", threading.Event()
-    versions = [{name: text * 200_000 for name, text in files.items()} for files in (OLD, NEW)]
-    write_folder(target, versions[0])
-
-    def write() -> None:
-        turn = 0
-        while not stop.is_set():
-            turn += 1
-            write_folder(target, versions[turn % 2])
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for _ in range(40):
-            assert read_folder(target, content) in versions
-    finally:
-        stop.set()
-        writer.join()
-
-
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
     """Let writing past this size fail with EFBIG, as a full disk does with ENOSPC."""
@@ -206,11 +181,3 @@ def test_environment_must_hold_digests(tmp_path: Path, content: str | None) -> N
         (tmp_path / "environment.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"environment\.json"):
         RunDirectory(tmp_path).environment()
-
-
-def test_changed_data_is_named_with_both_digests() -> None:
-    recorded: dict[str, Any] = {"a": "1" * 64, "b": "2" * 64, "c": None}
-    lines = changed_data(recorded, {"a": "1" * 64, "b": "3" * 64, "c": "4" * 64, "d": "5" * 64})
-    assert lines[0] == f"b: changed since the run: SHA-256 {'3' * 12}…, then {'2' * 12}…"
-    assert [line[0] for line in lines] == ["b", "c"]
-    assert json.dumps(lines)

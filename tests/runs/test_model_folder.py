@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import pickle
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import torch
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import write_folder
-from seqtrain.runs.model_folder import load_model, model_files
+from seqtrain.runs.model_folder import Model, load_model, model_files
 from tests.helpers.small_models import NGRAMS, PARTS, make_model
 
 WEIGHTS = "model.safetensors"
@@ -113,7 +112,7 @@ FORGED: dict[str, list[Any]] = {
     "calibration/function": ["os.system"],
 }
 SIZES = {"shortest": 1, "longest": 3, "number": 12}
-FORGED_BRANCHES: dict[str, list[Any]] = {
+OF_BRANCHES: dict[str, list[Any]] = {
     "preprocessing/ngrams": [
         *(None, [1, 3, 12], SIZES | {"number": 4}, SIZES | {"number": 2**62}),
         *(SIZES | {"longest": 2}, SIZES | {"shortest": "1"}, SIZES | {"shortest": 4}),
@@ -122,6 +121,10 @@ FORGED_BRANCHES: dict[str, list[Any]] = {
     "architecture/ngrams": [None],
     "architecture/subwords": [None],
     "architecture/convolutions": [None, [[4, 2, 2]]],
+}
+OF_FEATURES: dict[str, list[Any]] = {
+    "preprocessing/std": [[0.0, 1.0], [1.0]],
+    "preprocessing/mean": [["a", "b"], [float("nan"), 1.0]],
 }
 
 
@@ -135,45 +138,28 @@ def changed(content: bytes, path: str, value: Any) -> bytes:
     return json.dumps(values).encode()
 
 
-@pytest.mark.parametrize("path", FORGED)
-def test_forged_description_is_refused(refused: Callable[..., str], path: str) -> None:
-    files = model_files(make_model())
-    for value in FORGED[path]:
-        refused(files | {"model.json": changed(files["model.json"], path, value)})
-
-
-@pytest.mark.parametrize("path", FORGED_BRANCHES)
-def test_forged_branches_are_refused(refused: Callable[..., str], path: str) -> None:
-    files = model_files(BRANCHES)
-    for value in FORGED_BRANCHES[path]:
-        refused(files | {"model.json": changed(files["model.json"], path, value)})
+@pytest.mark.parametrize(
+    ("model", "forged"),
+    [(make_model(), FORGED), (BRANCHES, OF_BRANCHES), (make_model("features"), OF_FEATURES)],
+    ids=["text", "branches", "features"],
+)
+def test_forged_description_is_refused(
+    refused: Callable[..., str], model: Model, forged: dict[str, list[Any]]
+) -> None:
+    files = model_files(model)
+    for path, values in forged.items():
+        for value in values:
+            refused(files | {"model.json": changed(files["model.json"], path, value)})
 
 
 @pytest.mark.parametrize(
     "tokens",
-    [
-        [],
-        ["a", "b", "c", "d"],
-        ["<pad>", "<unk>", "a", "a"],
-        ["<pad>", "<unk>", 1, 2],
-        {"<pad>": 0, "<unk>": 1, "a": 2, "b": 3},
-        3,
-    ],
+    [[], ["a", "b", "c", "d"], ["<pad>", "<unk>", "a", "a"], ["<pad>", "<unk>", 1, 2], {"a": 2}, 3],
 )
 def test_forged_vocabulary_is_refused(
     files: dict[str, bytes], refused: Callable[..., str], tokens: object
 ) -> None:
     refused(files | {"vocabulary.json": json.dumps({"tokens": tokens}).encode()})
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("std", [0.0, 1.0]), ("std", [1.0]), ("mean", ["a", "b"]), ("mean", [float("nan"), 1.0])],
-)
-def test_forged_scales_are_refused(refused: Callable[..., str], name: str, value: Any) -> None:
-    files = model_files(make_model("features"))
-    content = changed(files["model.json"], f"preprocessing/{name}", value)
-    refused(files | {"model.json": content})
 
 
 @pytest.mark.parametrize(
@@ -225,26 +211,9 @@ def test_tensor_that_stands_twice_is_refused(
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"PK",
-        b"\xff" * 64,
-        pickle.dumps({"head.bias": [0.0] * 99}),
-        gzip.compress(b"weights", mtime=0),
-    ],
+    "content", [b"", b"PK", b"\xff" * 64, pickle.dumps({"head.bias": [0.0] * 99})]
 )
 def test_what_is_no_safetensors_is_refused(
     files: dict[str, bytes], refused: Callable[..., str], content: bytes
 ) -> None:
     assert "not safetensors" in refused(files | {WEIGHTS: content})
-
-
-def test_a_file_without_a_digest_is_refused(tmp_path: Path, files: dict[str, bytes]) -> None:
-    write_folder(tmp_path / "best", files)
-    manifest = tmp_path / "best" / "manifest.json"
-    values = json.loads(manifest.read_text())
-    del values["sha256"]["model.json"]
-    manifest.write_text(json.dumps(values))
-    with pytest.raises(CheckpointError, match=r"model\.json: no SHA-256 of it in manifest\.json"):
-        load_model(tmp_path / "best")

@@ -20,16 +20,8 @@ import safetensors.torch
 
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.training.distributed import Processes, launch, threads_each
-from tests.helpers.program import (
-    KILLED,
-    Running,
-    fingerprint,
-    fit,
-    signals_within,
-    started,
-    write_project,
-)
-from tests.helpers.tiny import series, write_npz
+from tests.helpers.program import KILLED, Running, fit, signals_within, started, write_project
+from tests.helpers.tiny import fingerprint, series, write_npz
 from tests.helpers.together import fit_together, free_port, launched, take_place
 from tests.helpers.vectors import write_vectors
 
