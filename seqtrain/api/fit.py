@@ -79,8 +79,7 @@ def fit(
         RunError: the run failed; what was saved stays valid.
         Interrupted: a signal stopped it; a checkpoint is saved.
     """
-    if isinstance(config, str | Path):
-        source = source or Path(config)
+    source = source or (Path(config) if isinstance(config, str | Path) else None)
     config = resolved_config(config, device)
     directory = None if run_dir is None else Path(run_dir)
     wanted = Start(directory, source, init_from, resume, force)
@@ -88,8 +87,7 @@ def fit(
         check_files(config, wanted.beside)
         config = with_width(config)
     with ExitStack() as held:
-        asked = select_device(config.training.device)
-        processes, chosen = held.enter_context(connected(asked))
+        processes, chosen = held.enter_context(connected(select_device(config.training.device)))
         with processes.first_before_others():
             _check_config(config, processes, chosen)
         start = find_start(held, config, wanted, processes)

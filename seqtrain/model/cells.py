@@ -40,10 +40,6 @@ class Cell:
     kernel: Callable[..., Any]
     step: Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def products(self, input_size: int, hidden_size: int) -> int:
-        """Return the multiplications of one time step, in one layer and direction."""
-        return self.gates * hidden_size * (input_size + hidden_size)
-
 
 def cell_of(encoder: nn.RNNBase) -> Cell:
     """Return the cell of torch's module."""
