@@ -11,6 +11,7 @@ ENDINGS = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "jsonl",
     ".ft": "fasttext",
     ".fasttext": "fasttext",
     ".txt": "txt",
@@ -21,8 +22,10 @@ ENDINGS = {
 """Format of each file ending; .gz or .zst after it changes nothing."""
 FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
 """Formats that fix where sequence and label stand, so that no column is named."""
-FEATURE_FORMATS = ("jsonl", "npz", "parquet", "ts")
+FEATURE_FORMATS = ("csv", "tsv", "jsonl", "npz", "parquet", "ts", "txt")
 """Formats that can hold feature vectors."""
+WIDE_FORMATS = ("csv", "tsv")
+"""Formats in which each column but the label's may be a time step of a series."""
 NUMBER_FORMATS = ("npz", "ts")
 """Formats whose sequences are feature vectors unless the config says otherwise."""
 ADVICE = {
@@ -57,6 +60,14 @@ def resolve_format(path: str, format: str) -> str | None:
         return format
     known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
     return "txt" if known is None and os.path.isdir(path) else known
+
+
+def is_text_encoding(name: str) -> bool:
+    """Whether Python knows an encoding by this name, in which ASCII is as in UTF-8; or utf-16."""
+    try:
+        return name == "utf-16" or '\n,;"x'.encode(name) == b'\n,;"x'
+    except (LookupError, ValueError):
+        return False
 
 
 def holds(format: str, kind: str) -> bool:

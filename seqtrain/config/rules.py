@@ -11,6 +11,7 @@ from seqtrain.config.formats import (
     ENDINGS,
     FEATURE_FORMATS,
     FIXED_COLUMNS,
+    WIDE_FORMATS,
     advice,
     holds,
     names_of,
@@ -138,8 +139,9 @@ def _files(keys: RightKeys) -> Broken:
 def _columns(keys: RightKeys) -> Broken:
     """Sequence and label are named where the format has columns, and are different columns."""
     with_columns = [format for format in _formats(keys) if format not in FIXED_COLUMNS]
+    is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS}
     for key in ("data.sequence", "data.label"):
-        if with_columns and keys[key] is None:
+        if with_columns and keys[key] is None and not (is_wide and key == "data.sequence"):
             yield key, f"missing; expected a column name or index (format {with_columns[0]})"
     sequence, label = keys["data.sequence"], keys["data.label"]
     if label is not None and label in (sequence if isinstance(sequence, list) else [sequence]):

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from seqtrain.config.document import brief
-from seqtrain.config.formats import resolve_kind
+from seqtrain.config.formats import is_text_encoding, resolve_kind
 from seqtrain.config.rules import RightKeys, WrongKeyError, broken_rules
 
 BROKEN_RULE = "broken_rule"
@@ -60,6 +60,9 @@ Fold = Annotated[
     _must("fold from 1 to of, and of from 2 on", lambda fold: 2 <= fold["of"] >= fold["fold"]),
 ]
 Positive = Annotated[float, Field(gt=0.0, le=1e9)]
+Encoding = Annotated[
+    str, _must("the name of a text encoding, such as cp1252, gbk or utf-16", is_text_encoding)
+]
 Path = Annotated[str, _wanted("a file path", pattern=NO_NUL)]
 Column = (
     Annotated[str, _wanted("a column name", pattern=NO_NUL)]
@@ -139,11 +142,14 @@ class DataConfig(Section):
     """csv, tsv: standard reads "…" as one field. auto: standard for csv, none for tsv."""
     delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
     """csv, tsv: what separates fields. auto: a tab for tsv; found from the first lines for csv."""
+    encoding: Encoding = "utf-8"
+    """Encoding of lines that aren't UTF-8, such as cp1252 or gbk; utf-16: of the whole file."""
     kind: Literal["auto", "text", "tokens", "features"] = "auto"
     """What sequences are made of: text, tokens (symbols, already split) or features (a vector of
     numbers per time step). auto: features for ts and npz, else text."""
     sequence: Column | Columns | None = None
-    """Column of the sequence: its name, or its index from 0. A list is joined by spaces."""
+    """Column of the sequence: its name, or its index from 0. Of a list, texts are joined by spaces;
+    features are channels, or, as single numbers, time steps (null: all columns of a csv)."""
     label: Column | None = None
     """Column of the label: its name, or its index from 0."""
     group: Column | None = None

@@ -289,6 +289,11 @@ class Encoder:
         while self._ids is None and not self.channels:
             example = next(examples, None)
             if example is None:
+                problems = RowProblems(source)
+                for x in leading:
+                    if x.problem is not None:
+                        problems.add(x.line, x.problem, x.file)
+                problems.raise_if_any()
                 raise DataError(f"{source}: every sequence is empty; expected feature vectors")
             leading.append(example)
             vectors: Any = example.sequence

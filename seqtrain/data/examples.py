@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.config.formats import ENDINGS, FIXED_COLUMNS, holds, resolve_format
+from seqtrain.config.formats import ENDINGS, FIXED_COLUMNS, WIDE_FORMATS, holds, resolve_format
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, located, nearest, one_of, quote
 
@@ -102,7 +102,10 @@ class ReadOptions:
         header: csv, tsv: whether the first row names the columns; auto: where one is named.
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
         delimiter: csv, tsv: comma, semicolon, tab, pipe, or auto (found from the first lines).
-        sequence: column of the sequence, a name or an index from 0; several are joined.
+        encoding: of lines that aren't UTF-8; utf-16: of the whole file.
+        sequence: column of the sequence, a name or an index from 0; several texts are joined,
+            several columns of features are channels or time steps; None, of features in a csv
+            file: all columns but the label's.
         label: column of the label.
         group: column of the group that a row belongs to.
         bad_rows: what happens to rows that can't be used: error or drop; in prediction error or
@@ -117,6 +120,7 @@ class ReadOptions:
     header: Literal["auto"] | bool = "auto"
     quoting: str = "auto"
     delimiter: str = "auto"
+    encoding: str = "utf-8"
     sequence: Column | list[Column] | None = None
     label: Column | None = None
     group: Column | None = None
@@ -149,7 +153,7 @@ class ReadOptions:
         options = self.for_file(source)
         if source == "-":
             return replace(options, format="lines")
-        if options.format == "txt" and self.whole_files:
+        if self.whole_files and (options.format == "txt" or self.kind == "features"):
             return replace(options, format="files")
         if options.format != "txt" or self.format == "txt":
             return options
@@ -161,7 +165,9 @@ class ReadOptions:
 
     def check_format(self, name: str) -> None:
         """Refuse a file, by its name, whose format holds another kind or wants columns named."""
-        formats = [x for x in ENDINGS.values() if self.sequence is not None or x in FIXED_COLUMNS]
+        is_wide = self.kind == "features" and self.label is not None
+        fixed = (*FIXED_COLUMNS, *(WIDE_FORMATS if is_wide else ()))
+        formats = [x for x in ENDINGS.values() if self.sequence is not None or x in fixed]
         is_held = self.kind == "features" or holds(self.format, self.kind)  # as JSON in any format
         if self.format in ENDINGS.values() and not (is_held and self.format in formats):
             columns = " without named columns" if self.sequence is None else ""
@@ -182,8 +188,6 @@ class ReadOptions:
             return []
         if not isinstance(self.sequence, list):
             return [self.sequence]
-        if self.kind == "features" and len(self.sequence) > 1:
-            raise DataError("data.sequence: several columns of features can't be joined; give one")
         return self.sequence
 
     def label_column(self, labelled: bool) -> Column | None:

@@ -90,6 +90,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
         header=data.header,
         quoting=data.quoting,
         delimiter=data.delimiter,
+        encoding=data.encoding,
         sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
         label=data.label,
         group=data.group,

@@ -129,8 +129,8 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
             ["data.kind: found text, but data.train is ts; expected features"],
         ),
         (
-            "{train: x.csv, kind: features, sequence: s, label: l}",
-            ["but data.train is csv; expected text or tokens; for features: jsonl, npz, parquet"],
+            "{train: x.ft, kind: features}",
+            ["but data.train is fasttext; expected text or tokens; for features: csv, tsv, jsonl"],
         ),
         (
             "{train: x.txt, test: y.foo}",

@@ -138,5 +138,6 @@ def _read(
         jumping = options.format in JUMPING
         if jumping and digests is not None:
             digests[path], digests = digest_of(path), None
-        with open_input(path, pipes=not labelled and not jumping, digests=digests) as stream:
+        pipes, encoding = not labelled and not jumping, "" if jumping else options.encoding
+        with open_input(path, pipes=pipes, digests=digests, encoding=encoding) as stream:
             yield from READERS[options.format](RowSource(stream, options, problems, labelled))

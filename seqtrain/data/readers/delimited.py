@@ -19,6 +19,7 @@ from seqtrain.data.examples import (
     parse_rows,
 )
 from seqtrain.data.readers.opening import LINE_BYTES, RowSource
+from seqtrain.data.readers.sequences import features_from_cells
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -72,6 +73,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     label_at: int | None = None
     if label_column is not None and (source.labelled or label_column in known):
         label_at = find(label_column)
+    if options.sequence is None:  # features: a column for each time step
+        where = [index for index in range(width) if index != label_at and names.get("") != index]
     if label_at in where:
         raise DataError(f"data.label: {label_column!r} is a column of data.sequence too")
     if len(set(where)) < len(where):
@@ -79,15 +82,18 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     group_at = None if options.group is None else find(options.group)
     keep = (names or range(width)) if options.keeps_all else keep
     kept_at = {str(name): find(name) for name in keep}
-    text_of, is_text, is_one = itemgetter(*where), options.kind == "text", len(where) == 1
+    is_text, is_one = options.kind == "text", len(where) == 1
+    text_of, is_series = itemgetter(*where), options.kind == "features" and not is_one
 
     def parse(fields: list[str]) -> tuple[Any, ...]:
         if len(fields) != width:
             raise BadRow(f"expected {width} fields as in the first row, found {len(fields)}")
-        text = text_of(fields) if is_one else " ".join(text_of(fields))
         label = None if label_at is None else source.label(fields[label_at])
         group = None if group_at is None or fields[group_at].isspace() else fields[group_at] or None
         kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
+        if is_series:
+            return features_from_cells([*text_of(fields)]), label, group, kept
+        text = text_of(fields) if is_one else " ".join(text_of(fields))
         return text if is_text else source.sequence(text), label, group, kept
 
     yield from parse_rows(records, parse, blank_rows=width == 1)

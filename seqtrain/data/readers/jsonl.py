@@ -1,4 +1,4 @@
-"""Format jsonl: one JSON object per line."""
+"""Format jsonl: one JSON object per line, or one array of objects."""
 
 from __future__ import annotations
 
@@ -11,27 +11,49 @@ from seqtrain.data.examples import (
     Column,
     Example,
     Sequence,
+    is_blank,
     missing_name,
     parse_rows,
 )
 from seqtrain.data.readers.opening import RowSource
-from seqtrain.data.readers.sequences import json_type, parse_json, sequence_from_json
+from seqtrain.data.readers.sequences import (
+    features_from_values,
+    json_type,
+    parse_json,
+    sequence_from_json,
+)
 from seqtrain.errors import DataError
 
 Fields: TypeAlias = dict[str, object]
 
 
 def read_jsonl(source: RowSource) -> Iterator[Example]:
-    """Read a file of JSON objects; a label is a string, an integer, true or false."""
+    """Read JSON objects; a label is a string, an integer, true or false.
+
+    Of an array, which is held in memory, the line is the row, from 1.
+    """
     parse_object = object_parser(source)
 
-    def parse(text: str) -> tuple[Any, ...]:
-        row = parse_json(text)
+    def parse(text: object) -> tuple[Any, ...]:
+        row = parse_json(text) if isinstance(text, str) else text
         if not isinstance(row, dict):
             raise BadRow(f"expected a JSON object, found {json_type(row)}")
         return parse_object(row)
 
-    return parse_rows(source.lines(), parse, blank_rows=False)
+    lines = source.lines()
+    line, first = next((row for row in lines if not is_blank(row[1])), (0, ""))
+    text = first if isinstance(first, str) else ""
+    if text.strip() == "{":
+        source.problems.fail(line, "an object over several lines; expected one per line, or a list")
+    if text.lstrip()[:1] != "[":
+        before = ((blank, "") for blank in range(1, line))
+        return parse_rows(chain(before, [(line, first)], lines), parse, blank_rows=False)
+    try:
+        rows = parse_json("\n".join([text, *(str(rest) for _, rest in lines)]))
+    except BadRow as bad:
+        source.problems.fail(line, str(bad))
+    assert isinstance(rows, list)
+    return parse_rows(enumerate(rows, start=1), parse)
 
 
 def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
@@ -54,7 +76,12 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
     group_name = name_of("group", options.group)
 
     def parse(row: Fields) -> tuple[Any, ...]:
-        parts = [_sequence(row, str(name), options.kind) for name in names]
+        sequence: Sequence
+        if options.kind == "features" and len(names) > 1:
+            sequence = features_from_values([_field(row, str(name)) for name in names])
+        else:
+            parts = [_sequence(row, str(name), options.kind) for name in names]
+            sequence = parts[0] if len(parts) == 1 else _joined(parts)
         label = group = None
         if label_name is not None and (
             source.labelled or {label_name, label_name.partition(".")[0]} & row.keys()
@@ -66,7 +93,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
             group = _name(_field(row, group_name), group_name)
         keep = row if options.keeps_all else options.keep
         kept = {str(name): _field(row, str(name)) for name in keep} or None
-        return parts[0] if len(parts) == 1 else _joined(parts), label, group, kept
+        return sequence, label, group, kept
 
     return parse
 

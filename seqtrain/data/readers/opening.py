@@ -34,7 +34,6 @@ COMPRESSIONS = {
 }
 """What the data are called that each ending names, and how they begin."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-UTF_16 = "UTF-16 text; save it as UTF-8"
 MAGIC = {
     b"\x1f\x8b": "gzip data; name it NAME.gz",
     b"PK\x03\x04": "a zip archive (or npz, xlsx)",
@@ -45,8 +44,6 @@ MAGIC = {
     b"\x93NUMPY": "a numpy array",
     b"\x89HDF": "an HDF5 file",
     b"%PDF-": "a PDF",
-    b"\xff\xfe": UTF_16,
-    b"\xfe\xff": UTF_16,
 }
 
 
@@ -83,7 +80,10 @@ class RowSource:
             for block in _blocks(self.stream, self.problems):
                 lines = _split(block, keep_ends)
                 if lines is None:  # which one is it?
-                    lines = [_decode(line, keep_ends) for line in io.BytesIO(block)]
+                    lines = [
+                        _decode(line, keep_ends, self.options.encoding)
+                        for line in io.BytesIO(block)
+                    ]
                     bad = next((i for i, x in enumerate(lines) if isinstance(x, BadRow)), None)
                     if bad is not None and self.options.bad_rows != "blank":
                         yield lines[:bad]
@@ -115,7 +115,12 @@ class RowSource:
 
 @contextmanager
 def open_input(
-    path: str, *, pipes: bool = False, raw: bool = False, digests: dict[str, str] | None = None
+    path: str,
+    *,
+    pipes: bool = False,
+    raw: bool = False,
+    digests: dict[str, str] | None = None,
+    encoding: str = "utf-8",
 ) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressed where its name ends in .gz or .zst.
 
@@ -125,6 +130,7 @@ def open_input(
         raw: the bytes of the file as they are.
         digests: gets the file's SHA-256 under its path, once it was read to its end; then it must
             be read from its beginning on, without a jump.
+        encoding: utf-16 becomes UTF-8, in memory; all else stays.
 
     Raises:
         DataError: what is missing, unreadable, no file, or named .gz without being gzip; or, with
@@ -145,7 +151,15 @@ def open_input(
         if digests is not None:
             file.digest = hashlib.sha256()
         before = os.fstat(file.fileno())
-        yield cast("BinaryIO", stream if raw else _decompressed(stream, path))
+        content = stream if raw else _decompressed(stream, path)
+        kind = utf_16(content.peek(4)) if encoding == "utf-16" else None
+        if kind is not None:
+            try:
+                content = io.BytesIO(content.read().decode(kind).encode())
+            except (OSError, UnicodeError) as error:
+                raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
+            content = io.BufferedReader(content)
+        yield cast("BinaryIO", content)
         if digests is None:
             return
         while stream.read(BUFFER):  # what stands behind the last frame, if anything
@@ -235,12 +249,20 @@ def is_bomb(content: int, packed: int) -> bool:
     return content > BOMB_FREE_BYTES and content > BOMB_RATIO * packed
 
 
+def utf_16(head: bytes) -> str | None:
+    """Return which UTF-16 a file begins with, by its mark or the zeros in its first letters."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    zeros = [name for at, name in enumerate(("be", "le")) if head[at:4:2] == b"\0\0"]
+    return f"utf-16-{zeros[0]}" if len(zeros) == 1 else None
+
+
 def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
     """Yield the first line, once its first bytes show that this is text, then whole lines."""
     head: bytes = stream.readline(4096)
     found = next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
-    if b"\0\0" in (head[0:4:2], head[1:4:2]) and head[:4] != b"\0\0\0\0":
-        found = UTF_16
+    if utf_16(head) is not None:
+        found = "UTF-16 text; set data.encoding: utf-16"
     if found:
         problems.fail(1, f"expected UTF-8 text, found {found}")
     parts = [head.removeprefix(BYTE_ORDER_MARK)]
@@ -274,15 +296,19 @@ def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
     return [*lines, last] if last else lines
 
 
-def _decode(raw: bytes, keep_end: bool) -> str | BadRow:
+def _decode(raw: bytes, keep_end: bool, encoding: str) -> str | BadRow:
     """Decode one line; never replaces a byte."""
     if b"\0" in raw:
         return BadRow(f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data")
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        at = error.start
-        return BadRow(f"byte {at + 1} is not UTF-8 (0x{raw[at]:02x}); save the file as UTF-8")
+        try:
+            text = raw.decode("utf-8" if encoding == "utf-16" else encoding)
+        except UnicodeDecodeError:
+            at, name = error.start, encoding.upper()
+            advice = "save the file as UTF-8, or set data.encoding, such as cp1252"
+            return BadRow(f"byte {at + 1} is not {name} (0x{raw[at]:02x}); {advice}")
     return text if keep_end else without_end(text)
 
 

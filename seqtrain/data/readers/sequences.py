@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,12 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 NUMBER_TYPES = {int, float, type(None)}
 INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
+SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
+"""What stands between the numbers of a series."""
+TURN = " ¶ "
+"""Stands between the sentences of a list, or the turns of a chat."""
+ROLES, CONTENTS = ("role", "from", "speaker"), ("content", "value", "text")
+"""Fields of a chat's turns."""
 
 
 def parse_json(text: str) -> object:
@@ -34,18 +41,33 @@ def json_type(value: object) -> str:
 
 
 def sequence_from_text(text: str, kind: str) -> Sequence:
-    """Read a cell: text as it is, tokens split at blanks or a JSON list, features as JSON.
+    """Read a cell: text as it is, tokens split at blanks or a JSON list, features as numbers.
 
-    Tokens are JSON where they begin with `["`, or are integers. What isn't of the kind is a BadRow.
+    Tokens are JSON where they begin with `["`, or are integers. Features are JSON, what numpy
+    prints, or numbers with blanks or commas between: a line is one channel, several lines are a
+    time step each (below a header, if any). What isn't of the kind is a BadRow.
     """
     if kind == "text":
         return text
     if kind == "tokens":
         is_json = text.startswith('["') or INTEGERS.fullmatch(text)
         return sequence_from_json(parse_json(text), kind) if is_json else text.split()
-    if text.strip()[:1] not in ("[", ""):
-        raise BadRow(f"expected a JSON list of vectors or numbers, found {quote(text, 40)}")
-    return _features_from_json(parse_json(text) if text.strip() else [])
+    text = text.strip()
+    if text[:1] != "[":
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(lines) > 1 and not any(map(_is_number, SEPARATOR.split(lines[0].strip()))):
+            del lines[0]
+        return _features_from_lines(lines, nested="\n" in text)
+    try:
+        return _features_from_json(strict_json.parse_json(text))
+    except strict_json.NotJSONError as error:
+        if "..." in text:
+            raise BadRow("numpy left numbers out (...); write array.tolist()") from None
+        if text[-1] != "]" or text.count("[") != text.count("]") or '"' in text:
+            raise BadRow(str(error)) from None
+    nested = text.startswith("[[")
+    rows = re.split(r"\]\s*,?\s*\[", text) if nested else [text]
+    return _features_from_lines([row.strip("[] \n") for row in rows], nested=nested)
 
 
 def sequence_from_json(value: object, kind: str) -> Sequence:
@@ -57,7 +79,7 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     if isinstance(value, str):
         return sequence_from_text(value, kind)
     if kind == "text":
-        raise BadRow(f"expected a string, found {json_type(value)} (data.kind is text)")
+        return _joined_turns(value)
     if not isinstance(value, list):
         raise BadRow(f"expected a list of strings or a string, found {json_type(value)}")
     for item in value:
@@ -65,6 +87,71 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
             found = "a number with a fraction" if type(item) is float else json_type(item)
             raise BadRow(f"expected strings or integers in the list, found {found}")
     return [str(item) for item in value]
+
+
+def _joined_turns(value: object) -> str:
+    """Join a list of sentences, or the turns of a chat, each behind its role."""
+    if not isinstance(value, list):
+        raise BadRow(f"expected a string, found {json_type(value)} (data.kind is text)")
+    return TURN.join(map(_turn, value))
+
+
+def _turn(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    turn = value if isinstance(value, dict) else {}
+    role, content = (next(filter(None, map(turn.get, names)), "") for names in (ROLES, CONTENTS))
+    if not turn or not isinstance(role, str) or not isinstance(content, str):
+        expected = 'expected strings, or turns {"role": …, "content": …}, in the list'
+        raise BadRow(f"{expected}, found {json_type(value)} (data.kind is text)")
+    return f"{role} : {content}" if role else content
+
+
+def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
+    """Read a line as one channel; where nested, each as the channels of a time step."""
+    rows = []
+    for line in lines:
+        if "," in line and ";" in line:
+            raise BadRow("found both , and ; between numbers; write decimals with a point")
+        rows.append(_parse_numbers([x or "nan" for x in SEPARATOR.split(line.strip())]))
+        if nested and len(rows[-1]) != len(rows[0]):
+            found = f"{len(rows[-1])} values, but step 1 has {len(rows[0])}"
+            raise BadRow(f"step {len(rows)}: {found}")
+    if not rows:
+        return np.empty((0, 0), dtype=np.float32)
+    return _float32(np.stack(rows) if nested else rows[0][:, None])
+
+
+def features_from_cells(cells: list[str]) -> Features:
+    """Read cells of one number each as the time steps of one channel, else a channel from each.
+
+    Missing values at the end of a row of numbers are no time steps.
+    """
+    if not any(SEPARATOR.search(cell.strip()) or "[" in cell for cell in cells):
+        return _one_channel(_parse_numbers([cell.strip() or "nan" for cell in cells]))
+    return joined_channels([sequence_from_text(cell, "features") for cell in cells])
+
+
+def features_from_values(values: list[object]) -> Features:
+    """Read JSON values as `features_from_cells` reads cells."""
+    if not any(isinstance(value, list) for value in values):
+        return _one_channel(_floats(values))
+    return joined_channels([_features_from_json(value) for value in values])
+
+
+def _one_channel(values: npt.NDArray[np.float64]) -> Features:
+    known = np.flatnonzero(~np.isnan(values))
+    return _float32(values[: known[-1] + 1 if len(known) else 0, None])
+
+
+def joined_channels(parts: list[Any]) -> Features:
+    """Put channels side by side, each of shape (T, C); all need the same T."""
+    for number, part in enumerate(parts, start=1):
+        if len(part) != len(parts[0]):
+            raise BadRow(
+                f"channel {number} has {len(part)} values, but channel 1 has {len(parts[0])}"
+            )
+    return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
 def _features_from_json(value: object) -> Features:
@@ -88,13 +175,8 @@ def _features_from_json(value: object) -> Features:
 
 def features_from_columns(texts: list[str]) -> Features:
     """Read channels of numbers parted by commas, as (T, C); `?` and NaN are missing values."""
-    channels = [_parse_numbers(text) for text in texts]
-    for number, channel in enumerate(channels, start=1):
-        if len(channel) != len(channels[0]):
-            raise BadRow(
-                f"channel {number} has {len(channel)} values, but channel 1 has {len(channels[0])}"
-            )
-    return _float32(np.stack(channels, axis=1))
+    channels = [_parse_numbers(text.split(",") if text.strip() else []) for text in texts]
+    return joined_channels([_float32(channel[:, None]) for channel in channels])
 
 
 def features_from_array(values: npt.NDArray[np.generic]) -> Features:
@@ -115,16 +197,15 @@ def _floats(values: Iterable[object]) -> npt.NDArray[np.float64]:
         raise BadRow("a number is too large for float32") from None
 
 
-def _parse_numbers(text: str) -> npt.NDArray[np.float64]:
-    """Parse numbers parted by commas, in ASCII alone (float() takes `٣` and `1_0` too)."""
-    if not text.strip():
-        return np.empty(0, dtype=np.float64)
+def _parse_numbers(cells: list[str]) -> npt.NDArray[np.float64]:
+    """Parse numbers, in ASCII alone (float() takes `٣` and `1_0` too)."""
+    text = ",".join(cells)
     if text.isascii() and "_" not in text:
         try:
-            return np.array([float(cell) for cell in text.replace("?", "nan").split(",")])
+            return np.array([float(cell) for cell in text.replace("?", "nan").split(",") if cells])
         except ValueError:
             pass
-    odd = next(cell for cell in text.split(",") if not _is_number(cell))
+    odd = next(cell for cell in cells if not _is_number(cell))
     raise BadRow(f"expected a number, found {quote(odd)}")
 
 

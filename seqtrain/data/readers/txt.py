@@ -27,6 +27,8 @@ from seqtrain.files.compressed import uncompressed
 from seqtrain.files.reading import path_problem
 from seqtrain.text import display_name, quote
 
+UNLABELLED = ("unsup", "unlabelled", "unlabeled")
+"""Folders that hold no class."""
 ClassFile: TypeAlias = tuple[str, str, Callable[[RowSource], Numbered]]
 """A file of a folder: its path, its class, and what reads its rows."""
 LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
@@ -81,11 +83,16 @@ def list_folder(path: str) -> list[ClassFile]:
 
     It holds either a sub-folder per class, with a file per example, or a file `<class>.txt` (or
     `.txt.gz`, `.txt.zst`) per class, with an example per line. Names that begin with a dot don't
-    count.
+    count, nor do folders such as `unsup`, nor files named after a folder (aclImdb's urls_pos.txt).
     """
     entries, name = _entries(path), display_name(path)
-    classes = [each for each, mode in entries if stat.S_ISDIR(mode)]
-    files = [each for each, mode in entries if not stat.S_ISDIR(mode) and _class_of(each)]
+    folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
+    classes = [each for each in folders if each not in UNLABELLED]
+    files = [
+        each
+        for each, mode in entries
+        if _class_of(each) and not any(folder in each for folder in folders)
+    ]
     if not classes and not files:
         raise DataError(
             f"{name}: no rows; expected one sub-folder or one file <class>.txt per class"
@@ -114,7 +121,7 @@ def read_class_file(
     """Read a file of a folder; its damage is reported under its own name."""
     path, label, read_rows = file
     problems.file = display_name(path)
-    with open_input(path, digests=digests) as stream:
+    with open_input(path, digests=digests, encoding=options.encoding) as stream:
         source = RowSource(stream, options, problems)
         yield from parse_rows(
             read_rows(source),

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,7 +129,7 @@ REST = "".join(f"{i},x\n" for i in range(1000))
         ('text,label\n"a" b,x\n', CSV, [f"2: {ENDS_BEFORE} ' b,x'; {QUOTE_RULE}"]),
         ("text,label\na\rb,x\n", CSV, [f"2: a field without quotes holds {RETURN}"]),
         ("label\ttext\nb\tone\n", TSV | {"kind": "features"}, [
-            "2: expected a JSON list of vectors or numbers, found 'one'"
+            "2: expected a number, found 'one'"
         ]),
     ],
 )  # fmt: skip
@@ -144,7 +145,6 @@ def test_what_is_wrong_is_named_by_line(
         ({"header": False}, "data.header: false, but column 'text' is named; give its"),
         ({"label": None}, "data.label: missing; format csv needs a column"),
         ({"sequence": None}, "a: found format csv; the model reads text without named columns"),
-        ({"sequence": ["text", "label"], "kind": "features"}, "data.sequence: several columns of"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit(refuse: Refuse, options: dict[str, Any], problem: str) -> None:
@@ -170,3 +170,47 @@ def test_a_header_of_100_000_columns_takes_seconds(read: Read, columns: list[str
         (row,) = read("\n".join(rows), "a", format="tsv", sequence=columns, label="c99999")
         assert len(row.sequence.split()) == len(columns)
     assert time.process_time() - begin < 10
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("[0.5, 1]", [[0.5], [1]]),
+        ("0.5 1e0", [[0.5], [1]]),
+        ("0.5;;2", [[0.5], [None], [2]]),
+        ("[0.5 1.\n 2.]", [[0.5], [1], [2]]),
+        ("[[0.5 1.]\n [2.  3.]]", [[0.5, 1], [2, 3]]),
+        ("[0.5, nan]", [[0.5], [None]]),
+        ("x,y\n0.5,1\n2,3\n", [[0.5, 1], [2, 3]]),
+        ("0.5\n1\n", [[0.5], [1]]),
+    ],
+)
+def test_cells_of_numbers_are_series(read: Read, cell: str, expected: list[Any]) -> None:
+    (row,) = read(f'text,label\n"{cell}",a\n', "a", **CSV, kind="features")
+    assert np.array_equal(row.sequence, np.array(expected, dtype=np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        ("1,5;2,5", "found both , and ; between numbers; write decimals with a point"),
+        ("[0.1 ... 0.2]", "numpy left numbers out (...); write array.tolist()"),
+        ("1 2\n3", "step 2: 1 values, but step 1 has 2"),
+        ("[1, 2", "not JSON at column 6: Expecting ',' delimiter"),
+    ],
+)
+def test_cells_that_are_no_series(refuse: Refuse, cell: str, problem: str) -> None:
+    found = refuse(f'text,label\n"{cell}",a\n', "a", **CSV, kind="features")
+    assert found == (f"a:2: {problem}",)
+
+
+def test_a_column_for_each_time_step_or_channel(read: Read) -> None:
+    series: dict[str, Any] = {"format": "csv", "kind": "features"}
+    rows = read("b,1,2,NaN\na,0.5,,3\n", "a", **series, label=0)
+    assert [(x.sequence[:, 0].tolist(), x.label) for x in rows[:1]] == [([1, 2], "b")]
+    assert np.array_equal(rows[1].sequence[:, 0], [0.5, np.nan, 3], equal_nan=True)
+    content = 'x,y,label\n1 2,"[3, 4]",a\n'
+    (row,) = read(content, "a", **series, sequence=["x", "y"], label="label")
+    assert row.sequence.tolist() == [[1, 3], [2, 4]]
+    (row,) = read(",t1,t2,label\n0,1,2,a\n", "a", **series, label="label")
+    assert row.sequence.tolist() == [[1], [2]]  # without the index that pandas writes

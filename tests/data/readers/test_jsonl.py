@@ -43,6 +43,9 @@ def test_what_json_writes_is_read_back(
     assert [each.line for each in found] == list(range(1, len(rows) + 1))
 
 
+TURNS = 'expected strings, or turns {"role": …, "content": …}, in the list'
+
+
 @pytest.mark.parametrize(
     ("value", "label"), [("a", "a"), (3, "3"), (-1, "-1"), (True, "true"), (False, "false")]
 )
@@ -70,7 +73,7 @@ def test_blank_and_absent_labels(read: Read, refuse: Refuse) -> None:
         (r'{"text": "x", "more": ["\uDC00"]}', SURROGATE),
         ('{"text": ' + "1" * 5000 + "}", "JSON with an integer of thousands of digits"),
         (row(1), "text: expected a string, found a number (data.kind is text)"),
-        (row(["x"]), "text: expected a string, found a list (data.kind is text)"),
+        (row([1]), f"text: {TURNS}, found a number (data.kind is text)"),
         (row("x", " "), "the label is blank"),
         (row("x", 1.5), f"{LABELS}, found a number with a fraction"),
         (row("x", {}), f"{LABELS}, found an object"),
@@ -165,3 +168,25 @@ def test_features(read: Read) -> None:
 def test_features_that_are_refused(refuse: Refuse, text: str, problem: str) -> None:
     content = f'{{"text": [[1, 2]], "label": 1}}\n{{"text": {text}, "label": 1}}\n'
     assert refuse(content, "a", **OPTIONS, kind="features") == (f"a:2: text: {problem}",)
+
+
+def test_lists_of_sentences_and_chats_are_texts(read: Read) -> None:
+    chat = [{"role": "user", "content": "hi there"}, {"from": "bot", "value": "hello"}]
+    rows = read(row(["one two", "three"]) + row(chat), "a", **OPTIONS)
+    assert [x.sequence for x in rows] == ["one two ¶ three", "user : hi there ¶ bot : hello"]
+
+
+def test_an_array_of_objects(read: Read, refuse: Refuse) -> None:
+    pretty = json.dumps([{"text": "one", "label": "a"}, {"text": "two", "label": None}], indent=1)
+    rows = read("\n" + pretty, "a.json", **OPTIONS, labelled=False)
+    assert [(x.sequence, x.label, x.line) for x in rows] == [("one", "a", 1), ("two", None, 2)]
+    assert refuse(pretty, "a.json", **OPTIONS) == ("a.json:2: the label is blank",)
+    found = refuse('{\n"text": ["one"]}', "a.json", **OPTIONS)
+    assert found == ("a.json:1: an object over several lines; expected one per line, or a list",)
+
+
+def test_columns_of_numbers_and_of_lists_are_steps_and_channels(read: Read) -> None:
+    keys = {"format": "jsonl", "kind": "features", "sequence": ["x", "y"], "label": "l"}
+    rows = read('{"x": [1, 2], "y": [3, null], "l": 0}\n{"x": 1, "y": 2, "l": 0}\n', "a", **keys)
+    assert np.array_equal(rows[0].sequence, [[1, 3], [2, np.nan]], equal_nan=True)
+    assert rows[1].sequence.tolist() == [[1], [2]]

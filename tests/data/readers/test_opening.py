@@ -88,6 +88,7 @@ def test_prediction_reads_standard_input_and_pipes(
 
 
 UTF_8 = "1: expected UTF-8 text, found"
+SAVE = "save the file as UTF-8, or set data.encoding, such as cp1252"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +97,11 @@ UTF_8 = "1: expected UTF-8 text, found"
         (gzip.compress(CONTENT, mtime=0), f"{UTF_8} gzip data; name it NAME.gz"),
         (b"\x28\xb5\x2f\xfdrest", f"{UTF_8} zstd data; name it NAME.zst"),
         (b"PK\x03\x04rest", f"{UTF_8} a zip archive (or npz, xlsx)"),
-        (CONTENT.decode().encode("utf-16"), f"{UTF_8} UTF-16 text; save it as UTF-8"),
-        (CONTENT.decode().encode("utf-16-le"), f"{UTF_8} UTF-16 text; save it as UTF-8"),
+        (CONTENT.decode().encode("utf-16"), f"{UTF_8} UTF-16 text; set data.encoding: utf-16"),
+        (CONTENT.decode().encode("utf-16-le"), f"{UTF_8} UTF-16 text; set data.encoding: utf-16"),
         (b"\0" * 9, "1: byte 1 is NUL; expected UTF-8 text, found binary data"),
         (CONTENT + b"c\tth\0ree\n", "4: byte 5 is NUL; expected UTF-8 text, found binary data"),
-        (CONTENT + b"c\tth\xe9\n", "4: byte 5 is not UTF-8 (0xe9); save the file as UTF-8"),
+        (CONTENT + b"c\tth\xe9\n", f"4: byte 5 is not UTF-8 (0xe9); {SAVE}"),
     ],
 )
 def test_what_is_no_utf_8_text_is_named(refuse: Refuse, content: bytes, found: str) -> None:
@@ -267,3 +268,12 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(
     source = opening.RowSource(io.BytesIO(content), options, RowProblems("a.txt"))
     lines = [line for block in source.blocks(keep_ends=keep_ends) for line in block]
     assert [None if isinstance(line, BadRow) else line for line in lines] == expected
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "gbk", "utf-16", "utf-16-le"])
+def test_other_encodings(read: Read, encoding: str) -> None:
+    text = "label\ttext\na\t你好 x\n" if encoding == "gbk" else "label\ttext\na\tthé x\n"
+    named = "utf-16" if encoding == "utf-16-le" else encoding
+    keys = {"format": "tsv", "sequence": "text", "label": "label", "encoding": named}
+    for content in (text.encode(encoding), text.encode()):  # what is UTF-8 is read as UTF-8
+        assert [x.sequence for x in read(content, "a.tsv", **keys)] == [text[13:-1]]

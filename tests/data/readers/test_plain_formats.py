@@ -148,7 +148,8 @@ def test_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
     assert names == ["neg/c.gz", "pos/a.txt", "pos/b.txt"]
     (tmp_path / "pos/b.txt").write_bytes(b"two\n\xff")
     assert folder_problems(tmp_path) == [
-        "F/pos/b.txt:2: byte 1 is not UTF-8 (0xff); save the file as UTF-8"
+        "F/pos/b.txt:2: byte 1 is not UTF-8 (0xff); save the file as UTF-8, "
+        "or set data.encoding, such as cp1252"
     ]
     (tmp_path / "loose.txt").write_bytes(b"four")
     assert folder_problems(tmp_path) == [
@@ -162,7 +163,7 @@ def test_folder_with_a_file_a_class(tmp_path: Path, ending: str) -> None:
     rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
     assert seen(rows) == [("[3]", "a", 1), ("one", "b", 1), ("", "b", 2), ("two", "b", 3)]
     assert folder_problems(tmp_path, "features") == [
-        f"F/b.txt:{line}: expected a JSON list of vectors or numbers, found '{found}'"
+        f"F/b.txt:{line}: expected a number, found '{found}'"
         for line, found in ((1, "one"), (3, "two"))
     ]
 
@@ -175,3 +176,9 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
     (tmp_path / "a1.csv.gz").unlink()
     (tmp_path / "pos/deeper").mkdir(parents=True)
     assert folder_problems(tmp_path) == ["F/pos/deeper: is a folder; expected a regular file"]
+
+
+def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path: Path) -> None:
+    write(tmp_path, {"up/1.csv": b"x,y\n1,2\n3,4\n", "unsup/1.txt": b"x", "urls_up.txt": b"y"})
+    (row,) = read_examples(str(tmp_path), ReadOptions("txt", kind="features"))
+    assert (row.sequence.tolist(), row.label) == ([[1, 2], [3, 4]], "up")

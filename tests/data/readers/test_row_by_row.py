@@ -100,7 +100,8 @@ def test_the_example_of_the_issue() -> None:
         assert problems == [
             None,
             "the line is blank",
-            "byte 2 is not UTF-8 (0xff); save the file as UTF-8",
+            "byte 2 is not UTF-8 (0xff); save the file as UTF-8, "
+            "or set data.encoding, such as cp1252",
             "the line is blank",
             None,
             None,
