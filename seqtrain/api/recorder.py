@@ -126,7 +126,7 @@ class Recorder:
             remove(self.run.previous)
         for name, found in (("validation", self._best_scores), ("test", scores)):
             if doubts := one_class_doubts(found, name) if found else []:
-                self.listener(WarningEvent(doubts[0]))
+                self.listener(WarningEvent(doubts[:1]))
                 break
         self.listener(run)
 

@@ -195,8 +195,8 @@ def _train_one(name: str, train: Callable[..., Run], threads: int) -> Run:
 
     def report(event: Event) -> None:
         assert _reports is not None, "_report_to was called"
-        for line in event.warnings if isinstance(event, DataEvent | StartEvent) else ():
-            _reports.put((name, WarningEvent(line)))
+        if isinstance(event, DataEvent | StartEvent):
+            event = WarningEvent(event.warnings)
         if isinstance(event, EpochEvent | WarningEvent):
             _reports.put((name, event))
 

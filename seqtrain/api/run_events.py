@@ -69,9 +69,9 @@ class StartEvent:
 
 @dataclass(frozen=True)
 class WarningEvent:
-    """Something went wrong that doesn't stop the run: a line says what."""
+    """Something went wrong that doesn't stop the run: a line each says what."""
 
-    line: str
+    warnings: list[str]
 
 
 @dataclass(frozen=True, repr=False)

@@ -138,19 +138,25 @@ def _exit_code(arguments: list[str]) -> int:
         return error.exit_code
     except typer.Exit as end:
         return end.exit_code
-    except BrokenPipeError:
-        _abandon(sys.stdout)
-        return CLOSED_PIPE
-    except SystemExit as end:
-        if not isinstance(end.__context__, BrokenPipeError):
+    except (BrokenPipeError, SystemExit) as end:  # Typer answers a closed pipe with exit code 1
+        if not isinstance(end, BrokenPipeError) and not isinstance(
+            end.__context__, BrokenPipeError
+        ):
             raise
-        _abandon(sys.stdout)  # Typer answers a closed pipe with exit code 1
+        _abandon(sys.stdout)
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         return INTERRUPTED
     except Exception as error:
-        return _code_of(error, arguments)
+        ended = code_of_signal(error)
+        if ended is not None:
+            return ended
+        code, problem = _explained(error, arguments)
+        if code == BUG and "--debug" in arguments:
+            raise
+        _complain(problem)
+        return code
 
 
 def _called(arguments: list[str]) -> Any:
@@ -161,50 +167,35 @@ def _called(arguments: list[str]) -> Any:
     return program()(arguments, prog_name="seqtrain", standalone_mode=False)
 
 
-def _code_of(error: Exception, arguments: list[str]) -> int:
-    """Put an error that isn't ours into words: of usage, the system, memory, or else a bug."""
+def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
+    """Put an error that isn't ours into words: of usage, memory, the system, or else a bug."""
     from seqtrain.cli.usage import UsageError, usage_problem
 
     if isinstance(error, UsageError):
         called = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
-        _complain(one_line(usage_problem(error, program(), called)))
-        return BAD_USAGE
+        return BAD_USAGE, one_line(usage_problem(error, program(), called))
     if ran_out_of_memory(error):
-        _complain(
+        return RUN_FAULT, (
             f"memory ran out ({one_line(str(error) or 'an object could not be made')}); what was "
             "saved stays valid; try smaller data, a smaller model, or OMP_NUM_THREADS=1"
         )
-        return RUN_FAULT
-    ended = code_of_signal(error)
-    if ended is not None:
-        return ended
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
         _abandon(sys.stdout)
-        _complain(f"{error.filename or 'standard output'}: {error.strerror}")
-        return RUN_FAULT
-    refusal = _refusal(error)
-    if refusal:
-        _complain(one_line(refusal))
-        return BAD_USAGE
-    if "--debug" in arguments:
-        raise error
-    _complain(
+        return RUN_FAULT, f"{error.filename or 'standard output'}: {error.strerror}"
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        return BAD_USAGE, "the current directory was deleted; change to one that exists"
+    if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
+        return BAD_USAGE, one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
+    return BUG, (
         f"bug: {type(error).__name__}: {error}; please report it with the output of: "
         f"seqtrain --debug {' '.join(arguments)}"
     )
-    return BUG
 
 
-def _refusal(error: Exception) -> str | None:
-    """Put the system's refusal of a path into words; None: it is another error."""
-    if isinstance(error, FileNotFoundError):
-        try:
-            os.getcwd()
-        except FileNotFoundError:
-            return "the current directory was deleted; change to one that exists"
-    if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    return None
+def _is_somewhere() -> bool:
+    with suppress(FileNotFoundError):
+        return bool(os.getcwd())
+    return False
 
 
 def _abandon(stream: TextIO) -> None:
@@ -215,8 +206,7 @@ def _abandon(stream: TextIO) -> None:
 
 def _complain(*problems: str) -> None:
     """Print each problem as one line on stderr, control characters escaped, if anyone reads it."""
-    alone = os.environ.get("WORLD_SIZE", "1") == "1"
-    rank = "0" if alone else os.environ.get("RANK", "0")
+    rank = os.environ.get("RANK", "0") if os.environ.get("WORLD_SIZE", "1") != "1" else "0"
     who = "seqtrain" if rank == "0" else f"seqtrain: rank {printable(rank)}"
     try:
         for problem in problems:

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from seqtrain.api.fit import fit as run_fit
 from seqtrain.api.run_events import Event, Listener, Run
 from seqtrain.cli.output.fit_screen import FitScreen
 from seqtrain.config import Config
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-
-class FitOptions(TypedDict, total=False):
-    """What else `seqtrain.api.fit.fit` takes, where it is documented."""
-
-    run_dir: str | Path | None
-    device: str | None
-    resume: bool
-    force: bool
-    cache: bool
-    source: Path | None
-    init_from: str | Path | None
-    finish: bool
-
 
 def fit(
     config: Config | Mapping[str, Any] | str | Path,
     *,
     progress: bool = True,
-    listener: Listener | None = None,
-    **options: Unpack[FitOptions],
+    listener: Listener = lambda event: None,
+    **options: Any,
 ) -> Run:
     """Train a classifier and write its run directory, as `seqtrain.api.fit.fit` does.
 
@@ -42,7 +26,8 @@ def fit(
         progress: show the data, a bar and a row per epoch, and the scores on stderr, which a
             notebook shows below its cell; False: warnings alone.
         listener: is called with every event, too.
-        options: as for `seqtrain.api.fit.fit`: run_dir, device, resume, force, cache, …
+        options: as for `seqtrain.api.fit.fit`: run_dir, device, resume, force, cache, source,
+            init_from, finish.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -51,9 +36,8 @@ def fit(
     """
     with FitScreen(quiet=not progress, hints=False) as screen:
 
-        def tell(event: Event) -> None:
+        def show(event: Event) -> None:
             screen(event)
-            if listener is not None:
-                listener(event)
+            listener(event)
 
-        return run_fit(config, listener=tell, **options)
+        return run_fit(config, listener=show, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import signal
@@ -273,11 +272,3 @@ def test_fit_shows_progress_unless_told_not_to(
     assert "seqtrain predict" not in shown.err
     seqtrain.fit(config, run_dir=tmp_path / "b", device="cpu", progress=False)
     assert capsys.readouterr() == ("", "")
-
-
-def test_the_session_takes_what_the_workflow_takes() -> None:
-    from seqtrain.api.fit import fit
-    from seqtrain.cli.session import FitOptions
-
-    known = inspect.signature(fit).parameters.keys() - {"config", "listener"}
-    assert known == FitOptions.__annotations__.keys()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seqtrain.cli.options import ForceFile
 
 
 def init(
@@ -45,40 +43,25 @@ def init(
             "-o", "--output", metavar="FILE", help="Where to write. Default: DATA.yaml; - prints."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: ForceFile = False,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
-    from seqtrain.cli.output.console import print_path
-    from seqtrain.files.writing import write_file
-    from seqtrain.proposal import Wishes, propose
-    from seqtrain.runs.destination import check_destination
-
-    wishes = Wishes(label=label, sequence=[*sequence] if sequence else None, header=header)
-    sources = [*data, *([test] if test else [])]
-    _check_readable(sources)
-    if output == "-":
-        print(propose(data, wishes, test=test), end="")
-        return
-    target = output or default_name(data[0])
-    check_destination(target, "file", "--output", force=force, sources=sources)
-    write_file(Path(target), propose(data, wishes, test=test).encode())
-    print_path(target)
-
-
-def _check_readable(paths: Sequence[str]) -> None:
-    """Refuse files that are missing, or that can't be read as they are, before anything else.
-
-    Raises:
-        DataError: as said.
-    """
+    import os
     from glob import glob
+    from pathlib import Path
 
+    from seqtrain.cli.output.console import print_path
     from seqtrain.config.formats import advice
     from seqtrain.errors import DataError
     from seqtrain.files.reading import path_problem
+    from seqtrain.files.writing import write_file
+    from seqtrain.proposal import Wishes, propose
+    from seqtrain.runs.destination import check_destination
     from seqtrain.text import display_name
 
-    for path in paths:
+    wishes = Wishes(label=label, sequence=[*sequence] if sequence else None, header=header)
+    sources = [*data, *([test] if test else [])]
+    for path in sources:
         try:
             if not glob(path, recursive=True):
                 os.lstat(path)
@@ -87,10 +70,22 @@ def _check_readable(paths: Sequence[str]) -> None:
         how = advice(path)
         if how is not None:
             raise DataError(f"{display_name(path)}: {how}")
+    target = output or default_name(data[0])
+    if output != "-":
+        check_destination(target, "file", "--output", force=force, sources=sources)
+    text = propose(data, wishes, test=test)
+    if output == "-":
+        print(text, end="")
+    else:
+        write_file(Path(target), text.encode())
+        print_path(target)
 
 
 def default_name(data: str) -> str:
     """Return the config's file for a data file: `reviews.yaml` for `some/reviews-*.csv.gz`."""
+    import re
+    from pathlib import Path
+
     from seqtrain.files.compressed import uncompressed
 
     name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))

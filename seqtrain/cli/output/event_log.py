@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seqtrain.api.recorder import UPDATES_PER_LINE
-from seqtrain.api.run_events import Event, Run, StartEvent
+from seqtrain.api.run_events import Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent
-
-if TYPE_CHECKING:
-    from seqtrain.api.run_events import Listener
 
 FOLDER = "tensorboard"
 
@@ -43,38 +40,40 @@ class EventLog:
     def __call__(self, event: Event) -> None:
         """Pass an event on, then write it down."""
         self._listener(event)
-        if self._failed:
-            return
         try:
-            self._write(event)
+            if not self._failed:
+                self._write(event)
         except Exception as error:  # whatever a tracker does, training goes on
             self._failed = True
             warn(f"--log: stopped by {type(error).__name__}: {error}; training goes on without it")
 
     def _write(self, event: Event) -> None:
+        """Write figures at the update's number; other trainings' have names of their own."""
         if isinstance(event, StartEvent):
             folder = event.run / FOLDER
             if folder.is_symlink():
                 raise ConfigError(f"{folder}: is a link; expected a folder of the run's own")
             self._writer = self._make(str(folder), purge_step=event.resumed_at)
-        elif isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:
-            self._add(event, {"loss": event.loss, "lr": event.lr})
+            return
+        at, figures = 0, dict[str, float]()
+        if isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:
+            at, figures = event.update, {"train/loss": event.loss, "train/lr": event.lr}
         elif isinstance(event, EpochEvent):
-            speed = event.time_steps / event.seconds
-            self._add(event, {"epoch_loss": event.loss, "tokens_per_second": speed})
+            at, speed = event.update, event.time_steps / event.seconds
+            figures = {"train/epoch_loss": event.loss, "train/tokens_per_second": speed}
             if event.validation is not None:
-                self._add(event, {"epoch_accuracy": event.accuracy})
-                self._add(event, event.validation.figures(OF_AN_EPOCH), "validation")
-        elif isinstance(event, Run):
-            for name, value in event.test.figures().items() if event.test is not None else ():
-                self._writer.add_scalar(f"test/{name}", value, event.epochs)
-            self._writer.close()
-
-    def _add(
-        self, event: UpdateEvent | EpochEvent, figures: dict[str, float], group: str = "train"
-    ) -> None:
-        """Add figures at the update's number; other trainings' have names of their own."""
-        group = "pretraining" if event.pretraining else "refit" if event.refit else group
+                figures["train/epoch_accuracy"] = event.accuracy
+                scores = event.validation.figures(OF_AN_EPOCH)
+                figures |= {f"validation/{name}": value for name, value in scores.items()}
+        elif isinstance(event, Run) and event.test is not None:
+            at, scores = event.epochs, event.test.figures()
+            figures = {f"test/{name}": value for name, value in scores.items()}
+        if isinstance(event, UpdateEvent | EpochEvent) and (event.pretraining or event.refit):
+            group = "pretraining" if event.pretraining else "refit"
+            figures = {f"{group}/{key.partition('/')[2]}": x for key, x in figures.items()}
         for name, value in figures.items():
-            self._writer.add_scalar(f"{group}/{name}", value, event.update)
-        self._writer.flush()
+            self._writer.add_scalar(name, value, at)
+        if isinstance(event, Run):
+            self._writer.close()
+        elif figures:
+            self._writer.flush()

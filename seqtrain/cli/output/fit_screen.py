@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 from tqdm import tqdm
 
@@ -63,6 +64,13 @@ class FitScreen:
         self._columns: list[TableColumn] = []
         self._loss, self._tokens, self._epoch_began, self._began = 0.0, 0, 0.0, 0.0
         self._first_update = self._last_update = 0
+        self._shows: dict[type, Callable[[Any], None]] = {
+            DataEvent: self._show_data,
+            StartEvent: self._show_start,
+            UpdateEvent: self._show_update,
+            EpochEvent: self._show_epoch,
+            Run: self._show_end,
+        }
 
     def __enter__(self) -> FitScreen:
         return self
@@ -72,25 +80,12 @@ class FitScreen:
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
-        if isinstance(event, UpdateEvent):
-            if not self._quiet:
-                self._show_update(event)
-            return
-        self._bar.close()
-        if isinstance(event, WarningEvent):
-            warn(event.line)
-        elif self._quiet:
-            pass
-        elif isinstance(event, DataEvent):
-            self._show_data(event)
-        elif isinstance(event, StartEvent):
-            self._show_start(event)
-        elif isinstance(event, EpochEvent):
-            self._show_epoch(event)
-        else:
-            self._show_end(event)
-        if isinstance(event, DataEvent | StartEvent):
-            self.training = isinstance(event, StartEvent)
+        if not isinstance(event, UpdateEvent):
+            self._bar.close()
+        if not self._quiet and type(event) in self._shows:
+            self._shows[type(event)](event)
+        self.training = self.training or isinstance(event, StartEvent)
+        if isinstance(event, DataEvent | StartEvent | WarningEvent):
             for line in event.warnings:
                 warn(line)
 
@@ -164,7 +159,8 @@ class FitScreen:
         if not self._columns:
             note(LEGEND)
             self._columns = fitting(EPOCH_COLUMNS, self._console.width)
-            self._print([column.name for column in self._columns])
+            names = [column.name for column in self._columns]
+            self._console.print(aligned(self._columns, names), markup=False)
         scores = event.validation
         cells = {
             "epoch": f"{event.epoch}{' *' if event.is_best else ''}",
@@ -177,10 +173,8 @@ class FitScreen:
             "tokens/s": speed,
             "s": f"{event.seconds:.1f}" if event.seconds < 1000 else f"{event.seconds:.0f}",
         }
-        self._print([cells[column.name] for column in self._columns])
-
-    def _print(self, cells: Sequence[str]) -> None:
-        self._console.print(aligned(self._columns, cells), markup=False)
+        shown = [cells[column.name] for column in self._columns]
+        self._console.print(aligned(self._columns, shown), markup=False)
 
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
@@ -239,9 +233,10 @@ def show_repeats(
 
     def show_line(name: str, event: Event) -> None:
         """Print a line on an epoch or a warning of one of the runs that train at the same time."""
-        if isinstance(event, WarningEvent) and event.line not in warned:
-            warned.add(event.line)
-            warn(f"{name}: {event.line}")
+        if isinstance(event, WarningEvent):
+            for line in sorted({*event.warnings} - warned):
+                warn(f"{name}: {line}")
+            warned.update(event.warnings)
         elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
             score = score_text(monitor, getattr(event.validation, monitor))
             best = ", best so far" if event.is_best else ""

@@ -36,11 +36,6 @@ class TableColumn(NamedTuple):
     rank: int = 0
     width: int = 0
 
-    @property
-    def folded(self) -> bool:
-        """Whether its cells go on in the next line."""
-        return self.kind in FOLDED
-
     def fitted(self, cells: Iterable[str]) -> tuple[int, int]:
         """Return the width below which it isn't shown, and the one that everything fits in."""
         natural = max(cell_len(printable(cell)) for cell in (self.name, *cells))
@@ -77,8 +72,8 @@ def print_table(
         table.add_column(
             plain(column.name),
             justify="right" if column.kind == "number" else "left",
-            no_wrap=not column.folded,
-            overflow="fold" if column.folded else "crop",
+            no_wrap=column.kind not in FOLDED,
+            overflow="fold" if column.kind in FOLDED else "crop",
             width=width,
         )
     for number, row in enumerate(zip(*(cells[i] for i in kept), strict=True), start=1):
