@@ -43,7 +43,7 @@ MOST_CHANNELS = 9
 """Channels that a kernel adds up, at most."""
 GRID, LARGEST = 2.0**11, 2.0**17
 """Whole numbers that a deviation has, and the largest: 12 * MOST_CHANNELS * LARGEST < 2^24."""
-BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**14
+BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
 """Sequences of train that biases and the scale of differences come from; time steps of them."""
 MOST_ROWS = 8192
 """Sequences of train that the ridge regression learns from, at most."""
@@ -263,11 +263,11 @@ class KernelBank(nn.Module):
         weights = self.weights(kind, number)
         count = self.bias[0, 0, 0].numel()
         quantiles = (number * count + np.arange(count) + 1) * GOLDEN % 1
-        ranks = torch.from_numpy(np.rint(quantiles * (len(steps) - 1)).astype(np.int64))
-        ranks = ranks.to(views.device).view(len(KERNELS), -1)
+        ranks = np.rint(quantiles * (len(steps) - 1)).astype(np.int64).reshape(len(KERNELS), -1)
         for view in range(VIEWS):
-            outputs = _convolved(views[view], taps, weights[view])
-            self.bias[kind, number, view] = outputs.sort(0).values.T.gather(1, ranks)
+            outputs = _convolved(views[view], taps, weights[view]).T.cpu().numpy()
+            ordered = np.take_along_axis(np.sort(outputs), ranks, 1)  # faster than torch's
+            self.bias[kind, number, view] = torch.from_numpy(ordered)
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
@@ -281,6 +281,9 @@ def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
 
 def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
     """Fit a linear classifier with the penalty and the factor of least leave-one-out log loss.
+
+    Labels count as right with a probability just below 1, as in `fit_temperature`: else, where all
+    rows left out are right, the least loss would be that of a model which is always sure.
 
     Args:
         features: with a mean of 0.
@@ -308,7 +311,8 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
         residual = targets - mean - basis @ (kept_share.unsqueeze(1) * turned)
         left_out = targets - residual / (1 - leverage).clamp(min=SMALLEST_VALUE).unsqueeze(1)
         for factor in FACTORS:
-            loss = float(functional.cross_entropy(factor * left_out, labels))
+            given = factor * left_out, labels
+            loss = float(functional.cross_entropy(*given, label_smoothing=1 / (len(rows) + 2)))
             if best is None or loss < best[0]:
                 best = loss, penalty, factor
     assert best is not None
