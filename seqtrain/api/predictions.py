@@ -12,7 +12,6 @@ from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
 from seqtrain.api.run_events import RunLike, path_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example
-from seqtrain.data.readers.opening import changed
 from seqtrain.data.sources import numbered_rows
 from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
@@ -97,14 +96,11 @@ def _read_again(found: Labelled) -> list[Example]:
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
     assert found.store.files is not None
-    digests: dict[str, str] = {}
     for (path, options), start in zip(found.files, found.store.files.starts, strict=True):
         name = display_name(path) if len(found.files) > 1 else None
-        for number, example in numbered_rows(path, options, start, digests):
+        for number, example in numbered_rows(path, options, start, found.digests):
             if number in wanted and example.problem is None:
                 examples[number] = example._replace(file=example.file or name)
-        if digests[path] != found.digests[path]:
-            raise changed(path)
     return [examples[number] for number in wanted]
 
 

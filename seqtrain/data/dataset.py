@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from seqtrain.data.examples import Example, Features
 from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
-from seqtrain.data.readers.opening import changed
 from seqtrain.data.sources import SPLITS, data_files, read_options, split_files
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.splits import Part, hold_out
@@ -107,10 +105,9 @@ def prepare(
     data = load_prepared(config, entry) if entry and known is None else None
     if data and data.digests == {path: digest_of(path) for _, path in files}:
         return data
-    data = _read(config, known)
-    _refuse_same_files(config.data, files, data.digests)
-    _check_rows(data, config.data)
-    is_saved = entry is not None and cache.save(entry, _entry_of(data))
+    data = _Preparation(config, known).run()
+    content = _entry_of(data)
+    is_saved = entry is not None and cache.save(entry, content)
     return replace(data, entry=entry if is_saved else None)
 
 
@@ -200,240 +197,253 @@ def _is_bpe(data: DataConfig) -> bool:
     return (data.kind, data.tokenizer) == ("text", "bpe")
 
 
-def _read(config: Config, known: Preprocessing | None) -> PreparedData:
-    """Read and encode all splits."""
-    data, sizes, digests = config.data, config.model.subwords, dict[str, str]()
-    train = split_files(data, "train")
-    merges = None if known is None else known.bpe_model
-    if _is_bpe(data) and merges is None:
-        merges = _train_bpe(config, train, digests)
-    before = dict(digests)
-    rules = Preprocessing(
-        reading=train[0][1],
-        tokenizer=data.tokenizer,
-        lowercase=data.lowercase,
-        bpe_model=merges,
-        lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
-        missing=data.missing,
-        standardize=data.standardize,
-        subwords=None if sizes is None else (sizes[0], sizes[1]),
-    )
-    encoder = rules.encoder(provisional_index(), GrowingIndex())
-    read, report = encoder.encode_files(train, digests=digests)
-    _check_same(before, digests)
-    parts, reports = _parts(config, [*encoder.labels], read, report)
-    del read  # it may be large
-    more = [path for key, path in data_files(config) if key.startswith("pretraining.")]
-    for number, path in enumerate(more):
-        key, options = f"pretraining.data.{number}", replace(read_options(data, path), group=None)
-        encoded = encoder.encode_files([(path, options)], labelled=False, digests=digests)
-        parts[key], reports[key] = encoded
-    preprocessing, parts, eligible, vectors = fit(config, rules, encoder, parts, known)
-    splits = {name: part for name, part in parts.items() if name in SPLITS}
-    unlabelled = None
-    if config.pretraining.objective is not None:
-        stores = [splits["train"], *(part for name, part in parts.items() if name not in SPLITS)]
-        unlabelled = joined_stores(stores) if more else stores[0]
-    for name in ("validation", "test"):
-        files = split_files(data, name)
-        if files:
-            splits[name], reports[name] = preprocessing.encode_files(files, digests)
-    if config.model.vectors is not None:
-        digests[config.model.vectors] = digest_of(config.model.vectors)
-    return PreparedData(
-        splits,
-        preprocessing,
-        reports,
-        eligible,
-        digests,
-        from_cache=False,
-        unlabelled=unlabelled,
-        vectors=vectors,
-    )
+@dataclass
+class _Preparation:
+    """The data of a config while they are read, held out, fitted and encoded.
 
-
-def _check_same(before: Digests, after: Digests) -> None:
-    """Refuse files that weren't the same each time that they were read."""
-    for path, digest in before.items():
-        if after[path] != digest:
-            raise changed(path)
-
-
-def _parts(
-    config: Config, names: list[str], read: SequenceStore, report: EncodingReport
-) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-    """Part what was read of the train file as the config says."""
-    if not held_out_fractions(config.data):
-        return {"train": read}, {"train": report}
-    assert read.keys is not None
-    held = _held_out(config, names, read.labels, read.keys, read.groups)
-    learned = np.ones(len(read), dtype=bool)
-    for rows in held.values():
-        learned[rows] = False
-    parts = {name: read.selection(rows) for name, rows in held.items()}
-    parts["train"] = read.selection(true_rows(learned))
-    reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
-    reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
-    return {name: parts[name] for name in SPLITS if name in parts}, reports
-
-
-def _held_out(
-    config: Config, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
-) -> dict[str, Ints]:
-    """Return the rows of each part that is held out of train.
-
-    It follows from the rows as they are read, not from how they are encoded: from their labels by
-    number, with these labels' names, their keys as `row_keys` returns them, and their groups.
+    Attributes:
+        config: of the run.
+        known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
+        digests: of the files that were read.
     """
-    ranks: Ints = np.argsort(np.argsort(np.array(names))).astype(np.int32)
-    if groups is not None:
-        keys = np.where(groups < 0, keys, groups + 1)
-    return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
 
+    config: Config
+    known: Preprocessing | None
+    digests: Digests = field(default_factory=dict)
 
-def _train_bpe(config: Config, files: Files, digests: Digests) -> str:
-    """Learn merges from the rows of train that aren't held out: files are read twice for it."""
+    def run(self) -> PreparedData:
+        """Read and encode all splits."""
+        data, vectors = self.config.data, self.config.model.vectors
+        train = split_files(data, "train")
+        rules = self._rules(train)
+        encoder = rules.encoder(provisional_index(), GrowingIndex())
+        read = encoder.encode_files(train, digests=self.digests)
+        parts, reports = self._parts([*encoder.labels], *read)
+        del read  # it may be large
+        more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
+        for number, path in enumerate(more):
+            key, options = f"pretraining.data.{number}", read_options(data, path)
+            files = [(path, replace(options, group=None))]
+            encoded = encoder.encode_files(files, labelled=False, digests=self.digests)
+            parts[key], reports[key] = encoded
+        prepared = self._fit(rules, encoder, parts)
+        splits, unlabelled = {x: prepared.splits.pop(x) for x in SPLITS if x in parts}, None
+        if self.config.pretraining.objective is not None:
+            others = [*prepared.splits.values()]
+            unlabelled = joined_stores([splits["train"], *others]) if others else splits["train"]
+        for name in ("validation", "test"):
+            files = [*split_files(data, name)]
+            if files:
+                encoded = prepared.preprocessing.encode_files(files, self.digests)
+                splits[name], reports[name] = encoded
+        if vectors is not None:
+            self.digests[vectors] = digest_of(vectors)
+        self._refuse_same_files()
+        self._check_rows(splits, prepared.preprocessing)
+        return replace(prepared, splits=splits, reports=reports, unlabelled=unlabelled)
 
-    def texts(digests: Digests) -> Iterator[Example]:
+    def _rules(self, train: Files) -> Preprocessing:
+        """Return how rows are encoded, before anything but merges is fitted."""
+        data, sizes = self.config.data, self.config.model.subwords
+        merges = None if self.known is None else self.known.bpe_model
+        if _is_bpe(data) and merges is None:
+            merges = self._train_bpe(train)
+        return Preprocessing(
+            reading=train[0][1],
+            tokenizer=data.tokenizer,
+            lowercase=data.lowercase,
+            bpe_model=merges,
+            lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
+            missing=data.missing,
+            standardize=data.standardize,
+            subwords=None if sizes is None else (sizes[0], sizes[1]),
+        )
+
+    def _train_bpe(self, files: Files) -> str:
+        """Learn merges from train's rows that aren't held out: files are read twice for it."""
+        data, names, numbers = self.config.data, GrowingIndex(), dict[str, int]()
+        found = GrowingArray(np.int64, (3,))
+        for chunk in chunks(self._texts(files)):
+            labels = [names[str(example.label)] for example in chunk]
+            groups = number_groups([example.group for example in chunk], numbers)
+            found.append_rows(np.stack((labels, row_keys(chunk), groups), axis=1))
+        rows = found.build()
+        learned = np.ones(len(rows), dtype=bool)
+        for held in self._held_out([*names], *rows.T).values():
+            learned[held] = False
+        pairs = zip(self._texts(files), learned, strict=False)
+        texts = (str(example.sequence) for example, is_learned in pairs if is_learned)
+        return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
+
+    def _texts(self, files: Files) -> Iterator[Example]:
         for path, options in files:
-            for example in read_examples(path, options, digests=digests):
+            for example in read_examples(path, options, digests=self.digests):
                 if str(example.sequence).strip():
                     yield example
 
-    first, names, numbers = dict[str, str](), GrowingIndex(), dict[str, int]()
-    found = GrowingArray(np.int64, (3,))
-    for chunk in chunks(texts(first)):
-        labels = [names[str(example.label)] for example in chunk]
-        groups = number_groups([example.group for example in chunk], numbers)
-        found.append_rows(np.stack((labels, row_keys(chunk), groups), axis=1))
-    rows, data = found.build(), config.data
-    held = chain.from_iterable(_held_out(config, [*names], *rows.T).values())
-    learned = np.ones(len(rows), dtype=bool)
-    learned[np.fromiter(held, dtype=np.int64)] = False
-    train = (str(x.sequence) for x, keep in zip(texts(digests), learned, strict=False) if keep)
-    merges = train_bpe(train, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
-    _check_same(first, digests)
-    return merges
+    def _parts(
+        self, names: list[str], read: SequenceStore, report: EncodingReport
+    ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
+        """Part what was read of the train file as the config says."""
+        if not held_out_fractions(self.config.data):
+            return {"train": read}, {"train": report}
+        assert read.keys is not None
+        held = self._held_out(names, read.labels, read.keys, read.groups)
+        learned = np.ones(len(read), dtype=bool)
+        for rows in held.values():
+            learned[rows] = False
+        rows_of = {"train": true_rows(learned), **held}
+        parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
+        reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
+        reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
+        return parts, reports
 
+    def _held_out(
+        self, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
+    ) -> dict[str, Ints]:
+        """Return the rows of each part that is held out of train.
 
-def _refuse_same_files(data: DataConfig, files: list[tuple[str, str]], digests: Digests) -> None:
-    learned = {digests[path]: path for key, path in files if key == "data.train"}
-    for key, path in files:
-        same = learned.get(digests[path])
-        if same is None or key not in ("data.validation", "data.test"):
-            continue
-        which = "data.train" if isinstance(data.train, str) and len(learned) == 1 else quote(same)
-        hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
-        raise DataError(
-            f"{key}: {display_name(path)} has the same content as {which}, so it "
-            f"would score rows that were learned{hint}"
+        It follows from the rows as they are read, not from how they are encoded: from their labels
+        by number, with these labels' names, their keys as `row_keys` has them, and their groups.
+        """
+        config = self.config
+        ranks: Ints = np.argsort(np.argsort(np.array(names))).astype(np.int32)
+        if groups is not None:
+            keys = np.where(groups < 0, keys, groups + 1)
+        return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
+
+    def _fit(
+        self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
+    ) -> PreparedData:
+        """Fit labels and scales on train, the vocabulary on unlabelled parts too.
+
+        Args:
+            rules: how rows are encoded.
+            encoder: that the parts were encoded with; it numbered tokens and labels as they came.
+            parts: train, what was held out, and unlabelled ones; their ids become final in place.
+        """
+        names, train, known = [*encoder.labels], parts["train"], self.known
+        old = () if known is None else known.labels
+        new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
+        labels = (*old, *sorted(new))
+        class_of = {label: i for i, label in enumerate(labels)}
+        classes = np.array([*(class_of.get(x, UNKNOWN_LABEL) for x in names), UNKNOWN_LABEL])
+        for part in parts.values():
+            _renumber(part.labels, classes)  # the last one, at -1, is of unlabelled rows
+        fitted, eligible, vectors = replace(rules, labels=labels), 0, None
+        if fitted.kind == "features":
+            fitted = self._fit_scales(fitted, train.values)
+            parts = {
+                name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
+                for name, part in parts.items()
+            }
+        else:
+            vocabulary, ids, eligible, vectors = self._fit_tokens(rules, encoder.tokens, parts)
+            if rules.subwords is not None:
+                parts = _spelled(parts, rules.subwords, encoder.tokens, ids)
+            for part in parts.values():
+                _renumber(part.values, ids)
+            fitted = replace(fitted, vocabulary=vocabulary, ngrams=self._fit_ngrams(train))
+        return PreparedData(
+            parts, fitted, {}, eligible, self.digests, from_cache=False, vectors=vectors
         )
 
-
-def _check_rows(prepared: PreparedData, data: DataConfig) -> None:
-    """Every split needs rows, and train two classes."""
-    keeps = "every class keeps a row in train, and equal sequences stay together"
-    for name, store in prepared.splits.items():
-        value = getattr(data, name)
-        problem = ""
-        if len(store) and (store.labels < 0).all():
-            problem = "none of its labels occurs in train; is it another set?"
-        elif not len(store) and isinstance(value, dict):
-            problem = f"too few rows for {value['of']} parts: {keeps}; take fewer parts, or give "
-            problem += "more rows"
-        elif not len(store) and isinstance(value, float):
-            problem = f"{value:g} holds out no row: {keeps}; give more rows, or see whether "
-            problem += "data.label is right"
-        elif not len(store):
-            problem = "no rows are left, for every sequence is empty (data.empty: drop)"
-        if problem:
-            raise DataError(f"data.{name}: {problem}")
-    vocabulary, labels = prepared.preprocessing.vocabulary, prepared.preprocessing.labels
-    if vocabulary is not None and len(vocabulary) == len(SPECIAL):
-        raise DataError(
-            f"data.min_count: no token of train occurs {data.min_count} times; lower it"
-        )
-    if len(labels) < 2:
-        rows = len(prepared.splits["train"])
-        raise DataError(
-            f"data.label: all {rows} rows of train are of one class ({quote(labels[0])}); "
-            "expected at least two"
-        )
-
-
-def fit(
-    config: Config,
-    rules: Preprocessing,
-    encoder: Encoder,
-    parts: dict[str, SequenceStore],
-    known: Preprocessing | None,
-) -> tuple[Preprocessing, dict[str, SequenceStore], int, WordVectors | None]:
-    """Fit labels and scales on train, the vocabulary on unlabelled parts too.
-
-    Args:
-        config: of the run.
-        rules: how rows are encoded.
-        encoder: that the parts were encoded with; it numbered tokens and labels as they came.
-        parts: train, what was held out of it, and unlabelled ones; their ids become final in place.
-        known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
-
-    Returns:
-        The preprocessing; the parts; how many distinct tokens occur data.min_count times; vectors.
-    """
-    names, train = [*encoder.labels], parts["train"]
-    old = () if known is None else known.labels
-    new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
-    labels = (*old, *sorted(new))
-    class_of = {label: i for i, label in enumerate(labels)}
-    classes = np.array([*(class_of.get(x, UNKNOWN_LABEL) for x in names), UNKNOWN_LABEL])
-    for part in parts.values():
-        _renumber(part.labels, classes)  # the last one, at -1, is of unlabelled rows
-    fitted = replace(rules, labels=labels)
-    if fitted.kind == "features":
-        mean, std = _channel_statistics(train.values) if known is None else (known.mean, known.std)
-        if len(mean) != train.values.shape[1]:
+    def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
+        if self.known is None:
+            mean, std = _channel_statistics(values)
+            return replace(rules, mean=mean, std=std)
+        if len(self.known.mean) != values.shape[1]:
             raise DataError(
-                f"data.train: found {train.values.shape[1]} channels; the model to go on from has "
-                f"{len(mean)}"
+                f"data.train: found {values.shape[1]} channels; the model to go on from has "
+                f"{len(self.known.mean)}"
             )
-        kernels = None if known is None else known.kernels
-        if config.model.kernels and known is None:
-            lengths = train.lengths
-            kernels = (int(lengths.min()), int(np.median(lengths)), int(lengths.max()))
-        fitted = replace(fitted, mean=mean, std=std, kernels=kernels)
-        scaled = {
-            name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
-            for name, part in parts.items()
-        }
-        return fitted, scaled, 0, None
-    tokens = encoder.tokens
-    counts = {name: _counts(part.values, len(tokens)) for name, part in parts.items()}
-    vocabulary, ids, eligible = fit_vocabulary(
-        [*tokens],
-        np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
-        min_count=config.data.min_count,
-        max_size=config.data.max_vocab_size,
-        known=None if known is None else known.vocabulary,
-    )
-    vectors = None
-    if config.model.vectors is not None:
-        vocabulary, vectors = _with_vectors(
-            config, rules, tokens, (vocabulary, ids), counts["train"]
+        return replace(rules, mean=self.known.mean, std=self.known.std)
+
+    def _fit_tokens(
+        self, rules: Preprocessing, tokens: Mapping[str, int], parts: dict[str, SequenceStore]
+    ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
+        """Return the vocabulary, the final id of each token, how many are eligible, and vectors."""
+        counts = {name: _counts(part.values, len(tokens)) for name, part in parts.items()}
+        model, known = self.config.model, self.known
+        vocabulary, ids, eligible = fit_vocabulary(
+            [*tokens],
+            np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
+            min_count=self.config.data.min_count,
+            max_size=self.config.data.max_vocab_size,
+            known=None if known is None else known.vocabulary,
         )
-    if rules.subwords is not None:
-        parts = _spelled(parts, rules.subwords, tokens, ids)
-    for part in parts.values():
-        _renumber(part.values, ids)
-    if known is None:
-        ngrams = None
-        if config.model.ngrams is not None and len(train):
-            sizes, most = config.model.ngrams, config.model.max_ngrams
-            ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
-    else:
-        ngrams = known.ngrams
-        if ngrams is not None and known.vocabulary is not None:
-            ngrams = replace(ngrams, tokens=ngrams.tokens or len(known.vocabulary))
-    return replace(fitted, vocabulary=vocabulary, ngrams=ngrams), parts, eligible, vectors
+        if model.vectors is None:
+            return vocabulary, ids, eligible, None
+        vectors, more = read_vectors(
+            model.vectors,
+            vocabulary,
+            keep=model.vectors_keep,
+            is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
+        )
+        for new, word in enumerate(more, start=len(vocabulary)):
+            if word in tokens:
+                ids[tokens[word]] = new
+        own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
+        steps = counts["train"]
+        coverage = replace(
+            vectors.coverage,
+            tokens=len(vocabulary) - len(SPECIAL),
+            found=len(own),
+            share=float(steps[np.isin(ids, vectors.rows)].sum() / max(1, steps.sum())),
+        )
+        grown = Vocabulary((*vocabulary.tokens, *more))
+        return grown, ids, eligible, replace(vectors, coverage=coverage)
+
+    def _fit_ngrams(self, train: SequenceStore) -> NgramVocabulary | None:
+        """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
+        model, known = self.config.model, self.known
+        if known is not None and known.ngrams is not None and known.vocabulary is not None:
+            return replace(known.ngrams, tokens=known.ngrams.tokens or len(known.vocabulary))
+        if known is not None or model.ngrams is None or not len(train):
+            return None
+        sizes, most = model.ngrams, model.max_ngrams
+        return fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
+
+    def _refuse_same_files(self) -> None:
+        files, digests = data_files(self.config), self.digests
+        learned = {digests[path]: path for key, path in files if key == "data.train"}
+        for key, path in files:
+            same = learned.get(digests[path])
+            if same is None or key not in ("data.validation", "data.test"):
+                continue
+            is_one = isinstance(self.config.data.train, str) and len(learned) == 1
+            which = "data.train" if is_one else quote(same)
+            hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
+            raise DataError(
+                f"{key}: {display_name(path)} has the same content as {which}, so it "
+                f"would score rows that were learned{hint}"
+            )
+
+    def _check_rows(self, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
+        """Every split needs rows, and train two classes."""
+        keeps = "every class keeps a row in train, and equal sequences stay together"
+        for name, store in splits.items():
+            value, problem = getattr(self.config.data, name), ""
+            if len(store) and (store.labels < 0).all():
+                problem = "none of its labels occurs in train; is it another set?"
+            elif not len(store) and isinstance(value, dict):
+                problem = f"too few rows for {value['of']} parts: {keeps}; take fewer parts, or "
+                problem += "give more rows"
+            elif not len(store) and isinstance(value, float):
+                problem = f"{value:g} holds out no row: {keeps}; give more rows, or see whether "
+                problem += "data.label is right"
+            elif not len(store):
+                problem = "no rows are left, for every sequence is empty (data.empty: drop)"
+            if problem:
+                raise DataError(f"data.{name}: {problem}")
+        if fitted.vocabulary is not None and len(fitted.vocabulary) == len(SPECIAL):
+            least = self.config.data.min_count
+            raise DataError(f"data.min_count: no token of train occurs {least} times; lower it")
+        if len(fitted.labels) < 2:
+            raise DataError(
+                f"data.label: all {len(splits['train'])} rows of train are of one class "
+                f"({quote(fitted.labels[0])}); expected at least two"
+            )
 
 
 def _renumber(numbers: Array, final: Array) -> None:
@@ -448,35 +458,6 @@ def _counts(ids: Array, size: int) -> Ints:
     for block in blocks(ids):
         counts += np.bincount(block, minlength=size)
     return counts
-
-
-def _with_vectors(
-    config: Config,
-    rules: Preprocessing,
-    tokens: Mapping[str, int],
-    fitted: tuple[Vocabulary, npt.NDArray[np.int32]],
-    counts: Ints,
-) -> tuple[Vocabulary, WordVectors]:
-    """Read the file of vectors, whose other words join the vocabulary; ids change with them."""
-    vocabulary, ids = fitted
-    vectors, more = read_vectors(
-        str(config.model.vectors),
-        vocabulary,
-        keep=config.model.vectors_keep,
-        is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
-    )
-    for new, word in enumerate(more, start=len(vocabulary)):
-        if word in tokens:
-            ids[tokens[word]] = new
-    own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
-    coverage = replace(
-        vectors.coverage,
-        tokens=len(vocabulary) - len(SPECIAL),
-        found=len(own),
-        share=float(counts[np.isin(ids, vectors.rows)].sum() / max(1, counts.sum())),
-    )
-    grown = Vocabulary((*vocabulary.tokens, *more))
-    return grown, replace(vectors, coverage=coverage)
 
 
 def _spelled(

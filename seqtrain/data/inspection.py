@@ -14,7 +14,6 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.data.encoding import EMPTY
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
-from seqtrain.data.readers.opening import changed
 from seqtrain.data.sources import numbered_rows, split_files
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
@@ -148,8 +147,8 @@ class _Findings:
         self.labels[split], self.lengths[split], shown = Counter(), [], list[str]()
         own_files = split_files(keys, key)
         for (path, options), start in zip(own_files, files.starts if files else (), strict=True):
-            problems, digests = RowProblems(display_name(path)), dict[str, str]()
-            for line, example in numbered_rows(path, options, start, digests=digests):
+            problems = RowProblems(display_name(path))
+            for line, example in numbered_rows(path, options, start, digests=data.digests):
                 steps = example.sequence if tokens is None else tokens(example.sequence)
                 refused = example.problem or _refusal(len(steps), config)
                 if refused and (example.problem or line not in others):
@@ -157,8 +156,6 @@ class _Findings:
                 if line in own and not example.problem and (len(steps) or keys.empty == "unk"):
                     self.lengths[split].append(len(steps))
                     self._add(split, line, example)
-            if digests[path] != data.digests[path]:
-                raise changed(path)
             if split not in held_out:
                 self.num_refused[split] += problems.count
                 shown += problems.shown

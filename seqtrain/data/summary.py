@@ -102,11 +102,12 @@ def warnings(
         repeats = summaries[name].repeats if name in summaries else 0
         if repeats:
             lines.append(_repeats_line(name, repeats, summaries[name].rows))
-    lines += _unsplit_doubts(data) + _symbol_doubts(data, settings) + _header_doubts(data)
     lines += _conflict_doubts(data.splits["train"])
+    lines += _unsplit_doubts(data) + _symbol_doubts(data, settings)
     if data.vectors is not None:
         lines += data.vectors.coverage.doubts()
-    return lines + _vocabulary_warnings(data) + _label_warnings(data, settings)
+    lines += _vocabulary_warnings(data) + _header_doubts(data)
+    return lines + _label_warnings(data, settings)
 
 
 def _repeats(store: SequenceStore, train: SequenceStore) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,7 @@ def with_width(config: Config) -> Config:
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
-    with _opened(path) as file:
+    with _VectorFile(path).opened() as file:
         size = file.size
     if asked not in (None, size):
         raise ConfigError(
@@ -131,7 +131,7 @@ def read_vectors(
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
     words = repeated = 0
-    with _opened(path) as file:
+    with _VectorFile(path).opened() as file:
         for number, word, numbers in file.lines():
             words += 1
             row = rows.get(word)
@@ -157,27 +157,36 @@ def read_vectors(
 
 
 class _VectorFile:
-    """An open file of vectors: numbers of a vector, and words that the first line counts."""
+    """A file of vectors: numbers of a vector, and words that the first line counts."""
 
-    def __init__(self, lines: Iterator[tuple[int, str]], problems: RowProblems) -> None:
-        self.problems = problems
-        first = next(lines, None)
-        if first is None:
-            problems.fail(1, "the file is empty; expected lines of a word and its numbers")
-        fields = _fields(first[1])
-        if len(fields) == 2 and all(field.isdecimal() for field in fields):
-            self.counted: int | None = int(fields[0])
-            self.size, self._lines = int(fields[1]), lines
-        else:
-            self.counted, self._lines = None, chain([first], lines)
-            numeric = next((n for n, f in enumerate(reversed(fields)) if not _is_number(f)), None)
-            self.size = len(fields) - 1 if numeric is None else numeric
-        if not 1 <= self.size <= LARGEST_WIDTH:
-            problems.fail(
-                first[0],
-                f"found vectors of {self.size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
-                "numbers, with blanks between",
-            )
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.counted: int | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[_VectorFile]:
+        """Open the file, and read its first line."""
+        problems = self.problems = RowProblems(display_name(self.path))
+        with open_input(self.path) as stream:
+            lines = RowSource(stream, ReadOptions("lines"), problems).lines()
+            first = next(lines, None)
+            if first is None:
+                problems.fail(1, "the file is empty; expected lines of a word and its numbers")
+            fields = _fields(first[1])
+            if len(fields) == 2 and all(field.isdecimal() for field in fields):
+                self.counted, self.size = int(fields[0]), int(fields[1])
+            else:
+                lines = chain([first], lines)
+                numbers = takewhile(_is_number, reversed(fields[1:]))
+                self.size = sum(1 for _ in numbers)
+            if not 1 <= self.size <= LARGEST_WIDTH:
+                problems.fail(
+                    first[0],
+                    f"found vectors of {self.size} numbers; expected a word and 1 to "
+                    f"{LARGEST_WIDTH} numbers, with blanks between",
+                )
+            self._lines = lines
+            yield self
 
     def lines(self) -> Iterator[tuple[int, str, str]]:
         """Yield number, word, and the text of its numbers; blank lines are passed over."""
@@ -216,14 +225,6 @@ class _VectorFile:
             found = quote(fields[int(fine.argmin())])
             self.problems.fail(number, f"found {found} {among}; expected finite ones")
         return values.astype(np.float32)
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[_VectorFile]:
-    """Open a file of vectors, and read its first line."""
-    problems = RowProblems(display_name(path))
-    with open_input(path) as stream:
-        yield _VectorFile(RowSource(stream, ReadOptions("lines"), problems).lines(), problems)
 
 
 def _fields(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.npz import read_npz
-from seqtrain.data.readers.opening import BUFFER, RowSource, open_input
+from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import read_parquet
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
@@ -61,7 +61,8 @@ def read_rows(
         options: how to read it.
         problems: bad rows noted so far, which damage is reported with.
         labelled: every row must have its label; else (prediction) labels may be absent.
-        digests: gets the SHA-256 of the file under its path, once all of it was read.
+        digests: gets the SHA-256 of the file under its path, once all of it was read; a file that
+            held something else before is a DataError.
 
     Yields:
         The rows; a bad one has a problem.
@@ -133,11 +134,12 @@ def _read(
         for file in list_folder(path):
             yield from read_class_file(file, options, problems, parts)
         if digests is not None:
-            digests[path] = _digest_of_folder(path, parts)
+            note_digest(digests, path, _digest_of_folder(path, parts))
     else:
         jumping = options.format in JUMPING
         if jumping and digests is not None:
-            digests[path], digests = digest_of(path), None
+            note_digest(digests, path, digest_of(path))
+            digests = None
         pipes, encoding = not labelled and not jumping, "" if jumping else options.encoding
         with open_input(path, pipes=pipes, digests=digests, encoding=encoding) as stream:
             yield from READERS[options.format](RowSource(stream, options, problems, labelled))

@@ -128,8 +128,8 @@ def open_input(
         path: a file, or `-` for standard input.
         pipes: whether standard input and named pipes are welcome (they can be read once only).
         raw: the bytes of the file as they are.
-        digests: gets the file's SHA-256 under its path, once it was read to its end; then it must
-            be read from its beginning on, without a jump.
+        digests: gets the file's SHA-256 under its path, once it was read to its end, or holds
+            that of an earlier reading; then it must be read from its beginning on, without a jump.
         encoding: utf-16 becomes UTF-8, in memory; all else stays.
 
     Raises:
@@ -165,15 +165,15 @@ def open_input(
         while stream.read(BUFFER):  # what stands behind the last frame, if anything
             pass
         after = os.fstat(file.fileno())
-        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise changed(path)
-        digests[path] = file.digest.hexdigest()
+        is_same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+        note_digest(digests, path, file.digest.hexdigest() if is_same else "")
 
 
-def changed(path: str) -> DataError:
-    """Return the complaint about a file that was changed while it was read."""
-    advice = "start again once nothing writes to it"
-    return DataError(f"{display_name(path)}: was changed while it was read; {advice}")
+def note_digest(digests: dict[str, str], path: str, digest: str) -> None:
+    """Note what a file held; a DataError where it held something else before."""
+    if digests.setdefault(path, digest) != digest or not digest:
+        advice = "start again once nothing writes to it"
+        raise DataError(f"{display_name(path)}: was changed while it was read; {advice}")
 
 
 def _decompressed(stream: Any, path: str) -> Any:
