@@ -24,7 +24,6 @@ from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
-from seqtrain.files.reading import json_of
 from seqtrain.files.strict_json import to_json
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
@@ -289,8 +288,6 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
         if ran_out_of_memory(error):
             raise
         raise CheckpointError(f"{saved.path / name}: not safetensors ({_words(error)})") from None
-    header = content[8 : 8 + int.from_bytes(content[:8], "little")]
-    json_of(saved.path / name, header)  # safetensors takes the last of equal names
     return tensors
 
 

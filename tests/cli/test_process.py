@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.signals import StopSignals, ended_by_second_interrupt
-from tests.helpers.program import conversing, signals_within, started
+from tests.helpers.program import conversing, ended, signals_within, started
 from tests.helpers.tiny import CONFIG, Cli, metrics
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
@@ -191,8 +191,7 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
 
 def test_an_interrupt_before_training_says_that_nothing_is_saved(project: Path) -> None:
     interrupt = signals_within("_read_data", 1, (9, signal.SIGINT))
-    with started(project, "fit", "c.yaml", "--run-dir", "r", prepare=interrupt) as program:
-        assert program.end() == 130
+    program = ended(project, "fit", "c.yaml", "--run-dir", "r", prepare=interrupt, code=130)
     assert program.out == ""
     last = program.err.splitlines()[-1]
     assert last == "seqtrain: interrupted before training began; nothing was saved"

@@ -17,10 +17,8 @@ import pytest
 from tests.helpers.program import (
     UPDATE,
     fit,
-    fit_arguments,
     fit_until_killed,
     signals_within,
-    started,
 )
 from tests.helpers.tiny import fingerprint
 
@@ -54,8 +52,7 @@ def stopped(project: Path) -> Path:
     """A run that was stopped within its second epoch, and one beside it that never was."""
     fit(project, "whole")
     prepare = signals_within(UPDATE, STOPPED_AT, (1, signal.SIGTERM))
-    with started(project, *fit_arguments(project, "stopped"), prepare=prepare) as running:
-        assert running.end() == 143, running.err
+    fit(project, "stopped", prepare=prepare, code=143)
     return project / "stopped"
 
 
@@ -64,9 +61,7 @@ def check_goes_on_later(
 ) -> None:
     """Going on fails with one line and loses nothing; with room it ends as if nothing had been."""
     project = stopped.parent
-    arguments = fit_arguments(project, str(run), "--no-cache")
-    with started(project, *arguments, prepare=prepare) as running:
-        assert running.end() == 3, running.err
+    running = fit(project, str(run), "--no-cache", prepare=prepare, code=3)
     (line,) = (line for line in running.err.splitlines() if line.startswith("seqtrain: "))
     assert os.strerror(why) in line
     assert not [path for path in run.iterdir() if path.name.startswith(".")]
@@ -97,8 +92,7 @@ def test_a_file_that_may_not_grow_stops_a_run_that_goes_on_later(stopped: Path) 
 
 
 def test_a_disk_too_small_for_a_run_is_refused(project: Path, small_disk: Path) -> None:
-    with started(project, *fit_arguments(project, str(small_disk / "runs" / "r"))) as running:
-        assert running.end() == 3, running.err
+    running = fit(project, str(small_disk / "runs" / "r"), code=3)
     found = re.search(r"r: ([\d,]+) bytes are free on its disk; expected ([\d,]+) for", running.err)
     assert found, running.err
     free, needed = (int(number.replace(",", "")) for number in found.groups())
@@ -116,8 +110,7 @@ def test_what_a_run_asks_for_holds_what_it_saves(project: Path, small_disk: Path
         "batching.batch_size=5000", "training.checkpoint_every={steps: 1}",
     )  # fmt: skip
     sets = [word for key in keys for word in ("--set", key)]
-    with started(project, *fit_arguments(project, str(small_disk / "r"), *sets)) as running:
-        assert running.end() == 3, running.err
+    running = fit(project, str(small_disk / "r"), *sets, code=3)
     needed = int(re.findall(r"expected ([\d,]+) for", running.err)[0].replace(",", ""))
     fit_until_killed(project, "r", 3, *sets)
     saved = sum(path.stat().st_size for path in (project / "r" / "last").iterdir())

@@ -31,7 +31,7 @@ from tests.helpers.watched import watch
 
 CANARY = "canary"
 MEMORY = 640 * 2**20
-"""Less than the 1 GiB of a bomb; a line is read up to 256 MiB, and may be held twice."""
+"""Less than the 768 MiB of a bomb; a line is read up to 256 MiB, and may be held twice."""
 NAMES = ("model.safetensors", "model.json", "vocabulary.json", "training_state.safetensors",
          "training_state.json", "manifest.json")  # fmt: skip
 TAGS = ("!!python/object/apply:os.system [touch canary]", "!!python/name:os.system x",

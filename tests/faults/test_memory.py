@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from seqtrain.model.engines.native import vector_path
-from tests.helpers.program import KILLED, fit, fit_arguments, started
+from tests.helpers.program import KILLED, ended, fit, fit_arguments, started
 from tests.helpers.tiny import fingerprint
 
 MIB = 2**20
@@ -84,7 +84,6 @@ def no_room_for_threads() -> None:
 @pytest.mark.parametrize("arguments", [("fit", "c.yaml", "--run-dir", "new"), COMMANDS[0]])
 def test_threads_that_cannot_start_are_named(begun: Path, arguments: tuple[str, ...]) -> None:
     """OpenMP, which starts its own as soon as there is much to do, would end with exit code 1."""
-    with started(begun, *arguments, prepare=no_room_for_threads) as running:
-        assert running.end() == 3, running.err
+    running = ended(begun, *arguments, prepare=no_room_for_threads, code=3)
     assert "threads: can't start new thread (of 3); give more memory" in running.err
     assert not list(begun.glob("new*"))

@@ -13,7 +13,7 @@ import torch
 from seqtrain.errors import CheckpointError
 from seqtrain.files.lock import locked
 from tests.faults.conftest import SHORT
-from tests.helpers.program import fit, fit_arguments, run_program, started
+from tests.helpers.program import ended, fit, fit_arguments, run_program, started
 from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import trace
 
@@ -74,13 +74,11 @@ def test_torchs_defaults_change_nothing(project: Path) -> None:
     """Other code in the process may have set its type or device."""
     (project / "c.yaml").write_text(EVERYTHING)
     fit(project, "usual")
-    with started(project, *fit_arguments(project, "r"), prepare=change_torchs_defaults) as running:
-        assert running.end() == 0, running.err
+    fit(project, "r", prepare=change_torchs_defaults)
     assert fingerprint(project / "r") == fingerprint(project / "usual")
     said = []
     for prepare in (None, change_torchs_defaults):
         for command in (["eval", "r", "--json"], ["predict", "test.tsv", "--run", "r"]):
-            with started(project, *command, prepare=prepare) as running:
-                assert running.end() == 0, running.err
+            running = ended(project, *command, prepare=prepare)
             said.append(running.out)
     assert said[:2] == said[2:]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import SHORT
-from tests.helpers.program import started
+from tests.helpers.program import ended, started
 from tests.helpers.tiny import fingerprint
 from tests.helpers.watched import watch
 
@@ -116,8 +116,7 @@ def go_and_remove(folder: Path) -> None:
 def test_a_removed_current_directory(disk: Path, arguments: tuple[str, ...]) -> None:
     (disk / "gone").mkdir()
     prepare = partial(go_and_remove, disk / "gone")
-    with started(disk, *arguments, prepare=prepare) as running:
-        assert running.end() == 2, running.err
+    running = ended(disk, *arguments, prepare=prepare, code=2)
     assert "the current directory was deleted" in running.err
 
 

@@ -15,20 +15,15 @@ from seqtrain.errors import CheckpointError
 from tests.helpers.tracing import NEW, OLD, calls, copied, plain, recovered, save_new, trace
 
 ROOT = 0
+Names = dict[tuple[int, str], int | None]
+"""What names stand for: by the number of the folder, and the name; None: for nothing any more."""
 
 
 @dataclass
 class Change:
-    """One change: to names (a folder and a name each, and what they stand for) or to a content.
+    """A change of names, or of a file's content; safe after the change `flushed_by`, if any."""
 
-    Attributes:
-        names: number of the file or folder by (number of its folder, name); None: no more.
-        file: whose content is appended to.
-        content: appended.
-        flushed_by: index of the change after which it is safe, if any.
-    """
-
-    names: dict[tuple[int, str], int | None] = field(default_factory=dict)
+    names: Names = field(default_factory=dict)
     file: int | None = None
     content: bytes = b""
     flushed_by: int | None = None
@@ -46,31 +41,18 @@ class PowerLoss:
     """
 
     def __init__(self, folder: Path, lines: list[str]) -> None:
-        self.folder, self.folders = folder, {ROOT}
-        self.names: dict[tuple[int, str], int | None] = {}
+        self.folder, self.changes = folder, list[Change]()
+        self.names: Names = {}
         self.contents: dict[int, bytes] = {}
-        self.changes: list[Change] = []
-        self._load(folder, ROOT)
-        self.now = dict(self.names)
+        numbers = {folder: ROOT}
+        for path in sorted(folder.rglob("*")):
+            number = numbers[path] = len(numbers)
+            self.names[numbers[path.parent], path.name] = number
+            if path.is_file():
+                self.contents[number] = path.read_bytes()
+        self.now, self.known = dict(self.names), len(numbers)
         for call in calls(lines, folder):
             self._apply(call.name, plain(call.line))
-
-    def _load(self, folder: Path, number: int) -> None:
-        for path in folder.iterdir():
-            child = self._new(folder=path.is_dir())
-            self.names[number, path.name] = child
-            if path.is_dir():
-                self._load(path, child)
-            else:
-                self.contents[child] = path.read_bytes()
-
-    def _new(self, *, folder: bool) -> int:
-        number = len(self.folders) + len(self.contents)
-        if folder:
-            self.folders.add(number)
-        else:
-            self.contents[number] = b""
-        return number
 
     def _find(self, path: str) -> tuple[tuple[int, str], int | None]:
         """Return where a path stands in its folder, and the number that it has now."""
@@ -86,9 +68,12 @@ class PowerLoss:
     def _apply(self, name: str, line: str) -> None:
         paths = re.findall(rf"{re.escape(str(self.folder))}[^\"<>]*", line)
         key, number = self._find(paths[0])
-        names: dict[tuple[int, str], int | None] = {}
+        names: Names = {}
         if name in ("openat", "mkdir") and number is None:
-            names = {key: self._new(folder=name == "mkdir")}
+            names = {key: self.known}
+            if name == "openat":
+                self.contents[self.known] = b""
+            self.known += 1
         elif name == "write":
             content = re.search(r'>, "(.*)", [0-9]+\) += [0-9]+$', line, re.DOTALL)
             assert content
@@ -131,21 +116,16 @@ class PowerLoss:
             if change.file is not None:
                 contents[change.file] += change.content[: int(len(change.content) * shares[index])]
         shutil.rmtree(self.folder)
-        self._write(self.folder, ROOT, names, contents)
-
-    def _write(
-        self,
-        folder: Path,
-        number: int,
-        names: dict[tuple[int, str], int | None],
-        contents: dict[int, bytes],
-    ) -> None:
-        folder.mkdir()
-        for (parent, name), child in names.items():
-            if parent == number and child in self.folders:
-                self._write(folder / name, child, names, contents)
-            elif parent == number and child is not None:
-                (folder / name).write_bytes(contents[child])
+        self.folder.mkdir()
+        folders = [(ROOT, self.folder)]
+        for number, folder in folders:  # which grow meanwhile
+            inside = [(x, child) for (parent, x), child in names.items() if parent == number]
+            for name, child in inside:
+                if child in contents:
+                    (folder / name).write_bytes(contents[child])
+                elif child is not None:
+                    (folder / name).mkdir()
+                    folders.append((child, folder / name))
 
 
 @pytest.fixture

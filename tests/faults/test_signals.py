@@ -76,8 +76,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
         number, scoring = STOPPING[turn % 3], 1 + turn % (EPOCHS + 1)
         call = scoring + scoring // (EPOCHS + 1)  # epochs, calibration, test
         prepare = signals_within("predict_logits", call, (draw.randint(1, 150), number))
-        with started(project, *fit_arguments(project, "r", *LONG), prepare=prepare) as running:
-            assert running.end() == 128 + number, running.err
+        running = fit(project, "r", *LONG, prepare=prepare, code=128 + number)
         assert f"stopped by {number.name} after step" in running.err
         assert [event for event in events(run) if event != "step"] == ["epoch"] * (scoring - 1)
         assert not (run / "test.json").exists()
@@ -97,9 +96,7 @@ def test_second_sigint_stops_at_once(project: Path, function: str, stops: int) -
         second = first + draw.randint(1, 20 if function == UPDATE else 200)
         call = draw.randint(2, EPOCHS * (STEPS + 1) if function == UPDATE else EPOCHS + 1)
         prepare = signals_within(function, call, (first, signal.SIGINT), (second, signal.SIGINT))
-        arguments = fit_arguments(project, "r", *ONLY_EPOCHS)
-        with started(project, *arguments, prepare=prepare) as running:
-            assert running.end() == 130, running.err
+        running = fit(project, "r", *ONLY_EPOCHS, prepare=prepare, code=130)
         assert "nothing was saved" not in running.err
         if "interrupted" in running.err:
             cut += 1
@@ -115,15 +112,12 @@ def test_signal_before_training_leaves_nothing_and_is_no_bug(
     project: Path, number: signal.Signals
 ) -> None:
     prepare = signals_within("read_rows", 1, (30, number))
-    arguments = fit_arguments(project, "r", "--no-cache")
-    with started(project, *arguments, prepare=prepare) as running:
-        assert running.end() == 128 + number, running.err
+    running = fit(project, "r", "--no-cache", prepare=prepare, code=128 + number)
     assert "Traceback" not in running.err
     assert not (project / "r").exists()
     fit(project, "r")
     prepare = signals_within("shapes_alone", 1, (20, number))  # while a checkpoint is read
-    with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
-        assert running.end() == 128 + number, running.err
+    running = fit(project, "r", prepare=prepare, code=128 + number)
     assert "bug" not in running.err
 
 
@@ -133,12 +127,10 @@ def test_signal_while_setting_up_is_answered_after_an_update(project: Path, func
     steps = 0
     if function == "resume":
         prepare = signals_within(UPDATE, 4, (1, signal.SIGTERM))
-        with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
-            assert running.end() == 143, running.err
+        fit(project, "r", prepare=prepare, code=143)
         steps = 4
     prepare = signals_within(function, 1, (1, signal.SIGTERM))
-    with started(project, *fit_arguments(project, "r"), prepare=prepare) as running:
-        assert running.end() == 143, running.err
+    running = fit(project, "r", prepare=prepare, code=143)
     assert f"after step {steps + 1}, saved" in running.err
     fit(project, "r")
     assert fingerprint(project / "r") == fingerprint(project / "whole")

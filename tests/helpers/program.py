@@ -178,13 +178,19 @@ def conversing(folder: Path, *arguments: Any) -> Iterator[tuple[Running, BinaryI
         pipe.unlink()
 
 
-def fit(folder: Path, run: str, *options: str) -> Running:
-    """Train to the end, or go on with a run that has begun."""
-    arguments = fit_arguments(folder, run, *options)
-    with started(folder, *arguments) as running:
-        code = running.end()
-        assert code == 0, running.err
+def ended(
+    folder: Path, *arguments: Any, code: int = 0, prepare: Callable[[], None] | None = None
+) -> Running:
+    """Run the program to its end, which has this exit code."""
+    with started(folder, *arguments, prepare=prepare) as running:
+        found = running.end()
+    assert found == code, running.err
     return running
+
+
+def fit(folder: Path, run: str, *options: str, **how: Any) -> Running:
+    """Train to the end, or go on with a run that has begun; `how` as for `ended`."""
+    return ended(folder, *fit_arguments(folder, run, *options), **how)
 
 
 def fit_arguments(folder: Path, run: str, *options: str) -> list[str]:
@@ -197,8 +203,7 @@ def fit_arguments(folder: Path, run: str, *options: str) -> list[str]:
 def fit_until_killed(folder: Path, run: str, saves: int, *options: str) -> None:
     """Train, and kill the program when it begins to save a checkpoint for the given time."""
     prepare = signals_within("save_last", saves, (1, signal.SIGKILL))
-    with started(folder, *fit_arguments(folder, run, *options), prepare=prepare) as running:
-        assert running.end() == KILLED, running.err
+    fit(folder, run, *options, prepare=prepare, code=KILLED)
 
 
 signals_within = partial(partial, signal_itself)

@@ -20,7 +20,15 @@ import safetensors.torch
 
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.training.distributed import Processes, launch, threads_each
-from tests.helpers.program import KILLED, Running, fit, signals_within, started, write_project
+from tests.helpers.program import (
+    KILLED,
+    Running,
+    ended,
+    fit,
+    signals_within,
+    started,
+    write_project,
+)
 from tests.helpers.tiny import fingerprint, series, write_npz
 from tests.helpers.together import fit_together, free_port, launched, take_place
 from tests.helpers.vectors import write_vectors
@@ -348,13 +356,11 @@ def test_the_environment_says_which_process_this_is() -> None:
 def test_only_a_launchers_own_run_is_begun_again(project: Path) -> None:
     """A restart needs the run's directory, and replaces no run of somebody else."""
     may = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_MAX_RESTARTS": "1"}
-    with started(project, "fit", "c.yaml", prepare=partial(take_place, may, None)) as running:
-        assert running.end() == 2
+    running = ended(project, "fit", "c.yaml", prepare=partial(take_place, may, None), code=2)
     assert "--run-dir: torchrun --max-restarts starts lost processes again" in running.err
     fit(project, "several")
     before = fingerprint(project / "several")
     again = partial(take_place, {**may, "TORCHELASTIC_RESTART_COUNT": "1"}, None)
-    with started(project, *FIT, prepare=again) as running:
-        assert running.end() == 2, running.err
+    running = ended(project, *FIT, prepare=again, code=2)
     assert "isn't empty" in running.err
     assert fingerprint(project / "several") == before
