@@ -122,7 +122,7 @@ def test_a_run_goes_on_with_another_number_of_processes(project: Path) -> None:
         steps.append(int(stopped[1]))
     assert steps == [5, 10]
     ended = fit(project, "several", *CARRIED)
-    assert "processes was 3, is 1" in ended.err
+    assert "processes is 1 here and was 3" in ended.err
     assert difference(project / "one", project / "several") < 1e-5
 
 
