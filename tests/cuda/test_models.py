@@ -46,12 +46,12 @@ def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -
     return Trainer(Classification(network, make_store(64), None, CLASSES, config, device))
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize(("rnn", "pooling", "unroll"), [*product(CELLS, POOLINGS, UNROLLS)])
+@pytest.mark.parametrize(("rnn", "pooling"), [*product(CELLS, POOLINGS)])
+@pytest.mark.parametrize("unroll", UNROLLS)
 def test_logits_and_gradients_are_the_cpus(
-    rnn: str, pooling: str, unroll: str, bidirectional: bool, device: torch.device
+    rnn: str, pooling: str, unroll: str, device: torch.device
 ) -> None:
-    keys = {"rnn": rnn, "pooling": pooling, "bidirectional": bidirectional, "num_layers": 2}
+    keys = {"rnn": rnn, "pooling": pooling, "bidirectional": pooling != "last", "num_layers": 2}
     model = make_network(**keys, unroll=unroll, engine="torch")
     other, packed = copy.deepcopy(model).to(device), pack_sequence(ids())
     logits, found = model(packed), other(packed.to(device))

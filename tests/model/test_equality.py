@@ -86,7 +86,7 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 
 @every_way
-@pytest.mark.parametrize("keys", some(GRID, 7), ids=lambda keys: "-".join(map(str, keys.values())))
+@pytest.mark.parametrize("keys", some(GRID, 13), ids=lambda keys: "-".join(map(str, keys.values())))
 def test_logits_and_gradients_are_those_of_single_sequences(
     keys: dict[str, Any], way: dict[str, str]
 ) -> None:
