@@ -83,10 +83,8 @@ def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
     distinct, own = np.unique(numbers, return_inverse=True)
     none = int(len(distinct) > 0 and distinct[0] < 0)
     held = distinct[none:]
-    counts = words.offsets[held + 1] - words.offsets[held]
-    offsets = np.concatenate(([0], counts.cumsum()))
-    index = np.arange(offsets[-1]) + (words.offsets[held] - offsets[:-1]).repeat(counts)
-    buckets = words.buckets[index].astype(np.int64)
+    buckets, counts = words.gather(held)
+    offsets = np.append(0, counts.cumsum())
     grams = Grams(torch.from_numpy(buckets), torch.from_numpy(offsets))
     return Spellings(torch.from_numpy(own.reshape(numbers.shape) - none), grams)
 

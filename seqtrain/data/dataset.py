@@ -22,7 +22,7 @@ from seqtrain.data.encoding import (
     row_keys,
 )
 from seqtrain.data.examples import Example, Features
-from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.sources import SPLITS, data_files, read_options, split_files
@@ -343,7 +343,8 @@ class _Preparation:
                 parts = _spelled(parts, rules.subwords, encoder.tokens, ids)
             for part in parts.values():
                 _renumber(part.values, ids)
-            fitted = replace(fitted, vocabulary=vocabulary, ngrams=self._fit_ngrams(train))
+            ngrams = self._fit_ngrams(parts["train"], vocabulary)
+            fitted = replace(fitted, vocabulary=vocabulary, ngrams=ngrams)
         return PreparedData(
             parts, fitted, {}, eligible, self.digests, from_cache=False, vectors=vectors
         )
@@ -394,7 +395,7 @@ class _Preparation:
         grown = Vocabulary((*vocabulary.tokens, *more))
         return grown, ids, eligible, replace(vectors, coverage=coverage)
 
-    def _fit_ngrams(self, train: SequenceStore) -> NgramVocabulary | None:
+    def _fit_ngrams(self, train: SequenceStore, vocabulary: Vocabulary) -> NgramVocabulary | None:
         """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
         model, known = self.config.model, self.known
         if known is not None and known.ngrams is not None and known.vocabulary is not None:
@@ -402,7 +403,12 @@ class _Preparation:
         if known is not None or model.ngrams is None or not len(train):
             return None
         sizes, most = model.ngrams, model.max_ngrams
-        return fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
+        ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
+        if model.subwords is None or train.spellings is None or train.words is None:
+            return ngrams
+        words, beyond = word_grams(vocabulary.spelled, *model.subwords), np.array(train.spellings)
+        ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))
+        return with_spelling(ngrams, ids, train.offsets, words.concatenate([words, train.words]))
 
     def _refuse_same_files(self) -> None:
         files, digests = data_files(self.config), self.digests

@@ -2,21 +2,23 @@
 
 An n-gram is n ids in a row of one sequence; those of two ids and more also begin before its first
 step and end behind its last one, where the boundary stands for a step. An n-gram is known by a key
-of 64 bits, folded id by id, equal on every machine and for every vocabulary.
+of 64 bits, folded id by id, equal on every machine and for every vocabulary. Where spelling counts
+(model.subwords), the n-grams of characters within words are known, too, by their buckets.
 
-N steps of all sequences, B sequences, K n-grams.
+N steps of all sequences, B sequences, K n-grams of ids.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.store import Ints, run_starts
 from seqtrain.data.vocabulary import PAD
 from seqtrain.errors import DataError
@@ -34,6 +36,7 @@ MOST_DISTINCT = 2**24
 """Distinct n-grams counted at a time; beyond, the rarest of what was read so far are forgotten."""
 
 Keys = TypeVar("Keys", bound=Any)
+IdType = TypeVar("IdType", np.int32, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,8 @@ class NgramVocabulary:
     Attributes:
         shortest, longest: ids of an n-gram.
         keys: ascending, (K,) int64.
-        idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32.
+        idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32; where
+            spelling counts, buckets of characters follow, (K + BUCKETS,), 0 of those never seen.
         tokens: ids from this one on count as <unk>, as which n-grams know tokens that a vocabulary
             learned after them (`--init-from`); None: all ids are told apart.
     """
@@ -59,15 +63,22 @@ class NgramVocabulary:
             raise ValueError(f"n-grams of {self.shortest} to {self.longest} ids")
         if self.keys.dtype != np.int64 or self.idf.dtype != np.float32:
             raise ValueError(f"n-grams: found {self.keys.dtype} and {self.idf.dtype}")
-        if self.keys.ndim != 1 or not self.keys.size or self.keys.shape != self.idf.shape:
+        sizes = [(self.keys.size,), (self.keys.size + BUCKETS,)]
+        if self.keys.ndim != 1 or not self.keys.size or self.idf.shape not in sizes:
             raise ValueError(f"n-grams: found {self.keys.shape} keys and {self.idf.shape} weights")
         if not (self.keys[1:] > self.keys[:-1]).all():
             raise ValueError("n-grams: the keys don't ascend")
-        if not (np.isfinite(self.idf).all() and (self.idf >= 1).all()):
+        unseen = np.arange(len(self.idf)) >= len(self.keys)
+        if not (np.isfinite(self.idf) & ((self.idf >= 1) | unseen & (self.idf == 0))).all():
             raise ValueError("n-grams: an idf isn't a finite number from 1")
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.idf)
+
+    @property
+    def has_spelling(self) -> bool:
+        """Whether it knows n-grams of characters within words."""
+        return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
         names = ("shortest", "longest", "tokens", "keys", "idf")
@@ -124,6 +135,28 @@ def fit_ngrams(
     return NgramVocabulary(shortest, longest, keys, idf.astype(np.float32))
 
 
+def with_spelling(
+    vocabulary: NgramVocabulary, words: npt.NDArray[np.int64], offsets: Ints, grams: WordGrams
+) -> NgramVocabulary:
+    """Let a vocabulary know the n-grams of characters within words, too.
+
+    Args:
+        vocabulary: of the sequences.
+        words: word at each step, (N,).
+        offsets: where each sequence begins, and the end, (B + 1,).
+        grams: of each word.
+    """
+    holders = np.zeros(BUCKETS, dtype=np.int64)
+    for some, starts in _parts(words, offsets):
+        row = np.arange(len(starts) - 1).repeat(np.diff(starts))
+        row, word = np.divmod(np.unique(row * len(grams) + some), len(grams))
+        buckets, counts = grams.gather(word)
+        pairs = np.unique(row.repeat(counts) * BUCKETS + buckets)
+        holders += np.bincount(pairs % BUCKETS, minlength=BUCKETS)
+    idf = np.where(holders, np.log(len(offsets) / (1 + holders)) + 1, 0)
+    return replace(vocabulary, idf=np.append(vocabulary.idf, idf.astype(np.float32)))
+
+
 def row_keys(
     values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int
 ) -> Iterator[tuple[Ints, Ints]]:
@@ -169,10 +202,10 @@ def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 
 def _parts(
-    values: npt.NDArray[np.int32], offsets: Ints
-) -> Iterator[tuple[npt.NDArray[np.int32], Ints]]:
+    values: npt.NDArray[IdType], offsets: Ints
+) -> Iterator[tuple[npt.NDArray[IdType], Ints]]:
     """Yield the sequences, CHUNK_STEPS or so at a time; a longer one is alone."""
-    chunk = offsets[1:] // CHUNK_STEPS
+    chunk: Ints = offsets[1:] // CHUNK_STEPS
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
     for first, stop in pairwise(cuts):
         if first < stop:

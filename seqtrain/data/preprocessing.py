@@ -207,7 +207,7 @@ class Preprocessing:
         del values["vocabulary"], values["reading"]["keep"]
         if self.ngrams is not None:
             sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
-            values["ngrams"] = {**sizes, "number": len(self.ngrams)}
+            values["ngrams"] = {**sizes, "number": len(self.ngrams.keys)}
             if self.ngrams.tokens is not None:
                 values["ngrams"]["tokens"] = self.ngrams.tokens
         return values

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -33,6 +34,16 @@ class WordGrams:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def gather(
+        self, words: npt.NDArray[np.integer[Any]]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the buckets of some words one after another, and how many each has."""
+        starts = self.offsets[words]
+        counts = self.offsets[words + 1] - starts
+        ends = counts.cumsum()
+        index = np.arange(ends[-1] if len(ends) else 0) + (starts - ends + counts).repeat(counts)
+        return self.buckets[index].astype(np.int64), counts
 
     @classmethod
     def concatenate(cls, tables: Sequence[WordGrams]) -> WordGrams:

@@ -102,6 +102,11 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @property
+    def spelled(self) -> list[str]:
+        """The words by id; <pad> and <unk> have no characters."""
+        return [""] * len(SPECIAL) + list(self.tokens[len(SPECIAL) :])
+
     @cached_property
     def index(self) -> FixedIndex:
         """Token to id. A token spelled like <pad> in the data is unknown, never padding."""

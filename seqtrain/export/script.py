@@ -29,6 +29,7 @@ from seqtrain.data.examples import Example  # noqa: E402
 from seqtrain.data.ngram_vocabulary import NgramVocabulary, row_keys  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
+from seqtrain.data.spelling import WordGrams, word_grams  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
 from seqtrain.data.vocabulary import UNK  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
@@ -47,7 +48,9 @@ class ExportedModel:
     """
 
     def __init__(self, onnx: bytes, fitted: Preprocessing) -> None:
-        self.fitted = fitted
+        self.fitted, self.grams = fitted, None
+        if fitted.subwords is not None and fitted.vocabulary is not None:
+            self.grams = word_grams(fitted.vocabulary.spelled, *fitted.subwords)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(
@@ -74,7 +77,7 @@ class ExportedModel:
         padded[valid] = values
         given = {"input_ids" if is_ids else "features": padded, "lengths": lengths}
         if self.fitted.ngrams is not None:
-            given |= ngram_inputs(rows, self.fitted.ngrams)
+            given |= ngram_inputs(rows, self.fitted.ngrams, self.grams)
         if rows.spellings is not None and rows.words is not None and known is not None:
             beyond = rows.spellings >= 0
             words, own = np.unique(rows.spellings[beyond], return_inverse=True)
@@ -86,20 +89,37 @@ class ExportedModel:
         return given
 
 
-def ngram_inputs(rows: SequenceStore, vocabulary: NgramVocabulary) -> dict[str, Any]:
-    """Return the known n-grams of each sequence, and their values, of length 1 together."""
+def ngram_inputs(
+    rows: SequenceStore, vocabulary: NgramVocabulary, grams: WordGrams | None
+) -> dict[str, Any]:
+    """Return the known n-grams of each sequence, and their values, of length 1 together.
+
+    Where spelling counts, those of characters within words follow, and each kind has length 1/√2.
+    """
     values = rows.values
     if vocabulary.tokens is not None:
         values = np.where(values < vocabulary.tokens, values, UNK)
     every = row_keys(values, rows.offsets, vocabulary.shortest, vocabulary.longest)
     row, keys = (np.concatenate(each) for each in zip(*every, strict=True))
-    index = np.searchsorted(vocabulary.keys, keys).clip(max=len(vocabulary) - 1)
+    known = len(vocabulary.keys)
+    index = np.searchsorted(vocabulary.keys, keys).clip(max=known - 1)
     held = vocabulary.keys[index] == keys
-    pairs, times = np.unique(row[held] * len(vocabulary) + index[held], return_counts=True)
+    row, index, kinds = row[held], index[held], 1
+    if vocabulary.has_spelling and grams is not None:
+        words, kinds = rows.values.astype(np.int64), 2
+        if rows.spellings is not None and rows.words is not None:
+            words = np.where(rows.spellings < 0, words, len(grams) + rows.spellings)
+            grams = grams.concatenate([grams, rows.words])
+        buckets, counts = grams.gather(words)
+        of_steps = np.arange(len(rows)).repeat(rows.lengths)
+        row = np.append(row, of_steps.repeat(counts))
+        index = np.append(index, known + buckets)
+    pairs, times = np.unique(row * len(vocabulary) + index, return_counts=True)
     row, index = np.divmod(pairs, len(vocabulary))
     values = (1 + np.log(times)) * vocabulary.idf[index]
-    squares = np.bincount(row, values**2, minlength=len(rows))
-    scaled = (values / np.sqrt(squares[row])).astype(np.float32)
+    kind = 2 * row + (index >= known)
+    squares = kinds * np.bincount(kind, values**2, minlength=2 * len(rows))
+    scaled = (values / np.sqrt(np.where(squares > 0, squares, 1))[kind]).astype(np.float32)
     return {"ngrams": index, "ngram_rows": row, "ngram_values": scaled}
 
 

@@ -98,7 +98,7 @@ class ClassifierNetwork(nn.Module):
                 self.initial_state = nn.Parameter(self.zero_state(1).squeeze(2))
             self.ngrams = None
             if fitted.ngrams is not None:
-                self.ngrams = NgramClassifier(fitted.ngrams, num_classes)
+                self.ngrams = NgramClassifier(fitted.ngrams, num_classes, fitted.words)
             self.kernels = None
             if fitted.kernels is not None:
                 self.kernels = KernelBank(fitted.kernels, num_classes)
@@ -258,14 +258,15 @@ class ClassifierNetwork(nn.Module):
         """
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
         run = self._run_packed(need_outputs=True, grams=_grams(spellings))
-        states, last = run(self.inputs.numbered(packed, spellings), start, None)
+        packed = self.inputs.numbered(packed, spellings)
+        states, last = run(packed, start, None)
         assert states is not None
         seen = [states] if "last" in pooling_names(self.config.pooling) else []
         if self.pooling is not None:
             seen.append(pool_after_each_step(self.pooling, states, packed.batch_sizes))
         branches = [self.head(torch.cat(seen, dim=1))]
         if self.ngrams is not None:
-            branches.append(self.ngrams.step_logits(packed))
+            branches.append(self.ngrams.step_logits(packed, _grams(spellings)))
         return self.combine(branches), last
 
     def _classify(
@@ -278,12 +279,11 @@ class ClassifierNetwork(nn.Module):
         spellings: Spellings | None,
     ) -> tuple[list[Tensor], Tensor]:
         """Return the branches' logits (B, C) and last states, row by packed row."""
-        wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed))]
+        grams, packed = _grams(spellings), self.inputs.numbered(packed, spellings)
+        wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed, grams))]
         if self.kernels is not None and not self.training:
             wide.append(self.kernels(packed))
-        grams = _grams(spellings)
         run = self._run_packed(self.pooling is not None, vocabulary, random, grams)
-        packed = self.inputs.numbered(packed, spellings)
         packed = self.inputs.read_whole(packed, grams, random)
         start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
         seen, state = self._pooled(run, packed, start, bptt)

@@ -20,7 +20,7 @@ from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.spelling import WordGrams, word_grams
-from seqtrain.data.vocabulary import PAD, SPECIAL
+from seqtrain.data.vocabulary import PAD
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, ProjectedTable
@@ -52,8 +52,7 @@ class FittedLayers:
         words = series = kernels = None
         channels, indicators = len(preprocessing.mean), preprocessing.missing == "mask"
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
-            spelled = [""] * len(SPECIAL) + list(preprocessing.vocabulary.tokens[len(SPECIAL) :])
-            words = word_grams(spelled, *preprocessing.subwords)
+            words = word_grams(preprocessing.vocabulary.spelled, *preprocessing.subwords)
         if preprocessing.standardize != "train":
             series = SeriesStandardization(
                 channels, both=preprocessing.standardize == "both", indicators=indicators

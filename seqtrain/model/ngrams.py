@@ -6,10 +6,14 @@ it occurs) times its idf; a sequence's values are a vector of length 1.
 
 B batch, N steps of all sequences, K n-grams of the vocabulary, C classes, P distinct n-grams of
 each sequence, over all sequences.
+
+Where spelling counts, the n-grams of characters within words are a second kind of features: each
+kind's values have the length 1/√2 together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +24,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.data.batch import Grams
 from seqtrain.data.ngram_vocabulary import BOUNDARY, NO_KEY, NgramVocabulary, folded
+from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
@@ -49,6 +55,7 @@ class NgramClassifier(nn.Module):
     Args:
         vocabulary: of n-grams.
         num_classes: C.
+        words: n-grams of characters of each known word, where the vocabulary knows such.
 
     Attributes:
         sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
@@ -57,9 +64,13 @@ class NgramClassifier(nn.Module):
     keys: Tensor
     idf: Tensor
 
-    def __init__(self, vocabulary: NgramVocabulary, num_classes: int) -> None:
+    def __init__(
+        self, vocabulary: NgramVocabulary, num_classes: int, words: WordGrams | None = None
+    ) -> None:
         super().__init__()
         self.vocabulary = vocabulary
+        self._words = None if words is None or not vocabulary.has_spelling else Grams.of(words)
+        self._num_words = None if words is None else len(words)
         self.sparse = False
         self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
         self.bias = nn.Parameter(torch.zeros(num_classes))
@@ -82,45 +93,91 @@ class NgramClassifier(nn.Module):
         return GAIN * total + self.bias
 
     @torch.no_grad()
-    def find(self, packed: PackedSequence) -> Ngrams:
-        """Return the known n-grams of packed sequences of ids, longest first."""
+    def find(self, packed: PackedSequence, unknown: Grams | None = None) -> Ngrams:
+        """Return the known n-grams of packed sequences of ids, longest first.
+
+        Args:
+            packed: ids; where spelling counts, those of unknown words are beyond the vocabulary's.
+            unknown: n-grams of characters of these.
+        """
         rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
-        walk = _Walk(self.vocabulary, packed)
-        found = zip(walk.within(self.keys), walk.behind(self.keys, walk.last), strict=True)
-        index, step = (torch.cat(tensors) for tensors in found)
+        walk = _Walk(self.vocabulary, packed, self._num_words)
+        found = [walk.within(self.keys), walk.behind(self.keys, walk.last)]
+        if self._words is not None:
+            found.append(self._spelled(packed.data, unknown))
+        index, step = _both(found)
         pairs, times = _counted(walk.row[step] * size + index, rows * size)
         row, index = pairs // size, pairs % size
         values = (1 + times.log()) * self.idf[index]
-        squares = values.new_zeros(rows).index_add(0, row, values.square())
+        kind = 2 * row + (index >= len(self.keys))
+        squares = values.new_zeros(2 * rows).index_add(0, kind, values.square())
+        norms = torch.where(squares > 0, squares.sqrt(), 1.0) * math.sqrt(self._kinds)
         counts = row.bincount(minlength=rows)
-        return Ngrams(index, values / squares.sqrt()[row], counts.cumsum(0) - counts)
+        return Ngrams(index, values / norms[kind], counts.cumsum(0) - counts)
+
+    @property
+    def _kinds(self) -> int:
+        return 1 if self._words is None else 2
+
+    def _spelled(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
+        """Return the number of each n-gram of characters of the words at steps, and its step."""
+        assert self._words is not None
+        assert self._num_words is not None
+        self._words = self._words.to(ids.device)
+        found = []
+        for grams, first in ((self._words, 0), (unknown, self._num_words)):
+            if grams is not None:
+                mine = (ids >= first) & (ids < first + len(grams.offsets) - 1)
+                step = torch.nonzero(mine).squeeze(1)
+                buckets, counts = grams.gather(ids[step] - first)
+                found.append((len(self.keys) + buckets, step.repeat_interleave(counts)))
+        return _both(found)
 
     @torch.no_grad()
-    def step_logits(self, packed: PackedSequence) -> Tensor:
+    def step_logits(self, packed: PackedSequence, unknown: Grams | None = None) -> Tensor:
         """Return the logits after every step: those of the prefix that ends there.
 
         A prefix holds the n-grams that end in it, and those that end at the boundary behind it.
-        Sums of weights and of squares grow step by step.
+        Sums of weights and of squares grow step by step. Arguments are those of `find`.
 
         Shape:
             packed.data: (N,) int64. Returns: (N, C), packed.
         """
-        walk = _Walk(self.vocabulary, packed)
-        index, step = walk.within(self.keys)
+        walk = _Walk(self.vocabulary, packed, self._num_words)
+        every = torch.arange(len(walk.row), device=walk.row.device)
+        ends = walk.behind(self.keys, every)
+        total = self._after_steps(packed, walk, walk.within(self.keys), ends)
+        if self._words is not None:
+            index, step = self._spelled(packed.data, unknown)
+            in_time = step.argsort(stable=True)
+            spelled, none = (index[in_time], step[in_time]), (every[:0], every[:0])
+            total = total + self._after_steps(packed, walk, spelled, none)
+        logits = GAIN / math.sqrt(self._kinds) * total + self.bias
+        return logits.to(self.weight.dtype)
+
+    def _after_steps(
+        self,
+        packed: PackedSequence,
+        walk: _Walk,
+        within: tuple[Tensor, Tensor],
+        ends: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        """Return the weighted sums after every step, of one kind of features, (N, C)."""
+        index, step = within
         before = _times_before(walk.row[step] * len(self.vocabulary) + index)
         weight_before = torch.where(before > 0, 1 + before.clamp(min=1).log(), 0.0)
         weight_after = 1 + (before + 1).log()
         sums, squares = self._sums(step, index, len(walk.row), weight_before, weight_after)
-        for total in (sums, squares):
-            for earlier, now in pairwise(total.split_with_sizes(packed.batch_sizes.tolist())):
+        for grown in (sums, squares):
+            for earlier, now in pairwise(grown.split_with_sizes(packed.batch_sizes.tolist())):
                 now += earlier[: len(now)]
-        every = torch.arange(len(walk.row), device=walk.row.device)
-        index, step = walk.behind(self.keys, every)
+        index, step = ends
         once = torch.ones_like(step, dtype=torch.float64)
-        own_sums, own_squares = self._sums(step, index, len(every), torch.zeros_like(once), once)
+        own_sums, own_squares = self._sums(step, index, len(walk.row), torch.zeros_like(once), once)
         squares = squares + own_squares
         norm = torch.where(squares > 0, squares.sqrt(), 1.0)
-        return (GAIN * (sums + own_sums) / norm + self.bias).to(self.weight.dtype)
+        total: Tensor = (sums + own_sums) / norm
+        return total
 
     def _sums(
         self, step: Tensor, index: Tensor, steps: int, before: Tensor, after: Tensor
@@ -145,16 +202,20 @@ class _Walk:
     Args:
         vocabulary: of n-grams.
         packed: ids, longest sequence first.
+        words: ids from this one on count as <unk>; None: all are told apart.
 
     Attributes:
         row: of each packed step, (N,).
         last: packed index of each row's last step, (B,).
     """
 
-    def __init__(self, vocabulary: NgramVocabulary, packed: PackedSequence) -> None:
+    def __init__(
+        self, vocabulary: NgramVocabulary, packed: PackedSequence, words: int | None
+    ) -> None:
         ids, sizes = packed.data, packed.batch_sizes
-        if vocabulary.tokens is not None:
-            ids = torch.where(ids < vocabulary.tokens, ids, UNK)
+        limit = vocabulary.tokens or words  # an older vocabulary is the smaller one
+        if limit is not None:
+            ids = torch.where(ids < limit, ids, UNK)
         starts = sizes.cumsum(0) - sizes
         row, step = rows_and_steps(sizes)
         before = starts[step - 1] + row

@@ -19,6 +19,7 @@ from seqtrain.config.document import brief
 from seqtrain.config.schema import DataConfig, ModelConfig
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.spelling import BUCKETS
 from seqtrain.data.tokenizers import read_merges
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
@@ -245,7 +246,7 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
         return None
     shortest, longest, number = values["shortest"], values["longest"], values["number"]
     ModelConfig.model_validate({"ngrams": [shortest, longest], "max_ngrams": number})
-    found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES)
+    found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES + 4 * BUCKETS)
     if found.keys() != {"keys", "idf"} or len(found["keys"]) != number:
         raise ValueError(f"{NGRAMS}: expected keys and idf of {number} n-grams")
     tokens = values.get("tokens")

@@ -34,7 +34,12 @@ def touched_rows(
         Returns: (U,) int64 each.
     """
     classifier = model.classifier if isinstance(model, PretrainingModel) else model
-    found = {}
+    found, spelled = {}, batch.spellings
+    if spelled is not None and isinstance(batch.inputs, Tensor):
+        numbers = sort_and_pack(spelled.numbers, batch.lengths)[0].data
+        spelled = Spellings(numbers, spelled.grams)
+    grams = None if spelled is None else spelled.grams
+    packed = classifier.inputs.numbered(batch.packed, spelled)
     for part in (classifier.embedding, classifier.subwords, classifier.ngrams):
         weight = getattr(part, "weight", None)
         if not any(weight is table for table in tables):
@@ -43,24 +48,13 @@ def touched_rows(
         if part is classifier.embedding:
             found[weight] = distinct_ids(batch.packed.data, len(weight))[0]
         elif part is classifier.subwords:
-            found[weight] = _buckets(classifier, batch)
+            assert classifier.subwords is not None
+            buckets, _ = classifier.subwords.buckets(torch.unique(packed.data), grams)
+            found[weight] = torch.unique(buckets)
         else:
             assert classifier.ngrams is not None
-            found[weight] = torch.unique(classifier.ngrams.find(batch.packed).index)
+            found[weight] = torch.unique(classifier.ngrams.find(packed, grams).index)
     return found
-
-
-def _buckets(classifier: ClassifierNetwork, batch: Batch) -> Tensor:
-    """Return the buckets of all character n-grams of a batch's words."""
-    assert classifier.subwords is not None
-    spelled = batch.spellings
-    if spelled is not None and isinstance(batch.inputs, Tensor):
-        numbers = sort_and_pack(spelled.numbers, batch.lengths)[0].data
-        spelled = Spellings(numbers, spelled.grams)
-    words = torch.unique(classifier.inputs.numbered(batch.packed, spelled).data)
-    buckets, _ = classifier.subwords.buckets(words, None if spelled is None else spelled.grams)
-    distinct: Tensor = torch.unique(buckets)
-    return distinct
 
 
 def sum_gradients(

@@ -106,7 +106,9 @@ def test_what_changes_the_data_means_another_entry(
     prepare(make(**keys), cache_folder=folder)
     cached = prepare(make(**keys), cache_folder=folder)
     assert cached.from_cache
-    assert len(cached.preprocessing.ngrams or []) == 4
+    ngrams = cached.preprocessing.ngrams
+    assert ngrams is not None
+    assert len(ngrams.keys) == 4
     assert cached.splits["test"].words is not None
     data = prepare(make(**{**keys, **change}), cache_folder=folder)
     assert not data.from_cache

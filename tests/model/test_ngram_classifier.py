@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.data.ngram_vocabulary import fit_ngrams, folded
+from seqtrain.data.batch import Grams
+from seqtrain.data.ngram_vocabulary import fit_ngrams, folded, with_spelling
+from seqtrain.data.spelling import WordGrams, buckets_of, word_grams
 from seqtrain.model.ngrams import GAIN, NgramClassifier
 
 VOCAB_SIZE = 9
@@ -24,11 +26,15 @@ def some_rows(seed: int) -> list[list[int]]:
     return [generator.integers(1, VOCAB_SIZE, size).tolist() for size in sizes]
 
 
-def make(sizes: tuple[int, int], most: int = 60) -> NgramClassifier:
+def make(
+    sizes: tuple[int, int], most: int = 60, spelled: WordGrams | None = None
+) -> NgramClassifier:
     rows = some_rows(seed=0)
     values, offsets = np.concatenate(rows).astype(np.int32), np.cumsum([0, *map(len, rows)])
     chosen = fit_ngrams(values, offsets, shortest=sizes[0], longest=sizes[1], most=most)
-    model = NgramClassifier(chosen, num_classes=3)
+    if spelled is not None:
+        chosen = with_spelling(chosen, values.astype(np.int64), offsets, spelled)
+    model = NgramClassifier(chosen, num_classes=3, words=spelled)
     torch.manual_seed(1)
     torch.nn.init.normal_(model.weight)
     torch.nn.init.normal_(model.bias)
@@ -37,6 +43,10 @@ def make(sizes: tuple[int, int], most: int = 60) -> NgramClassifier:
 
 def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
     """The formula, n-gram by n-gram."""
+    return GAIN * of_ids(model, row) + model.bias
+
+
+def of_ids(model: NgramClassifier, row: list[int]) -> Tensor:
     vocabulary = model.vocabulary
     numbers = {key: i for i, key in enumerate(vocabulary.keys.tolist())}
     whole = [0, *row, 0]
@@ -49,10 +59,14 @@ def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
                 key = folded(key, np.array([i]))
             if int(key[0]) in numbers:
                 counts[numbers[int(key[0])]] += 1
-    values = {i: (1 + math.log(n)) * float(vocabulary.idf[i]) for i, n in counts.items()}
+    return weighted(model, counts)
+
+
+def weighted(model: NgramClassifier, counts: Counter[int]) -> Tensor:
+    idf = model.vocabulary.idf
+    values = {i: (1 + math.log(n)) * float(idf[i]) for i, n in counts.items()}
     length = math.sqrt(sum(value**2 for value in values.values())) or 1.0
-    total = sum((value / length * model.weight[i] for i, value in values.items()), torch.zeros(3))
-    return GAIN * total + model.bias
+    return sum((value / length * model.weight[i] for i, value in values.items()), torch.zeros(3))
 
 
 @pytest.mark.parametrize("most", [3, 60])
@@ -71,6 +85,37 @@ def test_logits_of_rows_and_prefixes_are_those_of_the_formula(
         prefixes = torch.stack([by_hand(model, row[:end]) for end in range(1, len(row) + 1)])
         own = found[starts[: len(row)] + 4 * number]
         torch.testing.assert_close(own, prefixes, rtol=1e-5, atol=1e-5)
+
+
+def test_where_spelling_counts_characters_are_half_of_the_sum() -> None:
+    """Of words that the vocabulary lacks, too: they come with the batch."""
+    names = [f"word{'xyzuvw'[i % 6] * (i % 4)}{i}" for i in range(VOCAB_SIZE + 2)]
+    words = word_grams(["", "", *names[2:VOCAB_SIZE]], 3, 4)
+    beside = word_grams(names[VOCAB_SIZE:], 3, 4)
+    model = make((1, 2), spelled=words)
+    first = len(model.vocabulary.keys)
+    rows = [*some_rows(seed=2), [VOCAB_SIZE, 3, VOCAB_SIZE + 1, VOCAB_SIZE], [1]]
+    rows.sort(key=len, reverse=True)
+
+    def expected(row: list[int]) -> Tensor:
+        counts = Counter(
+            first + bucket for i in row if i >= 2 for bucket in buckets_of(names[i], 3, 4)
+        )
+        known = of_ids(model, [i if i < VOCAB_SIZE else 1 for i in row])
+        return GAIN * (known + weighted(model, counts)) / math.sqrt(2) + model.bias
+
+    packed = pack_sequence([torch.tensor(row) for row in rows])
+    found = model(model.find(packed, Grams.of(beside)))
+    torch.testing.assert_close(
+        found, torch.stack([expected(row) for row in rows]), rtol=1e-5, atol=1e-5
+    )
+    starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+    of_steps = model.step_logits(packed, Grams.of(beside))
+    for number, row in enumerate(rows):
+        prefixes = torch.stack([expected(row[:end]) for end in range(1, len(row) + 1)])
+        torch.testing.assert_close(
+            of_steps[starts[: len(row)] + number], prefixes, rtol=1e-5, atol=1e-5
+        )
 
 
 def test_sparse_gradients_hold_the_rows_of_the_batch() -> None:
