@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,29 +79,3 @@ def test_answers_that_depend_on_the_batch_are_found(
     assert "depend on the batch" in ended.out
     assert "predictions depend on the batch" in ended.problems[-1]
     assert json.loads(cli("check", "run", "--json").out)["passed"] is False
-
-
-def test_a_terminal_sees_what_is_compared_and_how_far_it_is(
-    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(trained)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("NO_COLOR", "1")
-    shown = cli("check", "run").err.replace("\r", "\n").splitlines()
-    assert any(line.startswith("run: run, data: test.tsv, 20 sequences, ") for line in shown)
-    assert any("%|" in line and "all in one batch, torch" in line for line in shown)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["none"], "no such run"), (["run/best"], "--data"), (["run", "--data", "none.tsv"], "none")],
-)
-def test_refusals(
-    trained: Path, cli: Cli, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(trained)
-    ended = cli("check", *arguments)
-    assert ended.code == 2
-    assert ended.out == ""
-    assert len(ended.problems) == 1
-    assert words in ended.err

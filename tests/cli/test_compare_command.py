@@ -18,7 +18,7 @@ from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_screen import draw_speeds, show_comparison
 from seqtrain.comparison.results import Comparison, Speed, VariantResult
 from seqtrain.model.engines.native import why_not
-from tests.helpers.tiny import Cli, listing
+from tests.helpers.tiny import listing
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")
@@ -169,26 +169,3 @@ def test_table_on_a_terminal(
     assert "accuracy: after " in rest
     assert "equal batches are one model, trained once" in rest
     assert "recommended: " in rest
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--chart", "chart.png"], ".svg"),
-        (["--chart", "no/chart.svg"], "no folder"),
-        (["--chart", "old.svg"], "--force"),
-        (["--seconds", "0"], "--seconds"),
-        (["--device", "cuda:77"], "cuda:77"),
-        (["--set", "data.train=no.tsv"], "no.tsv"),
-    ],
-)
-def test_errors_come_before_any_measuring(
-    cli: Cli, project: Path, arguments: list[str], words: str
-) -> None:
-    (project / "old.svg").write_text("mine")
-    before = listing(project)
-    ended = cli("compare", "c.yaml", *arguments)
-    assert ended.code == 2
-    assert ended.out == ""
-    assert words in ended.problems[-1]
-    assert listing(project) == before

@@ -86,9 +86,3 @@ def test_other_data_is_refused(beside: Path, tmp_path: Path, cli: Cli) -> None:
     assert ended.out == ""
     assert "--data" in ended.err
     assert cli("diff", "a", tmp_path / "b", "--data", "test.tsv").code == 0
-
-
-def test_refusals(beside: Path, cli: Cli) -> None:
-    assert cli("diff", "a").code == 2
-    assert "no such run" in cli("diff", "a", "none").err
-    assert cli("diff", "a", "b", "--data", "test.tsv", "--split", "test").code == 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import seqtrain
-from tests.helpers.tiny import Cli, write_jsonl, write_npz
+from tests.helpers.tiny import Cli, write_jsonl
 
 
 @pytest.mark.parametrize("split", ["test", "validation", "train"])
@@ -64,20 +64,6 @@ def test_a_file_in_place_of_a_split(beside: Path, tmp_path: Path, cli: Cli) -> N
     assert "\x1b" not in ended.out + ended.err
     assert "of 2 predictions are wrong" in ended.err
     assert cli("errors", "run", "--data", more, "--split", "test").code == 2
-
-
-def test_symbols_and_series_are_shown_for_people(
-    trained_tokens: Path, trained_features: Path, tmp_path: Path, cli: Cli
-) -> None:
-    symbols = ["the", "rise"]
-    write_jsonl(
-        tmp_path / "t.jsonl", [{"text": symbols, "label": name} for name in ("up", "neither")]
-    )
-    ended = cli("errors", trained_tokens / "run", "--data", tmp_path / "t.jsonl", "--json")
-    assert json.loads(ended.out)["errors"][0]["text"] == "the rise"
-    write_npz(tmp_path / "t.npz", [np.zeros((3, 2), np.float32)] * 2, ["c0", "neither"])
-    ended = cli("errors", trained_features / "run", "--data", tmp_path / "t.npz", "--json")
-    assert json.loads(ended.out)["errors"][0]["text"] == "3 × 2 values"
 
 
 @pytest.mark.parametrize("fixture", ["trained", "trained_tokens"])

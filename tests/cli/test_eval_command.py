@@ -37,14 +37,6 @@ def test_splits(beside: Path, cli: Cli, split: str, count: int) -> None:
     assert json.loads(ended.out)["num_examples"] == count
 
 
-def test_table_goes_to_stdout_and_the_rest_to_stderr(beside: Path, cli: Cli) -> None:
-    ended = cli("eval", "run")
-    assert "accuracy" in ended.out
-    assert "precision" in ended.out
-    assert "run: run" not in ended.out
-    assert "test.tsv" in ended.err
-
-
 def test_other_file_with_labels_that_train_lacks(beside: Path, tmp_path: Path, cli: Cli) -> None:
     known = rows(6, seed=8)
     write_table(tmp_path / "more.tsv", [*known, ("rise", "sideways"), ("fall", "nowhere")])

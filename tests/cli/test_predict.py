@@ -121,15 +121,6 @@ def test_top_k_every_class_and_jsonl(trained: Path, cli: Cli) -> None:
     assert list(row["probabilities"]) == ["down", "up"]
 
 
-@pytest.mark.parametrize(
-    ("format", "expected"),
-    [("tsv", "label\tprobability\n"), ("csv", "label,probability\n"), ("jsonl", "")],
-)
-def test_empty_stdin_is_empty_output(trained: Path, cli: Cli, format: str, expected: str) -> None:
-    ended = cli("predict", "-", "--run", trained / "run", "--format", format)
-    assert (ended.code, ended.out) == (0, expected)
-
-
 def test_bad_row_midstream_keeps_the_rows_before(trained: Path, tmp_path: Path, cli: Cli) -> None:
     run = trained / "run"
     write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", 3, "x")])
@@ -283,35 +274,6 @@ def test_the_outputs_ending_says_how_it_is_written(
     content = outputs[0].read_bytes()
     assert (unpack(content, ending) if ending else content) == outputs[1].read_bytes()
     assert outputs[1].read_text().startswith(start)
-
-
-def test_output_is_refused_before_anything_is_lost(
-    trained: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("in.txt").write_text("rise\n")
-    Path("link.txt").symlink_to("in.txt")
-    Path("old.tsv").write_text("mine")
-    Path("folder").mkdir()
-    cases = [
-        ("in.txt", "old.tsv", "", "--force"),
-        ("in.txt", "in.txt", "--force", "is the input"),
-        ("in.txt", "link.txt", "--force", "is the input"),
-        ("in.txt", "folder", "--force", "folder"),
-        ("in.txt", "none/out.tsv", "--force", "no folder"),
-        ("inn.txt", "old.tsv", "--force", "did you mean in.txt?"),
-        ("folder", "new.tsv", "--force", "is a folder"),
-        *(("in.txt", x, "--force", "expected an ending .tsv") for x in ("o.xlsx", "o.json.gz")),
-    ]
-    before = listing(tmp_path)
-    for source, output, force, words in cases:
-        ended = cli("predict", source, trained / "run", "--output", output, *force.split())
-        assert (ended.code, ended.out, len(ended.problems)) == (2, "", 1)
-        assert words in ended.err
-        assert listing(tmp_path) == before
-    forced = ("in.txt", trained / "run", "--output", "old.tsv", "--force")
-    assert cli("predict", *forced).code == 0
-    assert Path("old.tsv").read_text().startswith("label\t")
 
 
 @pytest.mark.parametrize("limit", [10, 20002])

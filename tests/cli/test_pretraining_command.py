@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -69,14 +68,6 @@ def test_reconstruct_writes_a_row_for_each(pretrained: Path, tmp_path: Path, cli
         assert ended.code == 2
         assert f"bad.txt:{number}" in ended.err
         assert len(ended.out.splitlines()) == number  # a header, and a row for each line before
-
-
-def test_runs_without_a_decoder_are_refused(pretrained: Path, tmp_path: Path, cli: Cli) -> None:
-    shutil.copytree(pretrained / "run", tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "pretrained")
-    ended = cli("reconstruct", pretrained / "test.tsv", "--run", tmp_path / "run")
-    assert (ended.code, ended.out, len(ended.problems)) == (2, "", 1)
-    assert "pretraining.objective: autoencoder" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import pty
 import signal
@@ -13,18 +12,14 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from seqtrain.signals import StopSignals, ended_by_second_interrupt
-from tests.helpers.program import conversing, ended, signals_within, started
-from tests.helpers.tiny import CONFIG, Cli, metrics
+from tests.helpers.program import conversing, started
+from tests.helpers.tiny import Cli
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
-EPOCHS = 6
-LONG = ("--set", f"training.max_epochs={EPOCHS}")
 
 
 def test_help_and_config_errors_do_not_import_torch(tmp_path: Path) -> None:
@@ -98,49 +93,6 @@ def test_signals_while_waiting_for_input(
         assert "Fatal" not in program.err
 
 
-def test_interrupt_while_training_saves_and_resume_is_exact(project: Path, cli: Cli) -> None:
-    (project / "c.yaml").write_text(CONFIG.replace("batch_size: 8", "batch_size: 2"))
-    with started(project, "fit", "c.yaml", "--run-dir", "cut", *LONG) as program:
-        program.wait_for(Path("cut/metrics.jsonl"))
-        program.send(signal.SIGINT)
-        assert program.end() == 130
-        assert program.out == ""
-        line = program.err.splitlines()[-1]
-    assert "--resume" in line
-    assert "cut/config.yaml" in line
-    progress = json.loads(Path("cut/last/training_state.json").read_text())["progress"]
-    assert 0 < progress["updates"] < EPOCHS * 16
-    assert cli("fit", "cut/config.yaml", "--resume", "--run-dir", "cut").code == 0
-    cli("fit", "c.yaml", "--run-dir", "whole", *LONG)
-    for name in ("best/model.safetensors", "last/model.safetensors", "test.json"):
-        assert Path("whole", name).read_bytes() == Path("cut", name).read_bytes()
-    assert metrics("whole") == metrics("cut")
-
-
-def compute_for_a_minute() -> None:
-    """Do so in one call of native code."""
-    import torch
-
-    matrix = torch.zeros(2000, 2000)
-    with ended_by_second_interrupt(), StopSignals():
-        Path("ready").touch()
-        try:
-            torch.linalg.matrix_power(matrix, 2**62)
-        finally:
-            print("over", flush=True)
-
-
-def test_second_sigint_ends_a_long_native_call(tmp_path: Path) -> None:
-    """Python could answer it only once the call is over, as the output would say."""
-    with started(tmp_path, "--version", prepare=compute_for_a_minute) as program:
-        program.wait_for(tmp_path / "ready")
-        while program.process.is_alive():  # two that come together are one to the system
-            program.send(signal.SIGINT)
-            time.sleep(0.05)
-        assert program.end() == 130
-        assert (program.out, program.err) == ("", "seqtrain: interrupted\n")
-
-
 def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:
     name = os.fsdecode(b"r-\xff.txt")
     try:
@@ -187,15 +139,6 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
     assert b"epoch 1: " in shown
     assert (b"\x1b[" in shown) == coloured
     assert "\x1b" not in ended.out
-
-
-def test_an_interrupt_before_training_says_that_nothing_is_saved(project: Path) -> None:
-    interrupt = signals_within("_read_data", 1, (9, signal.SIGINT))
-    program = ended(project, "fit", "c.yaml", "--run-dir", "r", prepare=interrupt, code=130)
-    assert program.out == ""
-    last = program.err.splitlines()[-1]
-    assert last == "seqtrain: interrupted before training began; nothing was saved"
-    assert not (project / "r").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -130,12 +128,3 @@ def test_unfinished_damaged_and_other_folders(place: Path, cli: Cli) -> None:
     assert warnings[1].startswith("listed without its config: runs/b/config.yaml")
     assert "b" in ended.out
     assert "\x1b" not in ended.out + ended.err
-
-
-def test_it_needs_no_torch(place: Path) -> None:
-    code = (
-        "import sys; from seqtrain.cli.main import program; "
-        "program()(['runs'], standalone_mode=False); "
-        "sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

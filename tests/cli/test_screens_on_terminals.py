@@ -152,9 +152,3 @@ def test_answers_stand_beside_their_texts(
     assert len(lines[2]) <= 80
     as_tsv = show(["predict", "test.tsv", "--format", "tsv"], 80, events).written
     assert "label\tprobability" in as_tsv or "label   probability" in as_tsv
-
-
-def test_the_last_lines_say_what_is_next(events: list[Event]) -> None:
-    text = " ".join(show(["fit"], 200, events).lines())
-    assert "*: the best epoch so far" in text
-    assert "next: seqtrain predict FILE, seqtrain eval, seqtrain errors" in text

@@ -59,21 +59,6 @@ def test_one_that_fails_ends_the_others(together: Path, cli: Cli) -> None:
     assert not Path("none").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--jobs", "2"), "--jobs: trains several runs at a time, by --seeds or --folds; give"),
-        (("--jobs", "2", "--seeds", "0,1", "--log", "tensorboard"), "--log: shows runs one after"),
-    ],
-)
-def test_jobs_are_of_several_runs(
-    options: tuple[str, ...], said: str, together: Path, cli: Cli
-) -> None:
-    ended = cli("fit", "c.yaml", "--run-dir", "none", *options)
-    assert ended.code == 2
-    assert said in ended.err
-
-
 def test_the_runs_are_listed(together: Path, cli: Cli) -> None:
     found = json.loads(cli("runs", ".", "--json").out)
     assert {run["path"] for run in found["runs"]} == {f"many/seed-{seed}" for seed in (0, 1, 10)}
@@ -183,6 +168,8 @@ def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
             "--nproc-per-node: trains one run, --seeds and",
         ),
         (("--folds", "3", "--resume"), "--resume: of several runs needs --run-dir"),
+        (("--jobs", "2"), "--jobs: trains several runs at a time, by --seeds or --folds; give"),
+        (("--jobs", "2", "--seeds", "0,1", "--log", "tensorboard"), "--log: shows runs one after"),
     ],
 )
 def test_refusals(project: Path, cli: Cli, given: tuple[str, ...], said: str) -> None:

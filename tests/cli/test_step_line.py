@@ -39,12 +39,6 @@ def test_colour_tells_the_answer_and_weight_how_sure_it_is() -> None:
     assert colors(made, "[up 70%]") == {"reverse magenta"}
 
 
-def test_a_steady_answer_was_decided_at_the_first_step() -> None:
-    made = prediction([0.9], ["rise"])
-    assert (made.turns, made.decided) == ([], 1)
-    assert step_line(made).plain == "[up 90%] rise"
-
-
 def test_the_middle_of_long_stretches_and_of_many_turns_is_left_out() -> None:
     tokens = [f"w{n}" for n in range(1000)]
     steady = step_line(prediction([0.1] * 1000, tokens)).plain

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
 import re
-import struct
-import termios
-from functools import partial
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.program import connect, started
 from tests.helpers.tiny import (
     CONFIG,
     Cli,
@@ -93,60 +86,12 @@ def test_symbols_features_and_top_k(
     assert "token" not in sequences[0][0]
 
 
-def test_written_to_a_file_and_as_a_table_refused(trained: Path, tmp_path: Path, cli: Cli) -> None:
-    arguments = ("predict", "-", "--run", trained / "run", "--steps")
-    assert cli(*arguments, "--output", tmp_path / "o.jsonl", stdin="rise fall").code == 0
-    assert len((tmp_path / "o.jsonl").read_text().splitlines()) == 2
-    for option, value in (("--output", tmp_path / "o.tsv"), ("--format", "csv")):
-        ended = cli(*arguments, option, value, stdin="rise")
-        assert ended.code == 2
-        assert ended.problems[0].startswith(f"seqtrain: {option}: found")
-        assert "jsonl" in ended.err
-    assert not (tmp_path / "o.tsv").exists()
-
-
 def test_rows_before_a_bad_one_are_answered(trained: Path, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "rise fall"}\n{"text": 3}\n')
     ended = cli("predict", tmp_path / "in.jsonl", "--run", trained / "run", "--steps")
     assert ended.code == 2
     assert len(ended.out.splitlines()) == 2
     assert "in.jsonl:2" in ended.err
-
-
-def on_a_terminal(folder: Path, columns: int, *arguments: object, **environment: str) -> str:
-    """Return what the program writes on a terminal of this width."""
-    terminal, its_end = pty.openpty()
-    fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    variables = {"NO_COLOR": None, "COLUMNS": None, "TERM": "xterm-256color", **environment}
-    prepare = partial(connect, {1: os.ttyname(its_end)}, variables)
-    with (
-        os.fdopen(terminal, "rb", buffering=0) as screen,
-        started(folder, *map(str, arguments), prepare=prepare) as program,
-    ):
-        assert program.end() == 0
-        os.close(its_end)
-        written = b""
-        with contextlib.suppress(OSError):  # what Linux says where the other end is closed
-            while part := screen.read(4096):
-                written += part
-    return written.decode().replace("\r\n", "\n")
-
-
-def test_a_terminal_gets_a_line_unless_a_format_is_named(trained: Path, tmp_path: Path) -> None:
-    (tmp_path / "in.txt").write_text("rise the climb " * 8 + "\nfall\n")
-    arguments = ("predict", tmp_path / "in.txt", "--run", trained / "run", "--steps")
-    colored = on_a_terminal(tmp_path, 60, *arguments)
-    plain = on_a_terminal(tmp_path, 60, *arguments, NO_COLOR="1")
-    assert "\x1b[" in colored
-    assert "\x1b" not in plain
-    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
-    lines = plain.splitlines()
-    assert re.fullmatch(r"1: (up|down) \d+\.\d%, from step \d+ of 24", lines[0])
-    assert lines[1].startswith("  [")
-    assert " ".join(lines).count("climb") == 8
-    assert max(map(len, lines)) <= 60
-    rows = on_a_terminal(tmp_path, 60, *arguments, "--format", "jsonl")
-    assert len(steps_of(rows, 2)[0]) == 24
 
 
 def test_eval_scores_shares_of_each_sequence(
@@ -162,3 +107,16 @@ def test_eval_scores_shares_of_each_sequence(
     table = cli("eval", "run", "--steps").out
     assert all(f" {n}0% " in table for n in range(1, 11))
     assert "same label as at the end" in table
+
+
+def test_a_terminal_gets_a_line_per_sequence(
+    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    arguments = ("predict", "-", trained / "run", "--steps")
+    lines = cli(*arguments, stdin="rise the climb\nfall\n").out.splitlines()
+    assert re.fullmatch(r"1: (up|down) \d+\.\d%, from step \d of 3", lines[0])
+    assert lines[1].startswith("  [")
+    refused = cli(*arguments, "--output", "o.tsv", stdin="rise")
+    assert (refused.code, "--steps writes jsonl" in refused.err) == (2, True)

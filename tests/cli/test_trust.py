@@ -98,20 +98,6 @@ def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> Non
         assert row["label"] == (row["guess"] if float(row["probability"]) >= 0.8 else "")
 
 
-def test_undecided_rows_in_other_formats(beside: Path, cli: Cli) -> None:
-    first, *others = table(
-        cli("predict", "test.tsv", "--run", "run", "--min-probability", "1", "--top-k", "2").out
-    )
-    assert list(first) == ["label_1", "probability_1", "label_2", "probability_2", "guess"]
-    assert {row["label_1"] for row in (first, *others)} == {""}
-    lines = cli(
-        *("predict", "test.tsv", "--run", "run", "--min-probability", "1", "--format", "jsonl")
-    ).out.splitlines()
-    row = json.loads(lines[0])
-    assert row["label"] == ""
-    assert row["guess"] == max(row["probabilities"], key=row["probabilities"].get)
-
-
 def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
     ended = cli("predict", "validation.tsv", "--run", "run", "--precision", "0.8")
     answers = table(ended.out)

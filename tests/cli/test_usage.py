@@ -87,13 +87,6 @@ def test_resolved_config_loads_back(project: Path, cli: Cli) -> None:
     assert load_config("again.yaml") == load_config("c.yaml", ["model.rnn=lstm"])
 
 
-def test_control_characters_of_a_message_are_escaped(cli: Cli) -> None:
-    ended = cli("eval", "no\x1b[31m\nrun")
-    assert ended.code == 2
-    assert len(ended.problems) == 1
-    assert "\x1b" not in ended.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
