@@ -338,9 +338,11 @@ class _Preparation:
                 for name, part in parts.items()
             }
         else:
-            vocabulary, ids, eligible, vectors = self._fit_tokens(rules, encoder.tokens, parts)
+            assert encoder.ids is not None
+            tokens = encoder.ids.index
+            vocabulary, ids, eligible, vectors = self._fit_tokens(rules, tokens, parts)
             if rules.subwords is not None:
-                parts = _spelled(parts, rules.subwords, encoder.tokens, ids)
+                parts = _spelled(parts, rules.subwords, tokens, ids)
             for part in parts.values():
                 _renumber(part.values, ids)
             ngrams = self._fit_ngrams(parts["train"], vocabulary)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtrain.data.examples import SHOWN_ROWS, BadRow, Example, RowProblems
+from seqtrain.data.examples import SHOWN_ROWS, Example, Features, RowProblems
 from seqtrain.data.readers import Digests, Files, read_rows
 from seqtrain.data.store import UNKNOWN_LABEL, FileLines, Ints, SequenceStore, StoreBuilder
-from seqtrain.data.tokenizers import Tokenizer
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, located, quote
@@ -100,23 +99,18 @@ class Encoder:
 
     Attributes:
         policy: what happens to overlong and empty sequences.
-        split: splits what was read into tokens; None: feature vectors were read.
-        tokens: id of each token; its `__missing__` decides about new ones. Of those that a
+        ids: of what was read, by its tokens; None: feature vectors were read. Of tokens that a
             `SpellingIndex` numbers, which they are stands beside.
-        labels: class index of each label; the same.
+        labels: class index of each label; its `__missing__` decides about new ones.
         channels: width of a feature vector (features); 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
     """
 
     policy: LengthPolicy
-    split: InitVar[Tokenizer | None]
-    tokens: Mapping[str, int]
+    ids: PieceIds | None
     labels: Mapping[str, int]
     channels: int = 0
     missing: str = "error"
-
-    def __post_init__(self, split: Tokenizer | None) -> None:
-        self._ids = PieceIds(split, self.tokens) if split else None
 
     def encode(
         self,
@@ -129,7 +123,7 @@ class Encoder:
         keep_bad: bool = False,
         keyed: bool = False,
     ) -> tuple[SequenceStore, dict[int, str]]:
-        """Encode some examples: all at once, unless one of them needs a decision.
+        """Encode some examples at once.
 
         Args:
             examples: in order.
@@ -143,21 +137,24 @@ class Encoder:
         Returns:
             A store, and why examples can't be used, by their index.
         """
-        problems: dict[int, str] = {}
-        plain = self._plain(examples)
-        if plain is None:
-            rows = dict(self._steps(examples, report, problems, keep_bad))
-            values = np.concatenate([*rows.values(), self._blank()[:0]])
-            lengths, lines = [len(steps) for steps in rows.values()], [lines[i] for i in rows]
-            names = [None if i in problems else examples[i].group for i in rows]
-            examples = [examples[i] for i in rows]
+        problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
+        values: Any
+        if self.ids is None:
+            values, lengths = self._vectors(examples, problems)
         else:
-            values, lengths = plain
-            names = [example.group for example in examples]
+            values, lengths = self.ids.encode([example.sequence for example in examples])
+        kept: Iterable[int] = range(len(examples))
+        if problems or min(lengths, default=1) < 1 or max(lengths, default=1) > self.policy.most:
+            steps = np.split(values, np.cumsum(lengths)[:-1])
+            rows = dict(self._kept(steps, problems, report, keep_bad))
+            values = np.concatenate([*rows.values(), self._blank()[:0]])
+            kept, lengths = list(rows), [len(steps) for steps in rows.values()]
+        names = [None if i in problems else examples[i].group for i in kept]
+        examples, lines = [examples[i] for i in kept], [lines[i] for i in kept]
         report.rows += len(examples)
         spellings = None
-        if isinstance(self.tokens, SpellingIndex):
-            spellings = np.maximum(values - self.tokens.first, -1).astype(np.int32)
+        if self.ids is not None and isinstance(self.ids.index, SpellingIndex):
+            spellings = np.maximum(values - self.ids.index.first, -1).astype(np.int32)
             values = np.where(spellings < 0, values, UNK).astype(np.int32)
         store = SequenceStore(
             values,
@@ -213,80 +210,61 @@ class Encoder:
             report.shown += left_out.shown[:shown]
         return whole.build(FileLines(tuple(names), tuple(starts))), report
 
-    def _plain(self, examples: list[Example]) -> tuple[Any, list[int]] | None:
-        """Return steps and lengths of examples that all can be used as they are, else None."""
-        if self._ids is None or any(example.problem for example in examples):
-            return None
-        values, lengths = self._ids.encode([example.sequence for example in examples])
-        shortest, longest = min(lengths, default=1), max(lengths, default=1)
-        return (values, lengths) if shortest > 0 and longest <= self.policy.most else None
+    def _vectors(
+        self, examples: list[Example], problems: dict[int, str]
+    ) -> tuple[Features, list[int]]:
+        """Return the vectors of all series, none of those with a problem, and how many each has."""
+        found, nothing = list[Features](), self._blank()[:0]
+        for i, example in enumerate(examples):
+            vectors: Any = example.sequence
+            if i not in problems and len(vectors):
+                problem = self._refusal(vectors)
+                if problem:
+                    problems[i] = problem
+            found.append(nothing if i in problems or not len(vectors) else vectors)
+        return np.concatenate([nothing, *found]), [len(vectors) for vectors in found]
 
-    def _steps(
-        self,
-        examples: list[Example],
-        report: EncodingReport,
-        problems: dict[int, str],
-        keep_bad: bool,
+    def _refusal(self, vectors: Features) -> str | None:
+        """Say why a series can't be used: another width, or values that the model can't take."""
+        if vectors.shape[1] != self.channels:
+            return f"{vectors.shape[1]} channels; expected {self.channels}"
+        for is_bad, said in (
+            (np.isinf(vectors), "infinite value; expected finite numbers"),
+            (np.isnan(vectors), "missing value; data.missing: mask accepts them"),
+        ):
+            if is_bad.any() and (self.missing == "error" or said.startswith("infinite")):
+                return f"step {int(is_bad.any(axis=1).argmax()) + 1}: {said}"
+        return None
+
+    def _kept(
+        self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool
     ) -> Iterator[tuple[int, Any]]:
         """Yield the index and the ids or vectors of each example that has a row."""
-        empty = self.policy.empty
-        for i, example in enumerate(examples):
-            try:
-                steps = self._cut(example, report)
-                if not len(steps) and empty in ("error", "blank"):
-                    raise BadRow(EMPTY if empty == "blank" else EMPTY + NOT_EMPTY)
-            except BadRow as bad:
-                problems[i] = str(bad)
+        policy = self.policy
+        for i, steps in enumerate(found):
+            if i not in problems and len(steps) > policy.most and policy.overlong == "error":
+                problems[i] = (
+                    f"{len(steps)} steps; data.max_length allows {policy.most} "
+                    "(data.overlong: head, tail or middle cuts)"
+                )
+            elif i not in problems and not len(steps) and policy.empty in ("error", "blank"):
+                problems[i] = EMPTY if policy.empty == "blank" else EMPTY + NOT_EMPTY
+            if i in problems:
                 if keep_bad:
                     yield i, self._blank()
-                continue
-            if len(steps):
-                yield i, steps
-            elif empty == "drop":
+            elif len(steps):
+                report.truncated += len(steps) > policy.most
+                yield i, policy.cut(steps) if len(steps) > policy.most else steps
+            elif policy.empty == "drop":
                 report.dropped += 1
             else:
                 report.filled += 1
                 yield i, self._blank()
 
-    def _cut(self, example: Example, report: EncodingReport) -> Any:
-        """Return the ids or vectors of an example, cut where the policy says so."""
-        if example.problem is not None:
-            raise BadRow(example.problem)
-        steps: Any = example.sequence
-        if self._ids is None:
-            self._check_features(steps)
-        else:
-            steps = self._ids.encode([steps])[0]
-        policy = self.policy
-        if len(steps) > policy.most:
-            if policy.overlong == "error":
-                raise BadRow(
-                    f"{len(steps)} steps; data.max_length allows {policy.most} "
-                    "(data.overlong: head, tail or middle cuts)"
-                )
-            steps = policy.cut(steps)
-            report.truncated += 1
-        return steps
-
-    def _check_features(self, vectors: Any) -> None:
-        """Refuse a series of another width, or with values that the model can't take."""
-        if not len(vectors):
-            return
-        if vectors.shape[1] != self.channels:
-            raise BadRow(f"{vectors.shape[1]} channels; expected {self.channels}")
-        infinite = np.isinf(vectors).any(axis=1)
-        if infinite.any():
-            step = int(infinite.argmax()) + 1
-            raise BadRow(f"step {step}: infinite value; expected finite numbers")
-        absent = np.isnan(vectors).any(axis=1)
-        if self.missing == "error" and absent.any():
-            step = int(absent.argmax()) + 1
-            raise BadRow(f"step {step}: missing value; data.missing: mask accepts them")
-
     def _with_width(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
         """Return all examples; take the width of features from the first series with steps."""
         leading: list[Example] = []
-        while self._ids is None and not self.channels:
+        while self.ids is None and not self.channels:
             example = next(examples, None)
             if example is None:
                 problems = RowProblems(source)
@@ -303,7 +281,7 @@ class Encoder:
 
     def _blank(self) -> Any:
         """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
-        if self._ids is not None:
+        if self.ids is not None:
             return np.array([UNK], dtype=np.int32)
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 

@@ -20,7 +20,7 @@ from seqtrain.data.readers import Digests, Files
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
-from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, SpellingIndex, Vocabulary
+from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, PieceIds, SpellingIndex, Vocabulary
 from seqtrain.errors import DataError
 from seqtrain.text import located
 
@@ -153,8 +153,8 @@ class Preprocessing:
 
     def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
-        policy, channels = self.lengths, len(self.mean)
-        return Encoder(policy, self.split, tokens, labels, channels, self.missing)
+        ids = None if self.split is None else PieceIds(self.split, tokens)
+        return Encoder(self.lengths, ids, labels, len(self.mean), self.missing)
 
     def _encoder(self) -> Encoder:
         """Return an encoder for other rows than train's."""
@@ -174,9 +174,10 @@ class Preprocessing:
         """Return a store with its features scaled, or with the spellings of its unknown words."""
         if self.kind == "features":
             return replace(store, values=concatenate(map(self.scale, blocks(store.values))))
-        if self.subwords is None or not isinstance(encoder.tokens, SpellingIndex):
+        tokens = None if encoder.ids is None else encoder.ids.index
+        if self.subwords is None or not isinstance(tokens, SpellingIndex):
             return store
-        return replace(store, words=word_grams(encoder.tokens.unknown, *self.subwords))
+        return replace(store, words=word_grams(tokens.unknown, *self.subwords))
 
     def scale(self, values: Features) -> Features:
         """Standardise each channel of values (N, C); missing ones become 0, or masked."""
