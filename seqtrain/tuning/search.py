@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Container, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 
@@ -21,7 +21,7 @@ from seqtrain.files.writing import remove
 from seqtrain.signals import StopSignals
 from seqtrain.training.events import EpochEvent
 from seqtrain.tuning.space import changed, differing
-from seqtrain.tuning.trials import RECORD, Study, Trial, best_of, import_optuna
+from seqtrain.tuning.trials import Study, Trial, best_of
 
 FOLDER = "trials"
 """The folder of the runs of trials under way, and of the best one, each named by its number."""
@@ -54,10 +54,6 @@ class _GivenUp(Exception):
     """A trial ends before its last epoch."""
 
 
-class _NoValue(Exception):
-    """A trial has no value for Optuna: it was stopped, or it failed."""
-
-
 def train_trial(
     study: Study, directory: Path, seconds: float | None, threads: int, *, cache: bool
 ) -> None:
@@ -70,9 +66,10 @@ def train_trial(
     """
     torch.set_num_threads(threads)
     began, is_first = time.monotonic(), best_of(study.trials()) is None
-    epochs, trial, problem = 0, Trial(0, {}), None
+    epochs, problem = 0, None
+    asked, trial = study.begin()
 
-    def note(asked: Any, event: Event) -> None:
+    def note(event: Event) -> None:
         nonlocal epochs, trial
         if isinstance(event, StartEvent):
             epochs = event.epochs
@@ -87,32 +84,23 @@ def train_trial(
             trial = replace(trial, state="stopped" if is_late else "pruned")
             raise _GivenUp
 
-    def train(asked: Any) -> float:
-        nonlocal trial, problem
-        trial = study.choose(asked)
-        try:
-            config = changed(study.config, differing(study.config, trial.settings))
-            run_dir, listener = directory / FOLDER / str(trial.number), partial(note, asked)
-            fit(config, run_dir=run_dir, cache=cache, finish=False, listener=listener)
-            trial = replace(trial, state="complete")
-        except Interrupted:
+    try:
+        config = changed(study.config, differing(study.config, trial.settings))
+        run_dir = directory / FOLDER / str(trial.number)
+        fit(config, run_dir=run_dir, cache=cache, finish=False, listener=note)
+        trial = replace(trial, state="complete")
+    except Interrupted:
+        raise
+    except _GivenUp:
+        pass
+    except SeqtrainError as error:
+        problem = error.problems[0]
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not ran_out_of_memory(error):
             raise
-        except _GivenUp:
-            pass
-        except SeqtrainError as error:
-            problem = error.problems[0]
-        except (MemoryError, RuntimeError, OSError) as error:
-            if not ran_out_of_memory(error):
-                raise
-            problem = "memory ran out"
-        took = round(time.monotonic() - began, 2)
-        asked.set_user_attr(RECORD, asdict(replace(trial, problem=problem, seconds=took)))
-        if trial.state == "complete":
-            return trial.order[0]
-        raise import_optuna().TrialPruned if trial.state == "pruned" else _NoValue
-
-    study.plan()
-    study.optuna.optimize(train, n_trials=1, catch=_NoValue)
+        problem = "memory ran out"
+    took = round(time.monotonic() - began, 2)
+    study.end(asked, replace(trial, problem=problem, seconds=took))
 
 
 @dataclass

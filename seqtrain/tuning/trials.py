@@ -143,8 +143,12 @@ class Study:
         reason = repr(error).splitlines()[0]
         return CheckpointError(f"{self.journal}: damaged: {reason}; restore it, or use --force")
 
-    def plan(self) -> None:
-        """Plan the next trial while there are few: the config itself, then about half of it."""
+    def begin(self) -> tuple[Any, Trial]:
+        """Begin the next trial: the config itself, then about half of it, then what was good.
+
+        Returns:
+            Optuna's trial, which takes the values of epochs, and ours.
+        """
         known = len(self.optuna.trials)
         is_first = best_of(self.trials()) is None and not self.under_way()
         draw = Random(f"{self.config.seed} {known}")
@@ -153,29 +157,37 @@ class Study:
             tried = {k: flow(v) if isinstance(self.space[k], list) else v for k, v in own.items()}
             kept = [key for key in tried if is_first or draw.random() < 0.5]
             self.optuna.enqueue_trial({k: tried[k] for k in kept if tried[k] is not None})
+        asked = self.optuna.ask()
+        asked.set_user_attr(SEARCH, self.search)
+        for key, range_ in self.space.items():
+            choose(asked, key, range_)
+        return asked, self._trial(asked)
+
+    def end(self, asked: Any, trial: Trial) -> None:
+        """Keep how a trial that has begun ended."""
+        states = import_optuna().trial.TrialState
+        asked.set_user_attr(RECORD, asdict(trial))
+        if trial.state == "complete":
+            self.optuna.tell(asked.number, trial.order[0])
+        else:
+            state = states.PRUNED if trial.state == "pruned" else states.FAIL
+            self.optuna.tell(asked.number, state=state)
 
     def end_lost(self, problem: str | None) -> None:
         """End the trials whose processes are gone; without a problem they count for nothing."""
         optuna = import_optuna()
         for found in self.under_way():
-            if problem is not None:
-                lost = replace(self._trial(found), problem=problem)
+            if problem is None:
+                self.optuna.tell(found.number, state=optuna.trial.TrialState.FAIL)
+            else:
                 asked = optuna.trial.Trial(self.optuna, found._trial_id)
-                asked.set_user_attr(RECORD, asdict(lost))
-            self.optuna.tell(found.number, state=optuna.trial.TrialState.FAIL)
+                self.end(asked, replace(self._trial(found), problem=problem))
 
     def under_way(self) -> list[Any]:
         """Return Optuna's trials of this search that aren't over."""
         running = (import_optuna().trial.TrialState.RUNNING,)
         found = self.optuna.get_trials(deepcopy=False, states=running)
         return [trial for trial in found if trial.user_attrs.get(SEARCH) == self.search]
-
-    def choose(self, asked: Any) -> Trial:
-        """Let one of Optuna's trials choose its settings."""
-        asked.set_user_attr(SEARCH, self.search)
-        for key, tried in self.space.items():
-            choose(asked, key, tried)
-        return self._trial(asked)
 
     def _trial(self, asked: Any) -> Trial:
         """Return one of Optuna's trials, under way, as ours."""

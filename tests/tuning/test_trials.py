@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.tuning.search import Limits
 from seqtrain.tuning.space import differing, space_of
-from seqtrain.tuning.trials import FIRST_TRIALS, RECORD, Study, Trial, best_of, import_optuna
+from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial, best_of, import_optuna
 from seqtrain.tuning.tune import tune
 from tests.helpers.tiny import write_text_project
 
@@ -27,13 +26,10 @@ def study(journal: Path, search: str = "here") -> Study:
 
 def try_next(of: Study) -> Trial:
     """Let a trial end; its value is better the nearer the learning rate is to 0.002."""
-    of.plan()
-    asked = of.optuna.ask()
-    trial = of.choose(asked)
+    asked, trial = of.begin()
     value = 1 / (1 + abs(trial.settings["training.lr"] - 0.002) * 1000)
     trial = Trial(trial.number, trial.settings, "complete", value, curve=((1, value),))
-    asked.set_user_attr(RECORD, asdict(trial))
-    of.optuna.tell(asked, value)
+    of.end(asked, trial)
     return trial
 
 
@@ -59,7 +55,7 @@ def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path: Path) -> None:
     journal = tmp_path / "log"
     done = try_next(study(journal))
     cut = study(journal)
-    lost = cut.choose(cut.optuna.ask()).number
+    lost = cut.begin()[1].number
     with journal.open("ab") as file:
         file.write(b'{"op_code": 5, "trial')
     for _ in range(2):
