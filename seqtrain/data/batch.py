@@ -39,12 +39,10 @@ class Grams:
 
     @classmethod
     def of(cls, words: WordGrams) -> Grams:
-        """Return them on the CPU."""
         buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
         return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
     def to(self, device: torch.device) -> Grams:
-        """Return the same on a device."""
         return Grams(self.buckets.to(device), self.offsets.to(device))
 
     def gather(self, words: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,17 +67,11 @@ class Spellings:
     grams: Grams
 
     def to(self, device: torch.device) -> Spellings:
-        """Return the same on a device."""
         return Spellings(self.numbers.to(device), self.grams.to(device))
 
 
 def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
-    """Return what a batch needs of a store's words: those that it holds, with numbers of its own.
-
-    Args:
-        numbers: of words in the store, laid out as the batch's ids; -1 where a step is none.
-        words: of the store.
-    """
+    """Return a batch's unknown words, by their numbers in the store, -1 where a step is none."""
     distinct, own = np.unique(numbers, return_inverse=True)
     none = int(len(distinct) > 0 and distinct[0] < 0)
     held = distinct[none:]
@@ -208,7 +200,7 @@ def map_batches(
         device: where to compute.
         collate: puts sequences together.
         lower: the keys to lower where memory runs out, for the RunError.
-        before_batch: is called before each batch; what it raises ends the work.
+        before_batch: what it raises ends the work.
     """
     for rows in plan:
         before_batch()
@@ -234,18 +226,14 @@ def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
 
 
 def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
-    """Sort padded rows by length, longest first, and pack them.
-
-    What `pack_padded_sequence(…, enforce_sorted=False)` does, but stable: rows of equal length stay
-    in their order.
+    """Sort padded rows by length, stable, longest first, and pack them.
 
     Args:
         padded: in any order, (B, T) or (B, T, C); what stands in the padding counts for nothing.
         lengths: steps of each row, on the CPU, (B,) int64; others raise a ValueError.
 
     Returns:
-        The packed rows, without indices of their own; then `sorted_indices` and `unsorted_indices`
-        as in `Batch`, on the device of the rows.
+        The packed rows; then `sorted_indices` and `unsorted_indices` as in `Batch`.
     """
     check_lengths(lengths, *padded.shape[:2])
     order = lengths.argsort(descending=True, stable=True)

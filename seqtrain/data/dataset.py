@@ -97,8 +97,7 @@ def prepare(
             then nothing is taken from the cache.
 
     Raises:
-        DataError: a file is missing, has rows that can't be used (all named by line), or was
-            changed while it was read.
+        DataError: a file is missing, has bad rows (all named by line), or changes meanwhile.
     """
     files = data_files(config)
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
@@ -112,12 +111,7 @@ def prepare(
 
 
 def load_prepared(config: Config, entry: Path) -> PreparedData | None:
-    """Return data that `prepare` saved for a config; None: it isn't there, or is damaged.
-
-    Args:
-        config: that the data was prepared for.
-        entry: as `PreparedData.entry` names it.
-    """
+    """Return data that `prepare` saved for a config as this entry; None: absent or damaged."""
     found = cache.load(entry)
     if found is None:
         return None
@@ -154,7 +148,6 @@ def held_out_fractions(data: DataConfig) -> dict[str, Part]:
 
 
 def _entry_of(data: PreparedData) -> cache.Entry:
-    """Return all that `load_prepared` needs."""
     stores = dict(data.splits)
     if data.unlabelled is not None and data.unlabelled is not data.splits["train"]:
         stores[UNLABELLED] = data.unlabelled
@@ -243,7 +236,6 @@ class _Preparation:
         return replace(prepared, splits=splits, reports=reports, unlabelled=unlabelled)
 
     def _rules(self, train: Files) -> Preprocessing:
-        """Return how rows are encoded, before anything but merges is fitted."""
         data, sizes = self.config.data, self.config.model.subwords
         merges = None if self.known is None else self.known.bpe_model
         if _is_bpe(data) and merges is None:
@@ -317,10 +309,7 @@ class _Preparation:
     ) -> PreparedData:
         """Fit labels and scales on train, the vocabulary on unlabelled parts too.
 
-        Args:
-            rules: how rows are encoded.
-            encoder: that the parts were encoded with; it numbered tokens and labels as they came.
-            parts: train, what was held out, and unlabelled ones; their ids become final in place.
+        The encoder of the parts numbered tokens and labels as they came; ids become final in place.
         """
         names, train, known = [*encoder.labels], parts["train"], self.known
         old = () if known is None else known.labels

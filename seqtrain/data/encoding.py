@@ -123,7 +123,7 @@ class Encoder:
         keep_bad: bool = False,
         keyed: bool = False,
     ) -> tuple[SequenceStore, dict[int, str]]:
-        """Encode some examples at once.
+        """Encode some examples at once; return a store, and why some can't be used, by index.
 
         Args:
             examples: in order.
@@ -133,9 +133,6 @@ class Encoder:
             groups: numbers of the groups known so far, which grow.
             keep_bad: an example that can't be used has a row too, which means nothing.
             keyed: the store has keys.
-
-        Returns:
-            A store, and why examples can't be used, by their index.
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
@@ -314,7 +311,7 @@ def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
-    """Return the number of each row's group, (B,), by names that grow; -1: the row is alone."""
+    """Return the number of each row's group, (B,), by names that grow; -1: alone."""
     rows = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
     return np.array(rows, dtype=np.int64)
 

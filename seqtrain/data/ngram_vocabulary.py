@@ -90,12 +90,7 @@ class NgramVocabulary:
 
 
 def folded(keys: Keys, ids: Keys) -> Keys:
-    """Return the keys of n-grams that are one id longer; of numpy's arrays or torch's tensors.
-
-    Args:
-        keys: of what stands before the last id, int64; NO_KEY where nothing does.
-        ids: the last id of each, int64.
-    """
+    """Return the keys, int64, of n-grams that are one id longer; of arrays or tensors."""
     mixed = (keys + ids + 1) * MULTIPLIER  # wraps around
     longer: Keys = mixed ^ ((mixed >> 32) & LOW_HALF)
     return longer
@@ -104,14 +99,7 @@ def folded(keys: Keys, ids: Keys) -> Keys:
 def fit_ngrams(
     values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int, *, most: int
 ) -> NgramVocabulary:
-    """Choose the n-grams that occur most often, of equal ones those of the least keys.
-
-    Args:
-        values: ids of all sequences, (N,).
-        offsets: where each sequence begins, and the end, (B + 1,).
-        shortest: ids of an n-gram at least, from 1.
-        longest: ids of an n-gram at most.
-        most: n-grams to choose at most.
+    """Choose the n-grams of a store that occur most often, of equal ones those of the least keys.
 
     Raises:
         DataError: all sequences are too short for one.

@@ -22,12 +22,6 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
     Rows are shuffled, sorted by length within pools (where bucketing), cut into batches, and the
     batches shuffled. In epoch 0 the largest batch in padded steps comes first, of equal ones that
     with the longest row: memory runs out there or never. Draws on a generator of its own.
-
-    Args:
-        lengths: steps of each row, (B,).
-        batching: batch_size or max_tokens, and bucketing.
-        seed: seed of the run.
-        epoch: number of the epoch, from 0.
     """
     generator = np.random.default_rng([seed, epoch])
     order = row_numbers(len(lengths))
@@ -80,11 +74,7 @@ def plan_in_order_of_length(
 
 
 def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
-    """Return how many rows of its own group stand before each row, and groups counted from 0.
-
-    Args:
-        groups: group of each row, (B,); each row of group -1 is a group of its own.
-    """
+    """Return how many rows of its own group stand before each row, and groups counted from 0."""
     alone = groups < 0
     distinct = np.where(alone, groups.max(initial=0) + 1 + np.arange(len(groups)), groups)
     _, group, count = np.unique(distinct, return_inverse=True, return_counts=True)

@@ -63,7 +63,6 @@ class Preprocessing:
 
     @property
     def kind(self) -> str:
-        """Text, tokens or features."""
         return self.reading.kind
 
     @property
@@ -121,15 +120,14 @@ class Preprocessing:
         """Encode examples for prediction, chunk by chunk, as they come.
 
         Args:
-            bursts: examples, unlabelled or with labels that are ignored; those that come together
-                are encoded together, without waiting for others.
+            bursts: examples, whose labels are ignored; a burst doesn't wait for the next one.
             source: name for messages, such as the file's.
             report: counts up the rows, and those cut, empty, or without a prediction.
             rows: how many at most a chunk.
 
         Yields:
-            The examples of a chunk and their store, row for row; groups keep their numbers from
-            chunk to chunk. Where an example has a problem, its row of the store means nothing.
+            The examples of a chunk and their store, row for row; groups keep their numbers. Where
+            an example has a problem, its row of the store means nothing.
 
         Raises:
             DataError: a row can't be used; the rows before it come first.
@@ -194,8 +192,7 @@ class Preprocessing:
         """Return the same, with no row left out: each has a prediction, or none, or fails.
 
         Args:
-            empty: what happens to empty sequences: error, unk or blank; None: as in training, and
-                unk where they were left out there.
+            empty: error, unk or blank; None: as in training, and unk where they were dropped there.
             bad_rows: what happens to rows that can't be used: error or blank.
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty

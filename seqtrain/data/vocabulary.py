@@ -65,9 +65,7 @@ class SpellingIndex(dict[str, int]):
 class PieceIds(dict[str, bytes]):
     """Ids of the tokens of each piece of text met before, as the bytes of an int32 array.
 
-    Args:
-        tokenizer: divides a text into pieces, and splits these.
-        index: id of each token; its `__missing__` decides about new ones.
+    The index has the id of each token; its `__missing__` decides about new ones.
     """
 
     def __init__(self, tokenizer: Tokenizer, index: Mapping[str, int]) -> None:
@@ -91,11 +89,7 @@ class PieceIds(dict[str, bytes]):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The tokens a model knows.
-
-    Attributes:
-        tokens: the token of each id; ids 0 and 1 are <pad> and <unk>.
-    """
+    """The tokens that a model knows, by id."""
 
     tokens: tuple[str, ...]
 
@@ -129,7 +123,7 @@ def fit_vocabulary(
     """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
 
     Args:
-        tokens: tokens by provisional id, (V,).
+        tokens: by provisional id, (V,).
         counts: occurrences of each in train, (V,).
         min_count: occurrences that a token needs.
         max_size: largest vocabulary, <pad> and <unk> included.
