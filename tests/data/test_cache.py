@@ -204,18 +204,3 @@ def test_old_and_abandoned_entries_go_and_those_in_use_stay(
     assert f"{cache.KEPT_ENTRIES + 4:064}" not in left
     assert "unrelated" in left
     assert len([name for name in left if len(name) == 64]) == cache.KEPT_ENTRIES
-
-
-def test_entries_that_hold_something_else_have_another_format(
-    make: Make, folder: Path, keys: dict[str, Any]
-) -> None:
-    """An entry of an earlier version isn't read: count FORMAT up, then change what is here."""
-    entry = prepare(make(**keys), cache_folder=folder).entry
-    assert entry is not None
-    found = cache.load(entry)
-    assert found is not None
-    arrays = sorted({name for store in found.stores.values() for name in store.arrays()})
-    assert (cache.FORMAT, arrays) == (11, ["keys", "labels", "lines", "offsets", "values"])
-    assert sorted(found.values) == [
-        *("coverage", "digests", "eligible_tokens", "preprocessing", "reports", "tokens")
-    ]

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seqtrain.data import store
-from seqtrain.data.splits import BLANK, Part, first_alike, hold_out
+from seqtrain.data.splits import Part, first_alike, hold_out
 
 
 def held(labels: list[int], part: Part, seed: int = 0, keys: list[int] | None = None) -> list[int]:
@@ -80,18 +80,6 @@ def test_folds_share_out_every_class_evenly(labels: list[int], folds: int) -> No
     for label in set(labels):
         counts = [sum(labels[row] == label for row in own) for own in found]
         assert max(counts) - min(counts) <= 1
-
-
-def test_blank_rows_are_learned_and_change_nothing() -> None:
-    labels = np.random.default_rng(0).integers(0, 3, 300)
-    keys = np.arange(300) + 1
-    blank = np.sort(np.random.default_rng(1).permutation(300)[:40])
-    kept = np.delete(np.arange(300), blank)
-    keys[blank] = BLANK
-    for part in (0.2, {"fold": 2, "of": 4}):
-        with_blank = hold_out(labels, {"part": part}, 0, keys)["part"]
-        without = hold_out(labels[kept], {"part": part}, 0, keys[kept])["part"]
-        assert with_blank.tolist() == kept[without].tolist()
 
 
 def test_a_second_part_leaves_the_first_as_it_was() -> None:

@@ -101,17 +101,6 @@ def test_beyond_a_number_unknown_words_are_unk_alone(
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]
 
 
-def test_ngrams_are_chosen_from_train_alone(write: Write) -> None:
-    keys = {"train": write("train.tsv", TRAIN), "test": write("test.tsv", [("q q q", "x")])}
-    model = {"ngrams": [1, 2], "max_ngrams": 3}
-    data = {"sequence": "text", "label": "label", **keys}
-    fitted = prepare(config_from_mapping({"data": data, "model": model}), cache_folder=None)
-    ngrams = fitted.preprocessing.ngrams
-    assert ngrams is not None
-    assert len(ngrams) == 3
-    assert (ngrams.shortest, ngrams.longest) == (1, 2)
-
-
 WORDS = ["cab", "xylophone", "", "zoo"]
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from seqtrain.data import vocabulary as module
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.data.vocabulary import (
-    PAD,
     SPECIAL,
     UNK,
     FixedIndex,
@@ -50,13 +49,6 @@ def test_the_most_frequent_tokens_stay_in_an_order_that_rows_do_not_change(
     shuffled = list(tokens)
     chance.shuffle(shuffled)
     assert fit(shuffled, min_count=min_count, max_size=max_size)[0] == vocabulary
-
-
-def test_special_spellings_in_the_data_are_unknown_and_never_padding() -> None:
-    vocabulary, _ = fit(["<pad>", "<pad>", "<unk>", "a"])
-    assert vocabulary.tokens == ("<pad>", "<unk>", "a")
-    assert [vocabulary.index[token] for token in ("<pad>", "<unk>", "a", "b")] == [UNK, UNK, 2, UNK]
-    assert PAD not in vocabulary.index.values()
 
 
 LETTERS = st.lists(st.sampled_from([*"abΣ'. \u3000", "long" * 20]), max_size=9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from seqtrain.config import config_from_mapping
 from seqtrain.data.vocabulary import SPECIAL, Vocabulary
 from seqtrain.data.word_vectors import read_vectors, with_width
-from seqtrain.errors import ConfigError, DataError, SeqtrainError
+from seqtrain.errors import ConfigError, DataError
 from tests.helpers.packing import ENDINGS, pack
 
 VOCABULARY = Vocabulary((*SPECIAL, "cat", "dog", "emu"))
@@ -104,27 +103,6 @@ def test_what_is_wrong_is_said_with_its_line(content: str, tmp_path: Path) -> No
     with pytest.raises(DataError) as refused:
         read(tmp_path / "w.vec")
     assert str(refused.value).removeprefix(f"{tmp_path}/").startswith(WRONG[content])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("w.vec", b"cat 1 2\nd\xffg 1 2\n", "w.vec:2: byte 2 is not UTF-8 (0xff)"),
-        ("w.vec", b"cat 1 2\ndog 1 \0\n", "w.vec:2: byte 7 is NUL; expected UTF-8 text"),
-        (
-            "w.vec.gz",
-            gzip.compress(ROWS.encode() * 99, mtime=0)[:-20],
-            "the gzip data are cut off after",
-        ),
-        ("w.vec.gz", ROWS.encode(), "named .gz, but the data are not gzip"),
-        ("w.vec", gzip.compress(ROWS.encode(), mtime=0), "found gzip data; name it NAME.gz"),
-    ],
-)
-def test_damaged_files_are_refused(name: str, content: bytes, said: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(SeqtrainError) as refused:
-        read(tmp_path / name)
-    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(("asked", "found"), [(None, 2), (2, 2), (3, None)])

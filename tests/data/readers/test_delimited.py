@@ -6,8 +6,6 @@ import csv
 import gzip
 import io
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, delimited, read_examples
-from seqtrain.errors import DataError
 from tests.data.readers.conftest import Read, Refuse, seen
 from tests.helpers.examples import examples
 
@@ -159,17 +156,6 @@ def test_fields_may_be_long_up_to_a_limit(
     assert read(content, "a", **CSV)[0].sequence == field
     monkeypatch.setattr(delimited, "LINE_BYTES", 10_000)
     assert refuse(content, "a", **CSV) == ("a:2: the quoted field is longer than 10000 characters",)
-
-
-@pytest.mark.parametrize("columns", ["c5x", [f"c{i}" for i in range(50_000)]])
-def test_a_header_of_100_000_columns_takes_seconds(read: Read, columns: list[str] | str) -> None:
-    """Where each name was looked for among all, it took minutes."""
-    rows = ["\t".join(f"c{i}" for i in range(100_000)), "\t".join(["1"] * 100_000)]
-    begin = time.process_time()
-    with suppress(DataError):
-        (row,) = read("\n".join(rows), "a", format="tsv", sequence=columns, label="c99999")
-        assert len(row.sequence.split()) == len(columns)
-    assert time.process_time() - begin < 10
 
 
 @pytest.mark.parametrize(

@@ -197,33 +197,6 @@ def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path: Path) -> No
     assert next(read_examples(str(cut), ReadOptions("lines"), labelled=False)).sequence == "0"
 
 
-def test_the_first_five_problems_and_the_total() -> None:
-    problems = RowProblems("a.tsv")
-    problems.raise_if_any()
-    for line in range(1, 8):
-        problems.add(line, "bad")
-    with pytest.raises(DataError) as caught:
-        problems.raise_if_any()
-    assert caught.value.problems == (
-        *(f"a.tsv:{line}: bad" for line in range(1, 6)),
-        "a.tsv: 7 rows can't be used (2 not shown)",
-    )
-
-
-@pytest.mark.parametrize(("name", "shown"), [("a.csv", "/folder/a.csv"), ("x" * 250, "x" * 57)])
-def test_a_long_path_gives_way_to_the_problem(name: str, shown: str) -> None:
-    problems = RowProblems(f"/{'folder/' * 40}{name}")
-    problems.add(7, "p" * 90)
-    with pytest.raises(DataError) as caught:
-        problems.fail(8, "q" * 90)
-    for line, ending in zip(
-        caught.value.problems, ("8: " + "q" * 90, "7: " + "p" * 90), strict=True
-    ):
-        assert line.startswith("…")
-        assert line.endswith(f"{shown}:{ending}")
-        assert len(line) < 200
-
-
 @examples(300)
 @given(
     content=st.one_of(
