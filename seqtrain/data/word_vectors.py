@@ -177,7 +177,7 @@ class _VectorFile:
                 self.counted, self.size = int(fields[0]), int(fields[1])
             else:
                 lines = chain([first], lines)
-                numbers = takewhile(_is_number, reversed(fields[1:]))
+                numbers = takewhile(is_number, reversed(fields[1:]))
                 self.size = sum(1 for _ in numbers)
             if not 1 <= self.size <= LARGEST_WIDTH:
                 problems.fail(
@@ -202,7 +202,7 @@ class _VectorFile:
         """Split a line with tabs, more blanks, or a word with blanks in it."""
         fields = _fields(text)
         extra = len(fields) - 1 - self.size
-        if extra < 0 or (extra and all(map(_is_number, fields[1 : 1 + extra]))):
+        if extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra]))):
             said = "" if self.counted is None else ", as the first line says"
             found = f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}"
             self.problems.fail(number, f"{found}; expected {self.size}{said}")
@@ -215,7 +215,7 @@ class _VectorFile:
             values = np.array(fields, dtype=np.float64)
         except ValueError:
             fields = self._split(number, f"{word} {text}")[1].split(" ")
-            bad = next((field for field in fields if not _is_number(field)), None)
+            bad = next((field for field in fields if not is_number(field)), None)
             if bad is not None:
                 comma = f"; expected {bad.replace(',', '.')}" if COMMA.fullmatch(bad) else ""
                 self.problems.fail(number, f"found {quote(bad)} {among}{comma}")
@@ -231,7 +231,8 @@ def _fields(text: str) -> list[str]:
     return BLANKS.split(text.strip(" \t"))
 
 
-def _is_number(field: str) -> bool:
+def is_number(field: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(field)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which sequence and which step each row of a PackedSequence's data is."""
+"""Which sequence and which step each row of a PackedSequence's data is, and sums over them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def lengths_of(batch_sizes: Tensor) -> Tensor:
         batch_sizes: (T,), on the CPU. Returns: (B,) int64.
     """
     return rows_and_steps(batch_sizes)[0].bincount()
+
+
+def row_sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
+    """Return the sum of each row's packed steps, (B, H), from their values (N, H) and rows (N,)."""
+    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from seqtrain.data.batch import check_lengths
-from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.packing import row_sums, rows_and_steps
 
 COLUMNS = {"max": 0, "mean": 1, "attention": 2}
 """Columns that pooling keeps beside the vector while it adds up steps."""
@@ -144,7 +144,7 @@ class StepPooling(nn.Module):
             now = maximum(now, states, row)
         elif self.how == "mean":
             counts = torch.bincount(row, minlength=rows).unsqueeze(1)
-            now = now + torch.cat((_sums(states, row, rows), counts), dim=1)
+            now = now + torch.cat((row_sums(states, row, rows), counts), dim=1)
         else:
             now = self._attend(now, states, row)
         return torch.cat((now, others)) if len(others) else now
@@ -160,7 +160,7 @@ class StepPooling(nn.Module):
         peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
         weights = (scores - peak[row]).exp()
         terms = torch.cat((weights * states, weights), dim=1)
-        sums = now[:, :-1] * (before - peak).exp() + _sums(terms, row, len(now))
+        sums = now[:, :-1] * (before - peak).exp() + row_sums(terms, row, len(now))
         return torch.cat((sums, peak), dim=1)
 
 
@@ -234,10 +234,6 @@ def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
     if not names:
         return None
     return StepPooling(pooling, width) if isinstance(pooling, str) else PoolingList(names, width)
-
-
-def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
-    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
 
 
 class _Maximum(torch.autograd.Function):

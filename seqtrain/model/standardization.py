@@ -8,10 +8,10 @@ B batch, N steps of all sequences, C channels.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.packing import row_sums, rows_and_steps
 
 ALIKE = 1e-6
 """A channel whose deviation is below this share of its mean is constant but for rounding."""
@@ -49,16 +49,12 @@ class SeriesStandardization(nn.Module):
         rows = int(packed.batch_sizes[0])
         present = 1 - absent.double() if self.indicators else values.new_ones(()).double()
         exact = values.double() * present
-        counts = _sums(present.expand_as(exact), row, rows).clamp(min=1)
-        mean = _sums(exact, row, rows) / counts
+        counts = row_sums(present.expand_as(exact), row, rows).clamp(min=1)
+        mean = row_sums(exact, row, rows) / counts
         away = (exact - mean[row]) * present
-        deviation = (_sums(away.square(), row, rows) / counts).sqrt()
+        deviation = (row_sums(away.square(), row, rows) / counts).sqrt()
         constant = deviation <= ALIKE * mean.abs()
         scaled = away / torch.where(constant, 1.0, deviation)[row]
         own = torch.where(constant[row], 0.0, scaled).to(values.dtype)
         columns = [values, own, absent] if self.both else [own, absent]
         return PackedSequence(torch.cat(columns, dim=1), packed.batch_sizes)
-
-
-def _sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
-    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from seqtrain.data.readers import Column
+from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -110,15 +111,6 @@ class ColumnFacts:
         if self.too_many or len(self.values) > self.rows / 2:
             return f"{named} (text, {self.mean_words:.3g} words per row)"
         return f"{named} ({len(self.values)} values)"
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]:
