@@ -17,6 +17,7 @@ ENDINGS = {
     ".txt": "txt",
     ".ts": "ts",
     ".npz": "npz",
+    ".npy": "npz",
     ".parquet": "parquet",
 }
 """Format of each file ending; .gz or .zst after it changes nothing."""

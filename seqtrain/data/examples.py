@@ -24,6 +24,7 @@ Row = TypeVar("Row")
 Numbered: TypeAlias = Iterator[tuple[int, Any]]
 """Line number and content of each row of a file; a BadRow in place of what can't be read."""
 
+BLANK_LABEL = "the label is blank"
 SHOWN_ROWS = 5
 """Bad rows of an input that are named; the rest is counted."""
 
@@ -165,9 +166,10 @@ class ReadOptions:
 
     def check_format(self, name: str) -> None:
         """Refuse a file, by its name, whose format holds another kind or wants columns named."""
+        is_named = self.sequence is not None or self.keeps_all
         is_wide = self.kind == "features" and self.label is not None
         fixed = (*FIXED_COLUMNS, *(WIDE_FORMATS if is_wide else ()))
-        formats = [x for x in ENDINGS.values() if self.sequence is not None or x in fixed]
+        formats = [x for x in ENDINGS.values() if is_named or x in fixed]
         is_held = self.kind == "features" or holds(self.format, self.kind)  # as JSON in any format
         if self.format in ENDINGS.values() and not (is_held and self.format in formats):
             columns = " without named columns" if self.sequence is None else ""

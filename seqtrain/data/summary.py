@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,14 @@ MOSTLY = 0.9
 FEWEST = 20
 """Rows of train from which on they show of what sort they are."""
 SHOWN = 3
+WORDS = ("word", "whitespace")
+"""Tokenizers whose tokens are words, numbers and marks."""
+MARKS = "|;,"
+"""What may stand between several labels."""
+MANY_NUMBERS = 20
+"""Labels that are numbers, above which they may be a quantity."""
+UNEVEN = 20
+"""Rows of the largest class for one of the smallest, above which classes are very uneven."""
 ROUNDING = 0.01
 """How far a whole number may be off once it was scaled and scaled back."""
 
@@ -103,7 +113,8 @@ def warnings(
         if repeats:
             lines.append(_repeats_line(name, repeats, summaries[name].rows))
     lines += _conflict_doubts(data.splits["train"])
-    lines += _unsplit_doubts(data) + _symbol_doubts(data, settings)
+    lines += _unsplit_doubts(data) or _unknown_doubts(data)
+    lines += _symbol_doubts(data, settings) + number_doubts(data)
     if data.vectors is not None:
         lines += data.vectors.coverage.doubts()
     lines += _vocabulary_warnings(data) + _header_doubts(data)
@@ -160,6 +171,18 @@ def _unsplit_doubts(data: PreparedData) -> list[str]:
     else:
         key = "is data.sequence the right column?"
     return [f"nearly all sequences are one token, and {found}: {key}"]
+
+
+def _unknown_doubts(data: PreparedData) -> list[str]:
+    """Say where most tokens of another split are unknown."""
+    key = "is it a set of another sort, or another language?"
+    if data.preprocessing.kind == "tokens":
+        key = "where they are sentences, data.kind: text splits them into words"
+    return [
+        f"{name}: {unknown_share(store):.0%} of its tokens don't occur in train; {key}"
+        for name, store in data.splits.items()
+        if name != "train" and len(store) >= FEWEST and unknown_share(store) > 0.5
+    ]
 
 
 def _symbol_doubts(data: PreparedData, settings: DataConfig) -> list[str]:
@@ -239,6 +262,56 @@ def _vocabulary_warnings(data: PreparedData) -> list[str]:
     ]
 
 
+def number_doubts(data: PreparedData) -> list[str]:
+    """Say where most words of train are numbers."""
+    rules, train = data.preprocessing, data.splits["train"]
+    if rules.vocabulary is None or rules.kind != "text" or rules.tokenizer not in WORDS:
+        return []
+    tokens = rules.vocabulary.tokens
+    counts = sum(
+        (np.bincount(block, minlength=len(tokens)) for block in blocks(train.values)),
+        start=np.zeros(len(tokens), dtype=np.int64),
+    )
+    words = np.array([any(map(str.isalnum, token)) for token in tokens])
+    numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
+    share = counts[numbers].sum() / max(1, counts[words].sum())
+    if share <= 0.5:
+        return []
+    return [
+        f"train: {share:.0%} of the words are numbers, each a symbol of its own; measurements are "
+        "read with data.kind: features, from cells such as [0.1, 0.2]"
+    ]
+
+
+def label_doubts(counts: Mapping[str, int]) -> list[str]:
+    """Say where labels, given with their rows, look like several, a quantity, or very uneven."""
+    doubts, rows = list[str](), sum(counts.values())
+    for mark in MARKS:
+        parted = [label for label in counts if mark in label.strip(mark)]
+        parts = Counter(part.strip() for label in parted for part in label.split(mark))
+        again = sum(n > 1 or part in counts for part, n in parts.items())
+        if len(parted) > 1 and again > len(parts) / 2:
+            doubts.append(
+                f"labels look like several each, parted by {quote(mark)}, such as "
+                f"{quote(parted[0])}; each combination is a class of its own here; keep one label "
+                "per row, or train a model for each of them"
+            )
+    if len(counts) > MANY_NUMBERS and all(label.lstrip("-").isdecimal() for label in counts):
+        low, high = min(map(int, counts)), max(map(int, counts))
+        doubts.append(
+            f"labels are {len(counts)} whole numbers from {low} to {high}; if they are a quantity, "
+            "such as an age, group them into a few classes: each is a class of its own here"
+        )
+    most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
+    if counts[most] > UNEVEN * counts[least] and counts[most] > 0.8 * rows:
+        doubts.append(
+            f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
+            f"{counts[least]:,} of {rows:,} rows {quote(least)}; accuracy hides that, so choose by "
+            "training.monitor: macro_f1, and look at the F1 of each class"
+        )
+    return doubts
+
+
 def _label_warnings(data: PreparedData, settings: DataConfig) -> list[str]:
     """Look-alike labels, classes of one row, and more classes than rows to choose epochs by."""
     warnings = []
@@ -252,7 +325,8 @@ def _label_warnings(data: PreparedData, settings: DataConfig) -> list[str]:
                 "labels that look alike are different classes: "
                 + listed([ascii(name) for name in alike])
             )
-    counts = np.bincount(data.splits["train"].labels)
+    counts = np.bincount(data.splits["train"].labels, minlength=len(names))
+    warnings += label_doubts({name: int(n) for name, n in zip(names, counts, strict=True) if n})
     single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
     if single:
         warnings.append(f"classes with one row in train: {listed(single)}")

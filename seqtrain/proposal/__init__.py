@@ -3,7 +3,7 @@
 Free of torch.
 """
 
-from seqtrain.proposal.proposal import propose
+from seqtrain.proposal.proposal import Proposal, propose
 from seqtrain.proposal.tables import Wishes
 
-__all__ = ["Wishes", "propose"]
+__all__ = ["Proposal", "Wishes", "propose"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
+from typing import Any
 
+import numpy as np
+
+from seqtrain.data.examples import BadRow
 from seqtrain.data.readers import Column
+from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
 from seqtrain.text import quote
@@ -31,15 +37,28 @@ LONGEST_LABEL = 80
 """Characters of the longest value that counts as a label."""
 MOST_LABELS = 100_000
 """Distinct values of a column that are counted; a column with more is no label."""
+FEWEST_STEPS = 8
+"""Columns of numbers from which on they may be the time steps of a series."""
+PROBED = 200
+"""Lists of whole numbers that are looked at: are they symbols or measurements?"""
+DATE = re.compile(r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?")
+NUMBERS = re.compile(r"\[+\s*[-+.0-9]")
+"""How a text begins that holds a list of numbers."""
+LISTS = ("series", "symbols", "turns")
 
 
 @dataclass
 class ColumnFacts:
-    """What the values of one column look like: how many are numbers, lists of symbols, of vectors.
+    """What the values of one column look like.
 
     Attributes:
         values: how often each value of at most LONGEST_LABEL characters occurs.
         too_many: whether values are too long or too many to be labels.
+        kinds: how many values are blank, a number, date, text, series (numbers), symbols, whole
+            (numbers that may be either) or turns (sentences).
+        steps: of all series.
+        rising: how far whole numbers are from their neighbours, less than from their mean: below 0
+            for measurements.
     """
 
     column: Column
@@ -48,28 +67,36 @@ class ColumnFacts:
     too_many: bool = False
     characters: int = 0
     words: int = 0
-    numbers: int = 0
-    vectors: int = 0
-    symbols: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    steps: int = 0
+    rising: float = 0.0
 
     def add(self, value: object) -> None:
         """Count one value: a text, or what JSON holds."""
         self.rows += 1
-        if isinstance(value, list):
-            self.too_many = True
-            whole = bool(value) and all(isinstance(each, int) for each in value)
-            is_symbols = whole or (bool(value) and isinstance(value[0], str))
-            self.symbols += is_symbols
-            self.vectors += not is_symbols
-            return
-        text = "" if value is None else str(value)
+        text = "" if value is None or isinstance(value, list) else str(value)
+        kind, steps = ("number", ()) if is_number(text) else _kind_of(value)
+        self.kinds[kind] += 1
+        self.steps += len(steps)
+        if kind == "whole" and self.kinds[kind] <= PROBED:
+            numbers = np.asarray(steps, dtype=np.float64)
+            self.rising += float((np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var())
         self.characters += len(text)
-        self.words += 1 + text.strip().count(" ") if text.strip() else 0
-        self.numbers += is_number(text)
-        if len(text) > LONGEST_LABEL or len(self.values) > MOST_LABELS:
+        self.words += len(text.split()) if kind == "text" else 1
+        is_fraction = kind == "number" and not float(text).is_integer()
+        if is_fraction or kind in (*LISTS, "whole") or len(text) > LONGEST_LABEL:
             self.too_many = True
-        else:
+        elif kind != "blank" and len(self.values) <= MOST_LABELS:
             self.values[text] += 1
+
+    @property
+    def kind(self) -> str:
+        """What most values are: number, date, text, series, symbols or turns."""
+        known = Counter({kind: n for kind, n in self.kinds.items() if kind != "blank"})
+        found = known.most_common(1)[0][0] if known else "text"
+        if found == "number" and self.kinds["number"] + self.kinds["blank"] < self.rows:
+            return "text"
+        return ("series" if self.rising < 0 else "symbols") if found == "whole" else found
 
     @property
     def name(self) -> str:
@@ -77,40 +104,66 @@ class ColumnFacts:
         return "" if isinstance(self.column, int) else self.column.lower().rpartition(".")[2]
 
     @property
-    def mean_words(self) -> float:
-        """Words per value."""
-        return self.words / max(1, self.rows)
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether all values but a header are numbers."""
-        return self.rows > 1 and self.numbers >= self.rows - 1
-
-    @property
-    def is_sequence(self) -> bool:
-        """Whether most values are lists."""
-        return self.symbols + self.vectors > self.rows / 2
-
-    @property
     def can_be_label(self) -> bool:
         """Whether values repeat as those of a label do: at least two, each on average twice."""
-        distinct = len(self.values)
-        fractions = any("." in value and is_number(value) for value in self.values)
-        return not self.too_many and 2 <= distinct <= self.rows / 2 and not fractions
+        few = 2 <= len(self.values) <= self.rows / 2
+        return few and not self.too_many and self.kind != "date"
 
     @property
     def is_id(self) -> bool:
         """Whether it may number the rows: no value occurs twice, and each is one word."""
-        return not self.too_many and len(self.values) == self.rows and self.mean_words < 1.5
+        one_word = self.words < 1.5 * self.rows
+        return not self.too_many and len(self.values) == self.rows and one_word
+
+    @property
+    def named(self) -> str:
+        """The column's name for a message, or its index."""
+        if self.column == "":
+            return "the column without a name"
+        return quote(self.column) if isinstance(self.column, str) else str(self.column)
 
     def describe(self) -> str:
-        """Name the column and what it holds, for a message."""
-        named = quote(str(self.column)) if isinstance(self.column, str) else str(self.column)
-        if self.is_sequence:
-            return f"{named} (lists)"
-        if self.too_many or len(self.values) > self.rows / 2:
-            return f"{named} (text, {self.mean_words:.3g} words per row)"
-        return f"{named} ({len(self.values)} values)"
+        """Say what the column holds, for a message."""
+        words = {"series": "lists of numbers", "turns": "lists of sentences", "date": "dates"}
+        kind = words.get(self.kind, "lists")
+        if self.kind not in (*LISTS, "date"):
+            kind = f"{len(self.values)} values"
+            if len(self.values) == 1 and not self.too_many:
+                kind = "one value"
+            elif self.is_id:
+                kind = "unique"
+            elif self.too_many or len(self.values) > self.rows / 2:
+                mean = self.words / max(1, self.rows)
+                kind = "numbers" if self.kind == "number" else f"text, {mean:.3g} words per row"
+        return f"{self.named} ({kind})"
+
+
+def _kind_of(value: object) -> tuple[str, Any]:
+    """Return the kind of a value that is no number, and the numbers of a series."""
+    if isinstance(value, list):
+        if not value or isinstance(value[0], dict):
+            return ("turns" if value else "blank"), ()
+        if isinstance(value[0], str):
+            words = sum(len(each.split()) for each in value if isinstance(each, str))
+            return ("turns" if words >= 2 * len(value) else "symbols"), ()
+        whole = all(type(each) is int and each >= 0 for each in value)
+        return ("whole" if whole else "series"), (np.array(value) if whole else value)
+    text = "" if value is None else str(value).strip()
+    if not text or text.startswith('["'):
+        return ("symbols" if text else "blank"), ()
+    if DATE.fullmatch(text):
+        return "date", ()
+    if text[0] in "[-+.0123456789":
+        try:
+            series = sequence_from_text(text, "features")
+        except BadRow:
+            return ("series" if NUMBERS.match(text) else "text"), ()
+        steps = np.asarray(series)
+        blanks = text[0] == "[" or not {*",;\n"} & {*text}
+        whole = blanks and steps.shape[1:] == (1,) and len(steps) > 1
+        whole = whole and bool(((steps >= 0) & (steps == np.rint(steps))).all())
+        return ("whole", steps[:, 0]) if whole else ("series", steps)
+    return "text", ()
 
 
 def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]:
@@ -133,21 +186,25 @@ def flattened(row: dict[str, object], prefix: str = "") -> Iterator[tuple[Column
 def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | None:
     """Whether the first row names the columns; None where it isn't clear.
 
-    The names of a header are short, differ, don't occur further down, and aren't numbers. Names
-    that are usual in data files decide. `columns` has the facts of all rows but the first.
+    The names of a header are short, differ, don't occur further down, and aren't numbers, unless
+    they count the columns; the first one may be blank. Names that are usual in data files decide.
+    `columns` has the facts of all rows but the first.
     """
     names = [name.strip().lower() for name in first]
-    if any(not name or is_number(name) or len(name) > LONGEST_LABEL for name in names):
+    numbers = [float(name) for name in names if is_number(name)]
+    counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
+    if not all(names[1:]) or any(len(name) > LONGEST_LABEL for name in names):
         return False
-    repeats = any(value.values[name] for value, name in zip(columns, first, strict=True))
-    if len(set(names)) < len(names) or repeats:
+    if counting and len(numbers) < len(names):
+        return True
+    repeats = any(value.values[name] for value, name in zip(columns, first, strict=True) if name)
+    if numbers or len(set(names)) < len(names) or repeats:
         return False
-    known = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ID_NAMES, *GROUP_NAMES}
+    known = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ID_NAMES, *GROUP_NAMES, ""}
     # A column of labels whose first value never comes again: a name.
     labels = (c for c in columns if c.can_be_label and len(c.values) <= c.rows / 10)
-    if any(name in known for name in names) or any(c.is_numeric for c in columns) or any(labels):
-        return True
-    return None
+    numeric = any(c.kind in ("number", "series", "date") for c in columns)
+    return True if numeric or any(name in known for name in names) or any(labels) else None
 
 
 def choose_label(columns: Sequence[ColumnFacts]) -> Column:
@@ -156,12 +213,15 @@ def choose_label(columns: Sequence[ColumnFacts]) -> Column:
     Raises:
         DataError: no column can be it, or several can.
     """
-    candidates = [column for column in columns if column.can_be_label]
+    candidates = [column for column in columns if column.can_be_label and column.column != ""]
     named = [column for column in candidates if column.name in LABEL_NAMES]
     if any(column.name == "label" for column in named):
         named = [column for column in named if column.name == "label"][:1]
     plain = [column for column in candidates if column.name not in (*TEXT_NAMES, *GROUP_NAMES)]
     chosen = named or plain
+    if len(chosen) > 1 and len(columns) > FEWEST_STEPS:  # of a series in columns
+        ends = [c for c in chosen if c in (columns[0], columns[-1])]
+        chosen = [c for c in chosen if c.kind == "text"] or ends or chosen
     if len(chosen) == 1:
         return chosen[0].column
     found = _described(chosen or columns)
@@ -170,25 +230,31 @@ def choose_label(columns: Sequence[ColumnFacts]) -> Column:
             f"--label: several columns may hold the label: {found}; choose one with --label COLUMN"
         )
     problem = f"--label: no column has values that repeat as labels do; found {found}"
-    if any(c.is_numeric and len(c.values) > c.rows / 2 for c in columns):
+    if any(c.kind == "number" and not c.can_be_label for c in columns):
         problem += "; seqtrain predicts classes, so group numbers into classes"
     raise DataError(f"{problem}; or give --label COLUMN")
 
 
-def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Column]:
-    """Return the columns of the sequence; several are texts to be joined.
+def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[ColumnFacts]:
+    """Return the columns of the sequence; several are texts to be joined, channels or time steps.
 
     Raises:
         DataError: no column can be it, or several can.
     """
-    others = [column for column in columns if column.column != label]
-    lists = [column for column in others if column.is_sequence]
-    texts = [column for column in others if not column.is_sequence and not column.is_numeric]
+    others = [column for column in columns if column.column not in (label, "")]
+    series = [column for column in others if column.kind == "series"]
+    lists = [column for column in others if column.kind in LISTS]
+    texts = [column for column in others if column.kind == "text"]
+    if len(series) == len(lists) > 1 and len({column.steps for column in series}) == 1:
+        return series
     if not lists:
         headlines = [c for c in texts if c.name in HEADLINE_NAMES]
         bodies = [c for c in texts if c.name in BODY_NAMES]
         if len(headlines) == len(bodies) == 1 and headlines != bodies:
-            return [headlines[0].column, bodies[0].column]
+            return [headlines[0], bodies[0]]
+        steps = _steps(others)
+        if len(steps) > len(others) / 2:
+            return steps
     plain = [c for c in lists or texts if not (c.is_id and len(texts) > 1)]
     for some in (
         lists,
@@ -196,19 +262,36 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         rest := [c for c in plain if c.name not in (*ID_NAMES, *GROUP_NAMES)],
     ):
         if len(some) == 1:
-            return [some[0].column]
+            return some
     longest = sorted(rest, key=lambda c: -c.characters)
     if not lists and len(longest) > 1 and longest[0].characters > 4 * longest[1].characters:
-        return [longest[0].column]
+        return longest[:1]
     if not texts and not lists and len(others) > 2:
-        raise DataError(
-            f"--sequence: found {len(others)} columns of numbers; a series is read from a list of "
-            "vectors in jsonl, from npz or from ts; write one of these"
-        )
+        raise DataError(no_series(others))
     raise DataError(
         "--sequence: it isn't clear which column holds the sequence; found "
         f"{_described(others) or 'the label alone'}; give --sequence COLUMN"
     )
+
+
+def no_series(columns: Sequence[ColumnFacts]) -> str:
+    """Refuse columns of one number each that are too few to be the time steps of a series."""
+    found = f"--sequence: found {len(columns)} columns of one number per row"
+    return (
+        f"{found}; a series has all its numbers in one row: in a cell such as [0.1, 0.2], or in "
+        f"{FEWEST_STEPS} columns or more, such as t0, t1, …; rows that are a time step each: put "
+        "those of a series into one row"
+    )
+
+
+def _steps(columns: Sequence[ColumnFacts]) -> list[ColumnFacts]:
+    """Return columns of numbers that are a time step each: all without names, or t0, t1, …"""
+    by_stem: dict[str, list[ColumnFacts]] = {}
+    for column in columns:
+        if column.kind == "number":
+            by_stem.setdefault(re.sub("[0-9]+", "", column.name), []).append(column)
+    found = [some for some in by_stem.values() if len(some) >= FEWEST_STEPS]
+    return found[0] if len(found) == 1 else []
 
 
 def _described(columns: Sequence[ColumnFacts]) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.examples import BLANK_LABEL, RowProblems
+from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
-from seqtrain.proposal.tables import Wishes, find_columns
+from seqtrain.proposal.tables import Table, Wishes, find_columns
 from seqtrain.proposal.texts import TextFacts, inspect_texts
 from seqtrain.text import display_name, quote
 
@@ -22,7 +23,7 @@ SAMPLE = 4096
 
 @dataclass
 class RowFacts:
-    """What is counted while rows are read: those with a sequence and without, rows per label.
+    """What is counted while rows are read: those with a sequence, without one, or without a label.
 
     Attributes:
         missing: whether a value of a series is missing.
@@ -31,6 +32,7 @@ class RowFacts:
 
     rows: int = 0
     empty: int = 0
+    unlabelled: int = 0
     missing: bool = False
     classes: Counter[str] = field(default_factory=Counter)
     sample: list[tuple[Any, str]] = field(default_factory=list)
@@ -56,7 +58,7 @@ class Facts:
     """What is known of the data.
 
     Attributes:
-        reading: how train's rows are read; texts of symbols as kind tokens.
+        table: how train's rows are read; texts of symbols as kind tokens.
         rows: of train that have a sequence.
         classes: rows per label.
         lengths: median, 95 % and longest, in time steps of the sample.
@@ -64,10 +66,11 @@ class Facts:
         channels: for features, numbers per time step.
         symbols: distinct tokens of the sample.
         empty: rows without a sequence, of all files.
+        unlabelled: rows whose label is blank, of all files.
         missing: whether a value of a series is missing, in any file.
     """
 
-    reading: ReadOptions
+    table: Table
     rows: int
     classes: Counter[str]
     lengths: tuple[int, int, int]
@@ -75,7 +78,13 @@ class Facts:
     channels: int = 0
     symbols: int = 0
     empty: int = 0
+    unlabelled: int = 0
     missing: bool = False
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How train's rows are read."""
+        return self.table.reading
 
     @property
     def family(self) -> str:
@@ -100,13 +109,21 @@ def read_facts(
     facts = RowFacts()
     for path in files:
         own = reading if known is None else reading.for_file(path)
-        for example in read_examples(path, own):
+        problems = RowProblems(display_name(path))
+        for example in read_rows(path, own):
+            if example.problem == BLANK_LABEL:
+                facts.unlabelled += 1
+                continue
+            if example.problem is not None:
+                problems.add(example.line, example.problem, example.file)
+                continue
             if known is not None and example.label not in known:
                 raise DataError(
                     f"{display_name(example.file or path)}:{example.line}: label "
                     f"{quote(str(example.label))} isn't among those of train"
                 )
             facts.add(example.sequence, str(example.label))
+        problems.raise_if_any()
     return facts
 
 
@@ -116,10 +133,11 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     Raises:
         DataError: they can't be read, or something that is needed isn't clear.
     """
-    reading, name = find_columns(files[0], wishes), display_name(files[0])
+    table, name = find_columns(files[0], wishes), display_name(files[0])
+    reading = table.reading
     rows = read_facts(files, reading)
     if not rows.classes:
-        raise DataError(f"{name}: all {rows.empty} rows are empty")
+        raise DataError(f"{name}: all {rows.empty + rows.unlabelled} rows are empty")
     if len(rows.classes) < 2:
         label = quote(next(iter(rows.classes)))
         raise DataError(f"{name}: one label, {label}; expected two or more")
@@ -137,7 +155,7 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
     median, most, longest = map(int, lengths)
     return Facts(
-        reading=reading,
+        table=replace(table, reading=reading),
         rows=rows.rows,
         classes=rows.classes,
         lengths=(median, most, longest),
@@ -145,5 +163,6 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
         channels=channels,
         symbols=symbols,
         empty=rows.empty,
+        unlabelled=rows.unlabelled,
         missing=rows.missing,
     )

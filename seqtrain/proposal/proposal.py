@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from shlex import join
 
-from seqtrain.config import parse_config
+from seqtrain.config import Config, parse_config
 from seqtrain.config.document import flow
-from seqtrain.config.formats import names_of
+from seqtrain.config.formats import names_of, resolve_format
 from seqtrain.data.dataset import prepare
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
+from seqtrain.data.summary import label_doubts, number_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import Choice, choices, should_hold_out
 from seqtrain.proposal.contents import Facts, inspect, read_facts
 from seqtrain.proposal.tables import Wishes
-from seqtrain.text import display_name, quote, shorten
+from seqtrain.text import counted, display_name, listed, quote, shorten
 
 ROLES = {
     "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
@@ -33,19 +35,33 @@ MOST_ALONE = 2
 """Rows at most whose labels may all differ, where no file of validation is given."""
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
+FEW_PER_CLASS = 30
+"""Rows per class below which an accuracy is known badly."""
 
 
-def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) -> str:
+@dataclass(frozen=True)
+class Proposal:
+    """A config, and what its user should know.
+
+    Attributes:
+        text: YAML that `fit` takes as it is, with the reason for each choice.
+        taken: which columns were taken for what, and which were left out, a line each.
+        doubts: what may be wrong, a line each.
+    """
+
+    text: str
+    taken: list[str]
+    doubts: list[str]
+
+
+def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) -> Proposal:
     """Look at data files and write a config for them.
 
     Args:
         files: train first, or named such as `train.csv`, `dev.csv`, `test.csv`; those whose names
-            differ in numbers alone, such as `part-1.csv`, belong together.
+            differ in numbers alone, such as `part-1.csv`, belong together. Or a folder of these.
         wishes: what the user says of them.
         test: the file to score once at the end.
-
-    Returns:
-        YAML text that `fit` takes as it is, with the reason for each choice.
 
     Raises:
         DataError: a file can't be read, or something isn't clear and an option has to say it.
@@ -63,26 +79,69 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     facts = replace(
         facts,
         empty=facts.empty + sum(each.empty for each in further.values()),
+        unlabelled=facts.unlabelled + sum(each.unlabelled for each in further.values()),
         missing=facts.missing or any(each.missing for each in further.values()),
     )
     rows = {"train": facts.rows, **{name: each.rows + each.empty for name, each in further.items()}}
-    text = _written(splits, rows, facts, held_out=should_hold_out(facts))
-    config = parse_config(text, "the proposed config")
+    doubts = [*facts.table.doubts, *label_doubts(facts.classes)]
+    text, config = _written(splits, rows, facts, wishes.settings, held_out=should_hold_out(facts))
     if facts.rows < TRIED_ROWS:
         try:
-            prepare(config, cache_folder=None)
+            data = prepare(config, cache_folder=None)
         except DataError:
-            text = _written(splits, rows, facts, held_out=False)
-            prepare(parse_config(text, "the proposed config"), cache_folder=None)
-    return text
+            text, config = _written(splits, rows, facts, wishes.settings, held_out=False)
+            data = prepare(config, cache_folder=None)
+        doubts += number_doubts(data)
+    return Proposal(text, [*_taken(facts)], [*doubts, *_trust(facts, rows, config)])
+
+
+def _taken(facts: Facts) -> Iterator[str]:
+    """Say what is the sequence, what is the label, and what is neither."""
+    table, kind = facts.table, facts.reading.kind
+    what = {"text": "text", "tokens": "symbols", "features": "series"}[kind]
+    if facts.channels > 1:
+        what += f" of {facts.channels} channels"
+    sequence = table.reading.sequence
+    columns = [str(c) for c in (sequence if isinstance(sequence, list) else [sequence])]
+    if sequence is not None:
+        what += f" = {listed(columns, 4)}"
+    elif table.reading.label is not None:
+        what += " = all other columns, a time step each"
+    names = [name for name, _ in facts.classes.most_common()]
+    label = "label" if table.reading.label is None else f"label = {table.reading.label}"
+    yield f"{what}; {label} ({len(names)} classes: {listed(names, SHOWN_LABELS)})"
+    if table.ignored:
+        yield f"ignored: {listed([column.describe() for column in table.ignored], 8)}"
+    if facts.unlabelled:
+        yield f"{counted(facts.unlabelled, 'row')} with a blank label left out"
+
+
+def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[str]:
+    """Say of a small set how far its accuracy can be trusted."""
+    if facts.rows >= FEW_PER_CLASS * len(facts.classes):
+        return
+    share = config.data.validation
+    held_out = round(share * facts.rows) if isinstance(share, float) else rows.get("validation", 0)
+    scored = rows.get("test", held_out)
+    few = f"{facts.rows / len(facts.classes):.0f} rows per class are few"
+    if not scored:
+        yield f"{few}, and none are held out: seqtrain fit --folds 5 measures an accuracy"
+        return
+    split, points = "test" if "test" in rows else "validation", 196 * math.sqrt(0.09 / scored)
+    yield (
+        f"{few}: an accuracy of 90 % on {counted(scored, 'row')} of {split} would be known to "
+        f"± {points:.0f} points; fit --folds 5 scores all rows"
+    )
 
 
 def _splits(files: Sequence[str], test: str | None) -> dict[str, str | list[str]]:
     """Find which files are train, validation and test, by their names."""
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
+    if len(files) == 1 and os.path.isdir(files[0]):
+        files = _splits_inside(files[0]) or files
     for path in files:
         stem = os.path.basename(path).lower()
-        role = next((name for name, pattern in ROLES.items() if pattern.search(stem)), "train")
+        role = _role(stem) or "train"
         known = found.setdefault("train" if len(files) == 1 else role, [])
         if known and NUMBER.sub("0", known[0]) != NUMBER.sub("0", path):
             raise DataError(
@@ -93,6 +152,27 @@ def _splits(files: Sequence[str], test: str | None) -> dict[str, str | list[str]
     if "train" not in found:
         raise DataError("train: no file is named like it; give the file to train on first, alone")
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
+
+
+def _role(name: str) -> str | None:
+    return next((role for role, pattern in ROLES.items() if pattern.search(name.lower())), None)
+
+
+def _splits_inside(folder: str) -> list[str]:
+    """Return the files or folders of a folder that are train, validation and test, if any are."""
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    if {"dataset_dict.json", "dataset_info.json"} & {*names}:
+        what = "datasets.load_from_disk(FOLDER)" + ("['train']" if "train" in names else "")
+        raise DataError(
+            f"{display_name(folder)}: is what Hugging Face's save_to_disk wrote; write a file of "
+            f"it: {what}.to_parquet('train.parquet')"
+        )
+    paths = {name: os.path.join(folder, name) for name in names}
+    folders = [name for name, path in paths.items() if os.path.isdir(path)]
+    found = [name for name in names if name in folders or resolve_format(name, "auto")]
+    found = [name for name in found if _role(name)]
+    is_split = "train" in map(_role, found) and {*folders} <= {*found} and len(found) > 1
+    return [paths[name] for name in found] if is_split else []
 
 
 def _check_shared(path: str, facts: Facts) -> None:
@@ -110,13 +190,32 @@ def _check_shared(path: str, facts: Facts) -> None:
 
 
 def _written(
-    splits: Mapping[str, str | list[str]], rows: Mapping[str, int], facts: Facts, *, held_out: bool
-) -> str:
-    """Write the config."""
+    splits: Mapping[str, str | list[str]],
+    rows: Mapping[str, int],
+    facts: Facts,
+    settings: Sequence[str],
+    *,
+    held_out: bool,
+) -> tuple[str, Config]:
+    """Write the config, with the user's settings in the place of ours."""
     files = list(_files(splits, rows, facts, held_out=held_out))
     validation = next(file.value for file in files if file.key == "data.validation")
     found = [*files, *_columns(facts), *choices(facts, validation)]
-    return "\n".join([*_head(splits, facts), *_lines(found), *_notes(facts)]) + "\n"
+    lines = [*_head(splits, facts), *_lines(found), *_notes(facts)]
+    config = parse_config("\n".join(lines) + "\n", "the proposed config", settings)
+    wished = {".".join(each.partition("=")[0].split(".")[:2]): each for each in settings}
+    if not wished:
+        return "\n".join(lines) + "\n", config
+    values = config.model_dump()
+    for key, given in wished.items():
+        section, _, name = key.partition(".")
+        value = values[section][name] if name else values[section]
+        same = [i for i, each in enumerate(found) if each.key == key]
+        beside = [i for i, each in enumerate(found) if each.key.startswith(f"{section}.")]
+        at = same[0] if same else beside[-1] + 1 if beside else len(found)
+        found[at : at + len(same)] = [Choice(key, value, f"--set {shorten(given, 60)}")]
+    lines = [*_head(splits, facts), *_lines(found), *_notes(facts)]
+    return "\n".join(lines) + "\n", config
 
 
 def _files(
@@ -143,16 +242,23 @@ def _files(
 
 def _columns(facts: Facts) -> Iterator[Choice]:
     reading = facts.reading
-    if reading.format == "fasttext":
-        yield Choice("data.format", "fasttext", "each line begins with __label__")
+    if reading.format == "fasttext" or not reading.by_name:
+        is_guess = reading.by_name
+        why = "each line begins with __label__" if is_guess else "--format"
+        yield Choice("data.format", reading.format, why)
     if reading.delimiter != "auto":
         yield Choice("data.delimiter", reading.delimiter, "separates the columns")
+    if reading.encoding != "utf-8":
+        yield Choice("data.encoding", reading.encoding, "of lines that aren't UTF-8")
     if reading.header != "auto":
         why = "the first row names the columns" if reading.header else "the first row is data"
         yield Choice("data.header", reading.header, why)
     if reading.sequence is not None:
-        several = isinstance(reading.sequence, list)
-        why = "the texts of these columns, joined" if several else "column of the sequence"
+        why = "column of the sequence"
+        if isinstance(reading.sequence, list):
+            why = "the texts of these columns, joined"
+            if reading.kind == "features":
+                why = "its channels or time steps"
         yield Choice("data.sequence", reading.sequence, why)
     if reading.label is not None:
         names = [shorten(name, 80) for name, _ in facts.classes.most_common(SHOWN_LABELS)]
@@ -164,6 +270,8 @@ def _columns(facts: Facts) -> Iterator[Choice]:
         yield Choice("data.kind", reading.kind, words[reading.kind])
     if facts.empty:
         yield Choice("data.empty", "drop", f"{facts.empty:,} rows have no sequence")
+    if facts.unlabelled:
+        yield Choice("data.bad_rows", "drop", f"{facts.unlabelled:,} rows have a blank label")
     if facts.missing:
         yield Choice("data.missing", "mask", "values are missing, and a channel says where")
 
@@ -179,11 +287,12 @@ def _head(splits: Mapping[str, str | list[str]], facts: Facts) -> Iterator[str]:
 def _lines(found: Sequence[Choice]) -> Iterator[str]:
     section = ""
     for choice in found:
-        name, key = choice.key.split(".")
-        if name != section:
+        name, _, key = choice.key.rpartition(".")
+        if name not in ("", section):
             yield f"{name}:"
-            section = name
-        yield f"{f'  {key}: {flow(choice.value)}':<{COMMENT_COLUMN}} # {choice.why}"
+        section = name
+        line = f"{'  ' if name else ''}{key}: {flow(choice.value)}"
+        yield f"{line:<{COMMENT_COLUMN}} # {choice.why}"
 
 
 def _notes(facts: Facts) -> Iterator[str]:

@@ -1,103 +1,160 @@
-"""How a file of labelled sequences is read: its format, its columns, its kind."""
+"""How a file of labelled sequences is read: its format, its encoding, its columns, its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import codecs
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from os.path import isdir
-from typing import TypeAlias
 
 import numpy as np
 
 from seqtrain.config.formats import ENDINGS, resolve_format
-from seqtrain.data.examples import RowProblems, is_blank
-from seqtrain.data.readers import Column, ReadOptions, read_examples
-from seqtrain.data.readers.delimited import DELIMITERS, find_delimiter, read_records
+from seqtrain.data.examples import EVERY_COLUMN, RowProblems
+from seqtrain.data.readers import Column, ReadOptions, read_examples, read_rows
+from seqtrain.data.readers.delimited import read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.opening import RowSource, open_input
-from seqtrain.data.readers.sequences import parse_json
+from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
+from seqtrain.data.readers.txt import list_folder
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
+    FEWEST_STEPS,
     ColumnFacts,
     choose_label,
     choose_sequence,
     flattened,
     gather,
     has_header,
+    no_series,
 )
 from seqtrain.text import display_name, quote
 
-FIRST_LINES = 4096
-"""Lines of a text file that show what it is, at most."""
-
-Fields: TypeAlias = Iterable[tuple[Column, object]]
-"""The columns of a row with their values."""
+FIRST_ROWS = 4096
+"""Rows of a file or folder that show what it is, at most."""
+NUMBERS_SHARE = 0.9
+"""Share of a folder's files that hold nothing but numbers, from which on they are series."""
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user says of a data file's columns and first row; None where it is to be found."""
+    """What the user says of the data files; None (auto) where it is to be found.
+
+    Attributes:
+        label, sequence: columns.
+        header: whether the first row names the columns.
+        format, delimiter, encoding: as in the config's section data.
+        settings: further keys of the config, as `section.key=value`.
+    """
 
     label: Column | None = None
     sequence: list[Column] | None = None
     header: bool | None = None
+    format: str = "auto"
+    delimiter: str = "auto"
+    encoding: str | None = None
+    settings: Sequence[str] = ()
 
 
-def find_columns(path: str, wishes: Wishes) -> ReadOptions:
+@dataclass(frozen=True)
+class Table:
+    """How a data file is read, the columns that are left out, and what isn't sure."""
+
+    reading: ReadOptions
+    ignored: Sequence[ColumnFacts] = ()
+    doubts: Sequence[str] = ()
+
+
+def find_columns(path: str, wishes: Wishes) -> Table:
     """Find how a data file, or a folder of text files, is read.
 
     Raises:
         DataError: it can't be read, or something that is needed isn't clear.
     """
-    format = _format(path)
-    if format in ("csv", "tsv"):
-        return _delimited(path, format, wishes)
-    if format == "jsonl":
-        columns = gather(_json_rows(path))
+    format = resolve_format(path, wishes.format)
+    if format is None:
+        raise DataError(
+            f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}; "
+            "or give --format"
+        )
+    encoding, doubts = wishes.encoding or _encoding(path, format), list[str]()
+    if encoding not in ("utf-8", "utf-16") and wishes.encoding is None:
+        doubts.append(
+            f"{display_name(path)} isn't UTF-8; it is read as {encoding} (Western European); if "
+            "letters come out wrong, give --encoding, such as cp1251 or gbk"
+        )
+    reading = ReadOptions(
+        _text_format(path, format, encoding),
+        delimiter=wishes.delimiter,
+        encoding=encoding,
+        by_name=wishes.format == "auto",
+    )
+    if reading.format in ("csv", "tsv"):
+        return _delimited(path, reading, wishes, doubts)
+    if reading.format in ("jsonl", "parquet"):
+        columns = gather(_objects(path, reading))
         if not columns:
             raise DataError(f"{display_name(path)}: no rows; expected one JSON object per line")
-        label, sequence = _chosen(columns, wishes)
-        facts = next(column for column in columns if column.column == sequence[0])
-        kind = "features" if facts.vectors else "tokens" if facts.symbols else "text"
-        return ReadOptions(format, kind=kind, sequence=_one_or_all(sequence), label=label)
+        return _table(columns, reading, wishes, doubts)
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-    return ReadOptions(format, kind=_fixed_kind(path, format))
+    return Table(replace(reading, kind=_fixed_kind(path, reading)), doubts=doubts)
 
 
-def _format(path: str) -> str:
-    format, name = resolve_format(path, "auto"), display_name(path)
-    if format == "parquet":
+def _encoding(path: str, format: str) -> str:
+    """Return utf-8, utf-16, or cp1252 (latin-1, where a byte has no meaning in that)."""
+    if format in ("npz", "parquet"):
+        return "utf-8"
+    for file in [file for file, _, _ in list_folder(path)] if isdir(path) else [path]:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        with open_input(file) as stream:
+            try:
+                block = stream.read(BUFFER)
+                if utf_16(block[:4]):
+                    return "utf-16"
+                while block:
+                    decoder.decode(block)
+                    block = stream.read(BUFFER)
+            except UnicodeDecodeError:
+                western = {0x81, 0x8D, 0x8F, 0x90, 0x9D}.isdisjoint(block)
+                return "cp1252" if western else "latin-1"
+            except OSError:  # the reader says where it is damaged
+                return "utf-8"
+    return "utf-8"
+
+
+def _text_format(path: str, format: str, encoding: str) -> str:
+    """Return the format; of a .txt file fasttext, where it begins so."""
+    if format != "txt" or isdir(path):
+        return format
+    name, options = display_name(path), ReadOptions(format, encoding=encoding)
+    with open_input(path, encoding=encoding) as stream:
+        lines = RowSource(stream, options, RowProblems(name)).lines()
+        begin = [line for _, line in islice(lines, FIRST_ROWS)]
+    if begin and begin[0].startswith("__label__"):
+        return "fasttext"
+    if any(begin) and not any("\t" in line for line in begin):
         raise DataError(
-            f"{name}: init doesn't look into parquet files; write the config yourself: data: "
-            "{train: FILE, sequence: COLUMN, label: COLUMN, validation: 0.1}"
+            f"{name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
+            "with a column of labels, or a folder of texts for each class"
         )
-    if format is None:
-        raise DataError(f"{name}: its ending names no format; known are {', '.join(ENDINGS)}")
-    if format == "txt" and not isdir(path):
-        with open_input(path) as stream:
-            lines = RowSource(stream, ReadOptions(format), RowProblems(name)).lines()
-            begin = [line for _, line in islice(lines, FIRST_LINES)]
-        if begin and begin[0].startswith("__label__"):
-            return "fasttext"
-        if any(begin) and not any("\t" in line for line in begin):
-            raise DataError(
-                f"{name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
-                "with a column of labels, or a folder of texts for each class"
-            )
     return format
 
 
-def _fixed_kind(path: str, format: str) -> str:
+def _fixed_kind(path: str, reading: ReadOptions) -> str:
     """Return what a format without columns holds."""
-    if format == "ts":
+    if reading.format == "ts":
         return "features"
-    if format != "npz":
+    if reading.format == "txt":
+        rows = list(islice(read_rows(path, reading), FIRST_ROWS))
+        texts = gather([("text", row.sequence)] for row in rows if row.problem is None)
+        numbers = sum(text.kinds["series"] + text.kinds["whole"] for text in texts)
+        return "features" if numbers > NUMBERS_SHARE * len(rows) else "text"
+    if reading.format != "npz":
         return "text"
     distinct: set[float] = set()
-    for example in read_examples(path, ReadOptions("npz", kind="features")):
+    for example in read_examples(path, replace(reading, kind="features")):
         values = np.asarray(example.sequence)
         if values.shape[1:] != (1,) or not np.array_equal(values, np.rint(values)):
             return "features"
@@ -107,32 +164,26 @@ def _fixed_kind(path: str, format: str) -> str:
     return "tokens"
 
 
-def _json_rows(path: str) -> Iterator[Fields]:
+def _objects(path: str, reading: ReadOptions) -> Iterator[Iterator[tuple[Column, object]]]:
+    """Yield the fields of each row of jsonl or parquet."""
     problems = RowProblems(display_name(path))
-    with open_input(path) as stream:
-        for line, text in RowSource(stream, ReadOptions("jsonl"), problems).lines():
-            if is_blank(text):
-                continue
-            try:
-                row = parse_json(text)
-            except ValueError as bad:
-                problems.fail(line, str(bad))
-            if not isinstance(row, dict):
-                problems.fail(line, "expected a JSON object")
-            yield flattened(row)
+    for row in read_rows(path, replace(reading, keep=(EVERY_COLUMN,)), problems, labelled=False):
+        if row.problem is not None:
+            problems.fail(row.line, row.problem)
+        yield flattened(row.kept or {})
 
 
-def _records(path: str, format: str) -> Iterator[list[str]]:
+def _records(path: str, reading: ReadOptions) -> Iterator[list[str]]:
     problems = RowProblems(display_name(path))
-    with open_input(path) as stream:
-        for _, fields in read_records(RowSource(stream, ReadOptions(format), problems)):
+    with open_input(path, encoding=reading.encoding) as stream:
+        for _, fields in read_records(RowSource(stream, reading, problems)):
             yield fields
     problems.raise_if_any()
 
 
-def _delimited(path: str, format: str, wishes: Wishes) -> ReadOptions:
-    """Find header, delimiter, label and sequence of a csv or tsv file."""
-    name, records = display_name(path), _records(path, format)
+def _delimited(path: str, reading: ReadOptions, wishes: Wishes, doubts: list[str]) -> Table:
+    """Find header, label and sequence of a csv or tsv file."""
+    name, records = display_name(path), _records(path, reading)
     first = next(records, None)
     if first is None or first == [""]:
         raise DataError(f"{name}: no rows; expected one labelled sequence per row")
@@ -140,7 +191,7 @@ def _delimited(path: str, format: str, wishes: Wishes) -> ReadOptions:
     if width < 2:
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
-            "separated by a comma, semicolon, tab or |"
+            "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
     columns = gather(enumerate(fields) for fields in records if len(fields) == width)
     if not columns:
@@ -156,34 +207,47 @@ def _delimited(path: str, format: str, wishes: Wishes) -> ReadOptions:
             column.column = title
         else:
             column.add(title)
-    label, sequence = _chosen(columns, wishes)
-    names_a_column = any(isinstance(column, str) for column in [label, *sequence])
-    return ReadOptions(
-        format,
-        header="auto" if header == names_a_column else header,
-        delimiter=_delimiter(path) if format == "csv" else "auto",
-        sequence=_one_or_all(sequence),
-        label=label,
-    )
+    table = _table(columns, reading, wishes, doubts)
+    found = table.reading
+    named = found.sequence if isinstance(found.sequence, list) else [found.sequence]
+    names_a_column = any(isinstance(column, str) for column in (found.label, *named))
+    if header != names_a_column:
+        found = replace(found, header=header)
+    return replace(table, reading=found)
 
 
-def _delimiter(path: str) -> str:
-    """Return the name of a csv file's delimiter; auto for the comma, and for what has no name."""
-    with open_input(path) as stream:
-        found = find_delimiter(
-            RowSource(stream, ReadOptions("csv"), RowProblems(display_name(path)))
-        )
-    names = {mark: name for name, mark in DELIMITERS.items() if name != "comma"}
-    return names.get(found, "auto")
-
-
-def _chosen(columns: Sequence[ColumnFacts], wishes: Wishes) -> tuple[Column, list[Column]]:
-    """Return the columns of the label and of the sequence."""
+def _table(
+    columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes, doubts: list[str]
+) -> Table:
+    """Choose label and sequence; both may be wished."""
+    by_name = {column.column: column for column in columns}
     label = wishes.label
     label = choose_label(columns) if label is None else _named(label, columns, "--label")
     if wishes.sequence is None:
-        return label, choose_sequence(columns, label)
-    return label, [_named(column, columns, "--sequence") for column in wishes.sequence]
+        chosen = choose_sequence(columns, label)
+    else:
+        chosen = [by_name[_named(name, columns, "--sequence")] for name in wishes.sequence]
+    kinds = {column.kind for column in chosen}
+    if kinds == {"number"} and 1 < len(chosen) < FEWEST_STEPS:
+        raise DataError(no_series(chosen))
+    is_series = kinds == {"series"} or (kinds == {"number"} and len(chosen) > 1)
+    kind = "features" if is_series else "tokens" if kinds == {"symbols"} else "text"
+    if any(column.kinds["whole"] for column in chosen):
+        other = (
+            "symbols: --set data.kind=tokens"
+            if is_series
+            else ("measurements: --set data.kind=features")
+        )
+        doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
+    sequence: list[Column] | Column | None = [column.column for column in chosen]
+    ignored = [c for c in columns if c.column != label and c not in chosen]
+    is_wide = is_series and kinds == {"number"} and reading.format in ("csv", "tsv")
+    if is_wide and all(column.column == "" for column in ignored):
+        sequence = None
+    elif len(chosen) == 1:
+        sequence = chosen[0].column
+    found = replace(reading, kind=kind, sequence=sequence, label=label)
+    return Table(found, ignored, doubts)
 
 
 def _named(wanted: Column, columns: Sequence[ColumnFacts], flag: str) -> Column:
@@ -193,11 +257,9 @@ def _named(wanted: Column, columns: Sequence[ColumnFacts], flag: str) -> Column:
         return wanted
     if str(wanted).isascii() and str(wanted).isdigit() and int(wanted) < len(names):
         return names[int(wanted)]
-    found = f"{len(names)} columns, counted from 0, without names"
+    found = (
+        f"{len(names)} columns, counted from 0, without names (--header, if the first row has some)"
+    )
     if isinstance(names[0], str):
         found = ", ".join(map(str, names))
     raise DataError(f"{flag}: no column {quote(str(wanted))}; found {quote(found)}")
-
-
-def _one_or_all(columns: list[Column]) -> Column | list[Column]:
-    return columns[0] if len(columns) == 1 else columns

@@ -97,7 +97,7 @@ def check(path: Path) -> None:
     """What is proposed, fit's own reading takes; what isn't, has a reason."""
     text, refused = "", None
     try:
-        text = propose([str(path)], Wishes())
+        text = propose([str(path)], Wishes()).text
     except SeqtrainError as error:
         refused = error
     if refused is None:
@@ -149,23 +149,25 @@ def test_what_is_proposed_trains(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("y;t\n" + "".join(f"{'xy'[n % 2]};some words {n}\n" for n in range(30)))
     for file in (str(path), write_npz(tmp_path / "a.npz", [3] * 30)):
-        config = parse_config(propose([file], Wishes()), overrides=["training.max_epochs=1"])
+        config = parse_config(propose([file], Wishes()).text, overrides=["training.max_epochs=1"])
         assert fit(config, run_dir=f"{file}-run", cache=False).epochs == 1
 
 
 def test_rows_without_a_sequence_and_missing_values_are_allowed_for(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("label\ttext\n" + "x\tone two\ny\t\n" * 2 + "y\tthree\n")
-    text = propose([str(path)], Wishes(label="label"))
+    text = propose([str(path)], Wishes(label="label")).text
     assert "empty: drop" in text
     assert "validation: null" in text
     assert "# 2 rows have no sequence" in text
     path = tmp_path / "a.npz"
-    assert "missing: mask" in propose([write_npz(path, [2] * 12, scale=float("nan"))], Wishes())
+    assert (
+        "missing: mask" in propose([write_npz(path, [2] * 12, scale=float("nan"))], Wishes()).text
+    )
 
 
 def proposed(*paths: str) -> Config:
-    return parse_config(propose(paths, Wishes()))
+    return parse_config(propose(paths, Wishes()).text)
 
 
 def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from shlex import quote
+from typing import Annotated, Literal
 
 import typer
 
-from seqtrain.cli.options import ForceFile
+from seqtrain.cli.options import ForceFile, Overrides
 
 
 def init(
@@ -37,6 +38,19 @@ def init(
     test: Annotated[
         str | None, typer.Option(metavar="FILE", help="Test file, scored once at the end.")
     ] = None,
+    overrides: Overrides = None,
+    format: Annotated[
+        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"] | None,
+        typer.Option(help="Format of DATA. Default: by its name."),
+    ] = None,
+    delimiter: Annotated[
+        Literal["comma", "semicolon", "tab", "pipe"] | None,
+        typer.Option(help="csv: what separates the columns. Default: found in each file."),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Encoding, such as cp1251. Default: by the bytes."),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -50,7 +64,7 @@ def init(
     from glob import glob
     from pathlib import Path
 
-    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.console import note, print_path, warn
     from seqtrain.config.formats import advice
     from seqtrain.errors import DataError
     from seqtrain.files.reading import path_problem
@@ -59,7 +73,15 @@ def init(
     from seqtrain.runs.destination import check_destination
     from seqtrain.text import display_name
 
-    wishes = Wishes(label=label, sequence=[*sequence] if sequence else None, header=header)
+    wishes = Wishes(
+        label=label,
+        sequence=[*sequence] if sequence else None,
+        header=header,
+        format=format or "auto",
+        delimiter=delimiter or "auto",
+        encoding=encoding,
+        settings=overrides or (),
+    )
     sources = [*data, *([test] if test else [])]
     for path in sources:
         try:
@@ -68,17 +90,22 @@ def init(
         except (OSError, ValueError) as error:
             raise path_problem(path, error, DataError) from None
         how = advice(path)
-        if how is not None:
+        if how is not None and format is None:
             raise DataError(f"{display_name(path)}: {how}")
     target = output or default_name(data[0])
     if output != "-":
         check_destination(target, "file", "--output", force=force, sources=sources)
-    text = propose(data, wishes, test=test)
+    found = propose(data, wishes, test=test)
+    for line in found.taken:
+        note(line)
+    for line in found.doubts:
+        warn(line)
     if output == "-":
-        print(text, end="")
+        print(found.text, end="")
     else:
-        write_file(Path(target), text.encode())
+        write_file(Path(target), found.text.encode())
         print_path(target)
+        note(f"next: seqtrain fit {quote(target)}")
 
 
 def default_name(data: str) -> str:

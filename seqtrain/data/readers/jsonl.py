@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from seqtrain.data.examples import (
+    BLANK_LABEL,
     BadRow,
     Column,
     Example,
@@ -88,7 +89,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
         ):
             label = _name(_field(row, label_name), label_name)
             if label is None and source.labelled:
-                raise BadRow("the label is blank")
+                raise BadRow(BLANK_LABEL)
         if group_name is not None:
             group = _name(_field(row, group_name), group_name)
         keep = row if options.keeps_all else options.keep

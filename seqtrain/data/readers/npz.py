@@ -2,7 +2,9 @@
 
 `values` (N,) or (N, C); either `offsets` (B+1,), the borders of the sequences, or `lengths` (B,);
 and `labels` (B,), integers or strings. Kind features takes numbers of any type; kind tokens takes
-integers of shape (N,), each the symbol that spells it; kind text is refused.
+integers of shape (N,), each the symbol that spells it; kind text is refused. In place of these,
+`X` (B, T) or (B, T, C) and `y` (B,); missing values at the end of a row are no time steps. A .npy
+file is X alone.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from seqtrain.data.store import Array
 from seqtrain.errors import DataError
 
 NAMES = ("values", "offsets", "lengths", "labels")
+X_NAMES, Y_NAMES = ("X", "x", "X_train", "x_train"), ("y", "Y", "y_train")
+NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 FEW_SYMBOLS = 1000
 """Distinct whole numbers of one channel that may still be symbols."""
@@ -59,6 +63,10 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
     try:
         if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
+        if stream.read(6) == NPY:
+            stream.seek(0)
+            return _of_rectangle(np.load(stream, allow_pickle=False), None, name)
+        stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
         if is_bomb(sum(x.file_size for x in entries), sum(x.compress_size for x in entries)):
@@ -69,12 +77,32 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
             raise DataError(f"{name}: the array {twice[0]} occurs twice; save it once")
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
-            return {key: np.asarray(loaded[key]) for key in NAMES if key in loaded.files}
+            found = {key: np.asarray(loaded[key]) for key in NAMES if key in loaded.files}
+            x, y = (
+                next((np.asarray(loaded[key]) for key in keys if key in loaded.files), None)
+                for keys in (X_NAMES, Y_NAMES)
+            )
+            return found if x is None or "values" in found else _of_rectangle(x, y, name)
     except MemoryError:
         raise DataError(f"{name}: the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
+
+
+def _of_rectangle(x: Array, y: Array | None, name: str) -> dict[str, Array]:
+    """Return the arrays that hold the same as X (B, T) or (B, T, C) and y (B,)."""
+    fits = x.ndim in (2, 3) and x.dtype.kind in "iuf" and 0 not in x.shape[1:]
+    _check(fits, name, "X", "numbers (B, T) or (B, T, C), a series per row", x)
+    known = np.ones(x.shape[:2], dtype=bool)
+    if x.dtype.kind == "f":
+        missing = np.asarray(np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
+        known = np.cumsum(~missing[:, ::-1], axis=1)[:, ::-1] > 0
+    found = {"values": x[known], "lengths": known.sum(axis=1)}
+    if y is not None:
+        whole = y.dtype.kind == "f" and np.array_equal(y, np.rint(y))
+        found["labels"] = (y.astype(np.int64) if whole else y).reshape(len(y))
+    return found
 
 
 def _borders(arrays: dict[str, Array], total: int, name: str) -> list[int]:
@@ -110,7 +138,8 @@ def _labels(labels: Array, rows: int, name: str) -> list[str]:
 def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
     if key not in arrays:
         found, wanted = ", ".join(arrays) or "none", "values, offsets or lengths, labels"
-        raise DataError(f"{name}: no array {key}; found of {wanted}: {found}")
+        also = "; or X and y: numpy.savez('data.npz', X=X, y=y)"
+        raise DataError(f"{name}: no array {key}; found of {wanted}: {found}{also}")
     return arrays[key]
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
-from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems, Sequence
+from seqtrain.data.examples import BLANK_LABEL, BadRow, Numbered, ReadOptions, RowProblems, Sequence
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
 from seqtrain.files.compressed import compression_of, import_zstd
@@ -109,7 +109,7 @@ class RowSource:
         if text and not text.isspace():
             return text
         if self.labelled:
-            raise BadRow("the label is blank")
+            raise BadRow(BLANK_LABEL)
         return None
 
 
