@@ -26,15 +26,14 @@ def check(
 
     from seqtrain.api.check import check as run_check
     from seqtrain.cli.output.check_screen import show_check
-    from seqtrain.cli.output.console import ProgressBar
+    from seqtrain.cli.output.console import ProgressBar, say_json
     from seqtrain.errors import RunError
-    from seqtrain.text import json_line
 
     with ProgressBar() as progress:
         result = run_check(chosen_run(run, named), data=data, device=device, listener=progress)
     show_check(result, verdict=not as_json)
     if as_json:
-        print(json_line({**asdict(result), "run": str(result.run), "passed": result.passed}))
+        say_json({**asdict(result), "run": str(result.run), "passed": result.passed})
     if not result.passed:
         worst = max(result.differences, key=lambda difference: difference.logits)
         raise RunError(

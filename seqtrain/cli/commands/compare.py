@@ -27,12 +27,11 @@ def compare(
     from dataclasses import asdict
     from pathlib import Path
 
-    from seqtrain.cli.output.console import ProgressBar, note, warn
+    from seqtrain.cli.output.console import ProgressBar, note, say_json, warn
     from seqtrain.config import load_config
     from seqtrain.errors import ConfigError
     from seqtrain.files.writing import write_file
     from seqtrain.runs.destination import check_destination
-    from seqtrain.text import json_line
 
     settings = load_config(config, overrides or [])
     if chart is not None:
@@ -50,11 +49,10 @@ def compare(
             settings, seconds=seconds, device=device, beside=beside, listener=progress
         )
     left_out = [f"{row.name}: {row.problem}" for row in result.candidates if row.problem]
-    for line in result.warnings + left_out:
-        warn(line)
+    warn(*result.warnings, *left_out)
     if chart:
         write_file(Path(chart), draw_speeds(result, title=Path(config).stem).encode())
     if as_json:
-        print(json_line(asdict(result)))
+        say_json(asdict(result))
     else:
         show_comparison(result)

@@ -21,22 +21,19 @@ def data(
     """Example: seqtrain data my.yaml --set data.max_length=200"""
     from pathlib import Path
 
-    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.data.cache import default_folder
     from seqtrain.data.inspection import inspect
     from seqtrain.data.sources import check_files
-    from seqtrain.text import json_line
 
     settings = load_config(config, overrides or [])
     check_files(settings, Path(config).parent)
     note(f"config: {config}")
     found = inspect(settings, cache_folder=None if no_cache else default_folder())
-    for line in found.warnings:
-        if line not in found.refused:  # these are listed with the others
-            warn(line)
+    warn(*(line for line in found.warnings if line not in found.refused))  # which are listed
     if as_json:
-        print(json_line(inspection_json(found)))
+        say_json(inspection_json(found))
     else:
         show_inspection(found, top)

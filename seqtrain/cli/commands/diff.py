@@ -25,16 +25,14 @@ def diff(
 ) -> None:
     """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff
-    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.mistake_screen import diff_json, show_diff
-    from seqtrain.text import json_line
 
     check_split(split, data)
     found = run_diff(a, b, split=split, data=data, device=device)
     note(f"A: {found.runs[0]}, B: {found.runs[1]}, data: {found.data}")
-    for warning in found.warnings:
-        warn(warning)
+    warn(*found.warnings)
     if as_json:
-        print(json_line(diff_json(found, top)))
+        say_json(diff_json(found, top))
     else:
         show_diff(found, SHOWN if top is None else top)

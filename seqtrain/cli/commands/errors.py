@@ -40,10 +40,9 @@ def errors(
 ) -> None:
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     from seqtrain.api.predictions import predict_split
-    from seqtrain.cli.output.console import note, note_rows
+    from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.mistake_screen import mistake_json, show_errors
     from seqtrain.report import most_confident_errors
-    from seqtrain.text import json_line
 
     check_split(split, data)
     table = not as_json and format == "table"
@@ -60,7 +59,7 @@ def errors(
     elif as_json:
         values = {"run": str(found.classifier.path), "data": found.source, "num_examples": count}
         values |= {"num_errors": len(every), "errors": list(map(mistake_json, wrong))}
-        print(json_line(values))
+        say_json(values)
     else:
         for row in wrong:
-            print(json_line(mistake_json(row)))
+            say_json(mistake_json(row))

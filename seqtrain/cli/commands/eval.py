@@ -39,9 +39,8 @@ def eval(
     from pathlib import Path
 
     from seqtrain.api.evaluate import evaluate
-    from seqtrain.cli.output.console import note_rows, stdout_console
+    from seqtrain.cli.output.console import note_rows, say_json, stdout_console
     from seqtrain.cli.output.score_screen import print_parts, print_scores, print_shares
-    from seqtrain.text import json_line
 
     check_split(split, data)
     result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
@@ -52,7 +51,7 @@ def eval(
             values["by_share"] = result.by_share
         if result.parts:
             values["parts"] = {name: scores.figures() for name, scores in result.parts.items()}
-        print(json_line(values))
+        say_json(values)
         return
     console = stdout_console()
     if result.parts and (every or result.ensemble):

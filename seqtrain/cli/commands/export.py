@@ -32,9 +32,8 @@ def export(
     if target is None:
         raise ConfigError("DIR: missing; expected a new folder, as in: seqtrain export RUN DIR")
     done = run_export(chosen_run(run), target, force=force)
-    for name, size in done.sizes.items():
-        note(f"{done.folder / name}: {size:,} bytes")
     note(
+        *(f"{done.folder / name}: {size:,} bytes" for name, size in done.sizes.items()),
         f"{done.rows} golden rows: probabilities differ by {done.difference:.1e} at most "
-        "between ONNX Runtime and the run"
+        "between ONNX Runtime and the run",
     )

@@ -26,70 +26,63 @@ if TYPE_CHECKING:
 
     from seqtrain.api.run_events import Run
 
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Go on from the last checkpoint in --run-dir. Default: of the newest run of CONFIG.",
-    ),
-]
-InitFrom = Annotated[
-    str | None,
-    typer.Option(metavar="RUN", help="Start from the weights of a run or model folder."),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option(metavar="0,1,2", help="Train once per seed; the runs together are an ensemble."),
-]
-Folds = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Train N times, each time with another N-th of train held out."),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="With --seeds or --folds: runs at the same time."),
-]
-Log = Annotated[
-    Literal["tensorboard"] | None,
-    typer.Option(help="Also write event files for TensorBoard, in tensorboard/ of the run."),
-]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show also padding, word vectors, what computes.")
-]
-Processes = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Train with N processes on this host.")
-]
-Hosts = Annotated[
-    str | None, typer.Option(metavar="N", help="Train with N hosts, or with MIN:MAX of them.")
-]
-Endpoint = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="With --nnodes: where the hosts meet.")
-]
-Restarts = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, help="How often to restart the processes if one is lost."),
-]
-
 
 def fit(
     config: ConfigFile,
     overrides: Overrides = None,
     device: ConfiguredDevice = None,
     run_dir: RunDir = None,
-    resume: Resume = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.",
+        ),
+    ] = False,
     force: ForceRun = False,
-    init_from: InitFrom = None,
-    seeds: Seeds = None,
-    folds: Folds = None,
-    jobs: Jobs = None,
-    log: Log = None,
+    init_from: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Start from the weights of a run or model folder."),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,1,2", help="Train once per seed; the runs together are an ensemble."
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Train N times, each time with another N-th of train held out."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="With --seeds or --folds: runs at the same time."),
+    ] = None,
+    log: Annotated[
+        Literal["tensorboard"] | None,
+        typer.Option(help="Also write event files for TensorBoard, in tensorboard/ of the run."),
+    ] = None,
     quiet: Quiet = False,
-    verbose: Verbose = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show also padding, word vectors, what computes."),
+    ] = False,
     no_cache: NoCache = False,
-    nproc_per_node: Processes = None,
-    nnodes: Hosts = None,
-    rdzv_endpoint: Endpoint = None,
-    max_restarts: Restarts = None,
+    nproc_per_node: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Train with N processes on this host.")
+    ] = None,
+    nnodes: Annotated[
+        str | None, typer.Option(metavar="N", help="Train with N hosts, or with MIN:MAX of them.")
+    ] = None,
+    rdzv_endpoint: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="With --nnodes: where the hosts meet.")
+    ] = None,
+    max_restarts: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="How often to restart the processes if one is lost."),
+    ] = None,
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
     from pathlib import Path

@@ -16,80 +16,6 @@ if TYPE_CHECKING:
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Format of each ending of an output file; .gz or .zst after it compresses."""
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Where to write. Default: standard output."
-    ),
-]
-RowFormat = Annotated[
-    Literal["tsv", "csv", "jsonl"] | None,
-    typer.Option(
-        help="Output format. Default: by --output's ending, else tsv; on a terminal aligned lines."
-    ),
-]
-InputFormat = Annotated[
-    Literal["csv", "tsv", "jsonl", "fasttext", "txt", "lines"] | None,
-    typer.Option(help="Format of INPUT. Default: by its name; standard input as lines."),
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", help="Columns of INPUT to copy to the output, such as id,text; or all."
-    ),
-]
-TopK = Annotated[
-    int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
-]
-Probabilities = Annotated[
-    bool, typer.Option("--probabilities", help="Write the probability of every label.")
-]
-MinProbability = Annotated[
-    float | None,
-    typer.Option(metavar="P", min=0, max=1, help="Leave labels less probable than P empty."),
-]
-Precision = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Choose --min-probability so that this share of the remaining labels was right on "
-        "validation, such as 0.95.",
-    ),
-]
-Empty = Annotated[
-    Literal["error", "unk", "blank"] | None,
-    typer.Option(
-        help="What to do with an empty sequence: stop, read an unknown token, or leave the label "
-        "empty. Default: as in training, or blank."
-    ),
-]
-BadRows = Annotated[
-    Literal["error", "blank"],
-    typer.Option(help="What to do with a row that can't be read: stop, or leave the label empty."),
-]
-Steps = Annotated[
-    bool,
-    typer.Option(
-        "--steps", help="Predict after every time step: jsonl, or coloured lines on a terminal."
-    ),
-]
-OutputDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Write one file there for each file that INPUT names."),
-]
-Shard = Annotated[
-    str | None,
-    typer.Option(metavar="K/N", help="With --output-dir: take every N-th file, from the K-th on."),
-]
-SpreadsheetSafe = Annotated[
-    bool,
-    typer.Option(
-        "--spreadsheet-safe",
-        help="csv: put a ' before cells that a spreadsheet would run as a formula.",
-    ),
-]
 
 
 def predict(
@@ -99,20 +25,85 @@ def predict(
     ],
     run: RunOrNewest = None,
     named: RunOption = None,
-    output: Output = None,
-    format: RowFormat = None,
-    input_format: InputFormat = None,
-    keep: Keep = None,
-    top_k: TopK = None,
-    probabilities: Probabilities = False,
-    min_probability: MinProbability = None,
-    precision: Precision = None,
-    empty: Empty = None,
-    bad_rows: BadRows = "error",
-    steps: Steps = False,
-    output_dir: OutputDir = None,
-    shard: Shard = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write. Default: standard output."
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["tsv", "csv", "jsonl"] | None,
+        typer.Option(
+            help="Output format. Default: by --output's ending, else tsv; on a terminal lines."
+        ),
+    ] = None,
+    input_format: Annotated[
+        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "lines"] | None,
+        typer.Option(help="Format of INPUT. Default: by its name; standard input as lines."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of INPUT to copy to the output, such as id,text; or all.",
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write the probability of every label.")
+    ] = False,
+    min_probability: Annotated[
+        float | None,
+        typer.Option(metavar="P", min=0, max=1, help="Leave labels less probable than P empty."),
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Choose --min-probability so that this share of the remaining labels was right on "
+            "validation, such as 0.95.",
+        ),
+    ] = None,
+    empty: Annotated[
+        Literal["error", "unk", "blank"] | None,
+        typer.Option(
+            help="What to do with an empty sequence: stop, read an unknown token, or leave its "
+            "label empty. Default: as in training, or blank."
+        ),
+    ] = None,
+    bad_rows: Annotated[
+        Literal["error", "blank"],
+        typer.Option(
+            help="What to do with a row that can't be read: stop, or leave the label empty."
+        ),
+    ] = "error",
+    steps: Annotated[
+        bool,
+        typer.Option(
+            "--steps", help="Predict after every time step: jsonl, or coloured lines on a terminal."
+        ),
+    ] = False,
+    output_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write one file there for each file that INPUT names."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N", help="With --output-dir: take every N-th file, from the K-th on."
+        ),
+    ] = None,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet-safe",
+            help="csv: put a ' before cells that a spreadsheet would run as a formula.",
+        ),
+    ] = False,
     force: ForceFile = False,
     device: Device = "auto",
 ) -> None:

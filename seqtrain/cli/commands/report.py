@@ -57,8 +57,7 @@ def report(
         note(f"run: {named[0]}")
     chosen = [one for run in named for one in members(run) or [run]]
     facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
-    for line in dict.fromkeys(line for run in facts for line in run.warnings):
-        warn(line)
+    warn(*dict.fromkeys(line for run in facts for line in run.warnings))
     title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
     write_file(Path(output), render(facts, title=title).encode())
     note(f"written: {output}")

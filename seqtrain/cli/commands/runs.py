@@ -32,17 +32,15 @@ def runs(
     """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""
     from pathlib import Path
 
-    from seqtrain.cli.output.console import note, warn
+    from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.run_screen import runs_json, show_runs
     from seqtrain.runs.overview import filter_runs, sort_runs, summarize_runs, values_found
-    from seqtrain.text import json_line
 
     found, problems = summarize_runs(Path(folder))
-    for problem in problems:
-        warn(problem)
+    warn(*problems)
     chosen = filter_runs(sort_runs(found, sort) if sort else found, filters or [])
     if as_json:
-        print(json_line(runs_json(chosen)))
+        say_json(runs_json(chosen))
     elif chosen:
         show_runs(chosen)
     if not chosen:

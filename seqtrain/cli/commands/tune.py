@@ -11,44 +11,46 @@ from seqtrain.cli.options import ConfigFile, ConfiguredDevice, NoCache, Override
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
-Budget = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME", help="Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m."
-    ),
-]
-Trials = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Largest number of trials; the first one is CONFIG itself."
-    ),
-]
-Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Number of trials at the same time.")]
-Storage = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Share trials through this file with other searches of CONFIG."
-    ),
-]
-SearchDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Where to write. Default: runs/<config name>-tuned-<time>."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in --run-dir.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an earlier search in --run-dir.")]
 
 
 def tune(
     config: ConfigFile,
     overrides: Overrides = None,
-    budget: Budget = None,
-    trials: Trials = None,
-    jobs: Jobs = 1,
-    storage: Storage = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Largest number of trials; the first one is CONFIG itself."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of trials at the same time.")
+    ] = 1,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Share trials through this file with other searches of CONFIG."
+        ),
+    ] = None,
     device: ConfiguredDevice = None,
-    run_dir: SearchDir = None,
-    resume: Resume = False,
-    force: Force = False,
+    run_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Where to write. Default: runs/<config name>-tuned-<time>."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the search in --run-dir.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier search in --run-dir.")
+    ] = False,
     quiet: Quiet = False,
     no_cache: NoCache = False,
 ) -> None:

@@ -63,14 +63,12 @@ def show_comparison(comparison: Comparison) -> None:
     ]
     ends = list(accumulate(len(members) for _, members in sections))
     print_table(stdout_console(), columns, rows, sections=ends[:-1])
-    for number, (heading, _) in enumerate(sections, start=1):
-        say(f"part {number}: {heading}")
+    say(*(f"part {number}: {heading}" for number, (heading, _) in enumerate(sections, start=1)))
     legend = ["training, prediction: thousand tokens/s", "turns: the slowest and the fastest"]
     legend += ["error: largest difference of logits"]
     legend += ["*: recommended"] * ("*" in marks.values()) + ["!: wrong"] * ("!" in marks.values())
     legend += [f"{NOTHING}: not measured"] * any(NOTHING in row for row in rows)
-    for line in ("; ".join(legend), _measured(comparison), _recommended(comparison)):
-        say(line)
+    say("; ".join(legend), _measured(comparison), _recommended(comparison))
 
 
 def _speeds(speed: Speed | None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 from tqdm.auto import tqdm
 
-from seqtrain.text import printable
+from seqtrain.text import json_line, printable
 
 WIDTH_OF_A_FILE = 120
 
@@ -45,31 +45,36 @@ def plain(text: str) -> Text:
     return Text(printable(text))
 
 
-def say(line: str) -> None:
-    """Print a line of results on stdout."""
-    _print(stdout_console(), plain(line))
+def say(*lines: str) -> None:
+    """Print lines of results on stdout."""
+    _print(stdout_console(), [plain(line) for line in lines])
 
 
-def note(line: str) -> None:
-    """Print a line of information on stderr."""
-    _print(stderr_console(), plain(line), style="dim")
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON on stdout."""
+    print(json_line(value))
 
 
-def warn(line: str) -> None:
-    """Print a warning on stderr."""
-    _print(stderr_console(), Text("warning: ", style="yellow") + plain(line))
+def note(*lines: str) -> None:
+    """Print lines of information on stderr."""
+    _print(stderr_console(), [plain(line) for line in lines], style="dim")
+
+
+def warn(*lines: str) -> None:
+    """Print warnings on stderr."""
+    _print(stderr_console(), [Text("warning: ", style="yellow") + plain(x) for x in lines])
 
 
 def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
     """Say on stderr which run is looked at, by which rows, and what limits that."""
     note(f"run: {run}, data: {data}" + (f" ({split})" if split else ""))
-    for line in warnings:
-        warn(line)
+    warn(*warnings)
 
 
-def _print(console: Console, text: Text, style: str | None = None) -> None:
-    """Print a line; a terminal's lines end between words, a file's are whole."""
-    console.print(text, style=style, soft_wrap=not console.is_terminal)
+def _print(console: Console, lines: list[Text], style: str | None = None) -> None:
+    """Print lines; a terminal's end between words, a file's are whole."""
+    for line in lines:
+        console.print(line, style=style, soft_wrap=not console.is_terminal)
 
 
 def print_path(path: str | Path) -> None:

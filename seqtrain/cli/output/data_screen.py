@@ -107,8 +107,7 @@ def show_inspection(found: Inspection, top: int) -> None:
     named = TableColumn(f"{len(train):,} labels, the rarest", "words")
     counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
     print_table(console, [named, *found.labels], counts)
-    for line in _lines(found, top):
-        say(line)
+    say(*_lines(found, top))
 
 
 def _lines(found: Inspection, top: int) -> Iterator[str]:

@@ -86,8 +86,7 @@ class FitScreen:
             self._shows[type(event)](event)
         self.training = self.training or isinstance(event, StartEvent)
         if isinstance(event, DataEvent | StartEvent | WarningEvent):
-            for line in event.warnings:
-                warn(line)
+            warn(*event.warnings)
 
     def of_run(self, name: str) -> FitScreen:
         """Name the run that the next events are of."""
@@ -234,8 +233,7 @@ def show_repeats(
     def show_line(name: str, event: Event) -> None:
         """Print a line on an epoch or a warning of one of the runs that train at the same time."""
         if isinstance(event, WarningEvent):
-            for line in sorted({*event.warnings} - warned):
-                warn(f"{name}: {line}")
+            warn(*(f"{name}: {line}" for line in event.warnings if line not in warned))
             warned.update(event.warnings)
         elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
             score = score_text(monitor, getattr(event.validation, monitor))

@@ -55,8 +55,7 @@ class PredictionJob:
         )
         first = list(islice(predictions, 1))
         row = first[0].example if first else None
-        for line in reading_doubts(source, row, reading, self.input_format):
-            warn(line)
+        warn(*reading_doubts(source, row, reading, self.input_format))
         unknown, undecided = write_predictions(chain(first, predictions), open_file, columns)
         if columns.threshold is not None:
             note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
@@ -76,8 +75,7 @@ class PredictionJob:
         self._warn(report, "input", unknown)
 
     def _warn(self, report: EncodingReport, name: str, unknown: int, form: str = "") -> None:
-        for line in report.notices(name):
-            warn(line)
+        warn(*report.notices(name))
         if unknown:
             where = "" if name == "input" else f"{name}: "
             advice = ""
@@ -93,8 +91,7 @@ STREAMED = ("csv", "tsv", "jsonl", "fasttext")
 
 def predict_one(source: str, output: str | None, job: PredictionJob, *, steps: bool) -> None:
     """Predict one input into a file or to standard output."""
-    for line in reading_note(source, job.classifier.preprocessing.reading, job.input_format):
-        note(line)
+    note(*reading_note(source, job.classifier.preprocessing.reading, job.input_format))
     open_file = partial(open_output, output, line_by_line=source == "-")
     (job.write_steps if steps else job.write)(source, open_file)
 
