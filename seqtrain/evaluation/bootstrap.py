@@ -35,22 +35,13 @@ class MetricDifference:
 
 
 def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[MetricDifference]:
-    """Compare accuracy and macro F1 of two classifiers on the same examples.
+    """Compare accuracy, then macro F1, of two classifiers on the same examples.
 
     A resample draws N examples with replacement: how often each distinct outcome (label and both
-    predictions) comes is a multinomial draw.
-
-    Args:
-        labels: class of each example, from 0.
-        a: class that the first classifier predicts.
-        b: class that the second one predicts.
-        seed: of the draws.
+    predictions) comes is a multinomial draw. Intervals are of percentiles.
 
     Shape:
-        labels, a, b: (N,), N at least 1.
-
-    Returns:
-        Accuracy, then macro F1, with percentile intervals.
+        labels, and the predicted classes a and b: (N,), from 0; N at least 1.
     """
     outcomes, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
     counted = counts[None].astype(np.float64)
@@ -74,9 +65,7 @@ def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[M
 def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
     """Return accuracy and macro F1 of both: (metric, resample, classifier), (2, R, 2).
 
-    Args:
-        outcomes: label and both predictions, (3, K).
-        counts: how often each outcome comes, (R, K).
+    Outcomes are (3, K): label and both predictions. Counts say how often each comes, (R, K).
     """
     labels, classes = outcomes[0], int(outcomes.max()) + 1
     weights = counts.astype(np.float64)

@@ -77,20 +77,17 @@ class Calibration(Section):
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with which probabilities have the least mean cross-entropy.
 
-    Args:
-        logits: one row per example, (B, C).
-        labels: class index, (B,); -1, a label that train lacks, is left out.
+    It is from COOLEST to HOTTEST; 1 where no label is known. Where all of N predictions are right,
+    labels count as right with a probability of (N + 1) / (N + 2): else the least cross-entropy
+    would be that of a model which is always sure.
 
-    Returns:
-        A number from COOLEST to HOTTEST; 1 where no label is known. Where all of N predictions are
-        right, labels count as right with a probability of (N + 1) / (N + 2): else the least
-        cross-entropy would be that of a model which is always sure.
+    Shape:
+        logits: (B, C). labels: (B,); -1, a label that train lacks, is left out.
 
     Reference:
         Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2. The mean
         cross-entropy is convex in 1 / temperature, so Newton's steps within a shrinking interval
-        find its one minimum. Platt 1999, "Probabilistic Outputs for Support Vector Machines", for
-        (N + 1) / (N + 2).
+        find its one minimum. Platt 1999, "Probabilistic Outputs for Support Vector Machines".
     """
     right = (logits.argmax(dim=1) == labels)[labels >= 0]
     if not len(right):
@@ -111,11 +108,8 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
 def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> tuple[float, float]:
     """Return the first and second derivative of the sum of the cross-entropies.
 
-    Args:
-        logits: one row per example.
-        labels: class index; -1 is left out.
-        factor: 1 / temperature, by which the derivatives are taken.
-        sure: probability of each label; the other classes share the rest.
+    They are by the factor, 1 / temperature. `sure` is the probability of each label; the other
+    classes share the rest.
     """
     slope = bend = 0.0
     for block, true in double_blocks(logits, labels):
@@ -174,15 +168,12 @@ def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None
 
 
 def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:
-    """Return how good the most confident predictions are, for shares of all of them.
+    """Return how good the most confident predictions are, for equal shares of all of them.
 
-    Args:
-        confidence: probability of each prediction, (B,).
-        correct: whether it is right, (B,).
-        levels: number of equal shares; predictions of equal probability stay together.
+    Predictions of equal probability stay together; no points where a probability isn't a number.
 
-    Returns:
-        A point per share; none where a probability isn't a number.
+    Shape:
+        confidence: probability of each prediction, (B,). correct: whether it is right, (B,).
     """
     if bool(confidence.isnan().any()):
         return []

@@ -54,11 +54,7 @@ class CarriedStates:
         return {"carried.groups": groups, "carried.states": states}
 
     def load(self, tensors: dict[str, Tensor], model: ClassifierNetwork) -> None:
-        """Put back what `tensors` returned.
-
-        Raises:
-            ValueError: they don't fit the model.
-        """
+        """Put back what `tensors` returned; ValueError where they don't fit the model."""
         self.forget()
         groups, states = tensors.get("carried.groups"), tensors.get("carried.states")
         if groups is None or states is None:

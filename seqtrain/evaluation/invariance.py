@@ -56,11 +56,7 @@ def differences(
 ) -> tuple[Tensor, list[LogitDifference]]:
     """Return the logits of each sequence alone, (B, C), and how far every other way is from them.
 
-    Args:
-        model: on the device.
-        store: the sequences, as `sampled` draws them.
-        device: where to compute.
-        listener: is called with what is being done, and the share of all that is done.
+    The listener is called with what is being done, and the share of all that is done.
 
     Raises:
         RunError: memory ran out.
@@ -95,10 +91,8 @@ def differences(
 def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
     """Return sequences within the limits of a sample, and how many were cut at SAMPLE_LENGTH.
 
-    Args:
-        store: at least one sequence.
-        carried: whether each goes on from the row before it: then these are the first rows; else
-            they are evenly spaced in order of length, from the shortest to the longest, shuffled.
+    Where states are carried, these are the first rows; else they are evenly spaced in order of
+    length, from the shortest to the longest, shuffled.
     """
     lengths = np.minimum(store.lengths, SAMPLE_LENGTH)
     if carried:

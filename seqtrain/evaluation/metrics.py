@@ -129,13 +129,10 @@ def score_logits(logits: Tensor, store: SequenceStore, names: Sequence[str]) -> 
 
 
 def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str]) -> Scores:
-    """Score predictions.
+    """Score predictions; `names` are the labels of the classes.
 
-    Args:
-        logits: one row per example, (B, C).
-        labels: class index, (B,); -1 where train lacks the label.
-        lengths: steps of each example, (B,).
-        names: label of each class index.
+    Shape:
+        logits: (B, C). labels: class index, (B,); -1 where train lacks it. lengths: (B,).
 
     Reference:
         A class that is neither true nor predicted anywhere is left out of the macro averages, as

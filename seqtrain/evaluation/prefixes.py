@@ -44,11 +44,7 @@ def predict_step_logits(
 ) -> list[Tensor]:
     """Return the logits after every step of every sequence, (T, C) float32 each, on the CPU.
 
-    Args:
-        model: on the device, in evaluation mode.
-        store: the sequences.
-        device: where to compute.
-        carried: as for `predict_logits`.
+    The model is in evaluation mode; `carried` is as for `predict_logits`.
 
     Raises:
         RunError: memory ran out, or a prediction isn't finite.
@@ -77,11 +73,6 @@ def score_prefixes(
 
     Shares are rounded up to whole steps. Costs 5.5 times what scoring whole sequences does. Where
     states are carried, each row starts from the end of the whole row before it in its group.
-
-    Args:
-        model: on the device.
-        store: labelled sequences; a label that train lacks counts as wrong.
-        device: where to compute.
 
     Returns:
         For each share: the share, the median number of steps read, accuracy, and agreement with

@@ -130,11 +130,7 @@ class VerifiedFolder:
 
     @cached_property
     def digests(self) -> dict[str, Any]:
-        """SHA-256 of each file, by name.
-
-        Raises:
-            CheckpointError: there is no manifest.
-        """
+        """SHA-256 of each file, by name; CheckpointError where there is no manifest."""
         values = read_json(self.path / MANIFEST)
         digests = values.get("sha256") if isinstance(values, dict) else None
         if not isinstance(digests, dict):

@@ -50,13 +50,9 @@ class Chart:
 
 
 def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool = False) -> Chart:
-    """Lay out lines over common axes.
+    """Lay out lines over common axes; x_name says what the horizontal axis counts.
 
-    Args:
-        title: above the chart.
-        lines: in values of the axes, at least one with a finite point; others are left out.
-        x_name: what the horizontal axis counts.
-        percent: whether y values are fractions, to be written in percent.
+    At least one line has a finite point; others are left out. With `percent` y counts fractions.
     """
     finite = [[p for p in line.points if all(map(math.isfinite, p))] for line in lines]
     xs, ys = zip(*(point for points in finite for point in points), strict=True)
@@ -70,12 +66,7 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
 
 
 def reliability_chart(title: str, bins: Sequence[tuple[float, float, int]]) -> Chart:
-    """Lay out accuracy over probability.
-
-    Args:
-        title: above the chart.
-        bins: mean probability, accuracy and number of examples of each bin that has any.
-    """
+    """Lay out accuracy over probability, from the means and the number of examples of each bin."""
     x, y = _scale(0, 1, LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
     most = max(count for _, _, count in bins)
     dots = [(x(p), y(a), round(3 + 7 * math.sqrt(count / most), 2)) for p, a, count in bins]

@@ -95,13 +95,7 @@ def model_card(
 ) -> dict[str, str]:
     """Return names and values of the card, in order.
 
-    Args:
-        run: its directory.
-        config: of the run.
-        epochs: the "epoch" lines of its metrics.
-        labels: that the model knows.
-        scored: name of the data that it was scored on.
-        weights: of the model, counted one by one.
+    `scored` names the data that it was scored on; `weights` is how many the model has.
     """
     data, summary, environment = config.data, summarize_run(run), run.environment()
     best = "-" if summary.best_epoch is None else summary.best_epoch

@@ -31,14 +31,9 @@ CURVES = {
 
 
 def render(runs: Sequence[RunFacts], *, title: str) -> str:
-    """Return the page for one run, or for several side by side.
+    """Return the page for one run, or for several side by side: one HTML document.
 
-    Args:
-        runs: at least one.
-        title: of the page.
-
-    Returns:
-        One HTML document that loads nothing from elsewhere; its policy forbids it to.
+    It loads nothing from elsewhere; its policy forbids it to.
     """
     return _environment().get_template("page.html").render(title=title, runs=runs)
 

@@ -70,10 +70,8 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
 def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int:
     """Return the bytes that a checkpoint's folder takes at most, about.
 
-    Args:
-        model: to be saved.
-        learning: its network, or what pretrains it.
-        groups: of train's rows, where states are carried between them; -1: alone.
+    `learning` is the network, or what pretrains it; `groups` are those of train's rows, where
+    states are carried.
     """
     carried = 0
     if groups is not None:

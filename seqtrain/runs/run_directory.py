@@ -95,10 +95,7 @@ class RunDirectory:
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the lines of metrics.jsonl; none where there are none yet.
-
-        Args:
-            event: of which kind: step, epoch, pretrain, refit or end; None: all.
+        """Return the lines of metrics.jsonl: all, or those of an event (step, epoch, …, end).
 
         Raises:
             CheckpointError: the file is damaged.
@@ -175,15 +172,10 @@ class RunDirectory:
 
 
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
-    """Compare data files that are read again with those that a run read.
+    """Return a line, with both digests, for each data file that isn't what a run read.
 
-    Args:
-        recorded: SHA-256 by path, as environment.json has them under `data`.
-        digests: SHA-256 of each file that was read now, by path.
-
-    Returns:
-        A line for each file that differs, with both digests; files that the run didn't read are
-        left out.
+    Both are SHA-256 by path: as recorded under `data` of environment.json, and as read now. Files
+    that the run didn't read are left out.
     """
     both = [(path, now, str(recorded[path])) for path, now in digests.items() if path in recorded]
     return [
@@ -199,11 +191,7 @@ def default_path(name: str) -> Path:
 
 
 def make(path: Path | None, config_name: str) -> RunDirectory:
-    """Make the directory of a new run.
-
-    Args:
-        path: where; None: runs/<config name>-<time>, with a number where that exists.
-        config_name: for the default name.
+    """Make the directory of a new run; None: runs/<config name>-<time>, and a number if it exists.
 
     Raises:
         ConfigError: nothing can be written there.

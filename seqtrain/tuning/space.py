@@ -120,11 +120,7 @@ def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
-    """Return a config with other values at some keys.
-
-    Raises:
-        ConfigError: it can't be so.
-    """
+    """Return a config with other values at some keys; ConfigError where it can't be so."""
     mapping: dict[str, Any] = {}
     for name in config.model_fields_set:
         section = getattr(config, name)

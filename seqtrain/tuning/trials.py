@@ -80,11 +80,7 @@ def best_of(trials: Iterable[Trial]) -> Trial | None:
 
 
 def import_optuna() -> Any:
-    """Return the package optuna.
-
-    Raises:
-        ConfigError: it isn't installed.
-    """
+    """Return the package optuna; ConfigError where it isn't installed."""
     try:
         import optuna
     except ImportError as error:
@@ -112,11 +108,7 @@ class Study:
 
     @cached_property
     def optuna(self) -> Any:
-        """Optuna's study, opened.
-
-        Raises:
-            CheckpointError: the journal is damaged.
-        """
+        """Optuna's study, opened; CheckpointError where the journal is damaged."""
         optuna, path = import_optuna(), str(self.journal)
         lock = optuna.storages.journal.JournalFileOpenLock(path, grace_period=GRACE)
         backend = optuna.storages.journal.JournalFileBackend(path, lock_obj=lock)
