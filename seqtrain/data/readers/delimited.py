@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -32,6 +32,29 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
 
 
+class _Columns:
+    """The columns of a file, by index and, where it has a header, by name."""
+
+    def __init__(self, line: int, first: list[str], names: dict[str, int]) -> None:
+        self.line, self.width, self.names = line, len(first), names
+        self.known: dict[Any, int] = {index: index for index in range(len(first))} | names
+
+    def find(self, column: Column, problems: RowProblems) -> int:
+        """Return the index of a column."""
+        if column not in self.known:
+            problems.fail(self.line, self._not_found(column))
+        return self.known[column]
+
+    def _not_found(self, column: Column) -> str:
+        if isinstance(column, int):
+            return f"no column {column}; the row has {self.width}, counted from 0"
+        found = missing_name("column", column, self.names)
+        marks = [mark for mark in DELIMITERS.values() if mark in next(iter(self.names), "")]
+        if self.width == 1 and marks:
+            found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
+        return found
+
+
 def read_delimited(source: RowSource) -> Iterator[Example]:
     """Read rows parted by commas (csv) or tabs (tsv).
 
@@ -39,51 +62,48 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     file and is a bad row elsewhere.
     """
     options, problems = source.options, source.problems
-    columns, label_column = options.sequence_columns(), options.label_column(source.labelled)
-    keep: Iterable[Column] = [] if options.keeps_all else options.keep
-    named = [x for x in (*columns, label_column, options.group, *keep) if type(x) is str]
+    sequence, label = options.sequence_columns(), options.label_column(source.labelled)
+    keep: list[Column] = [] if options.keeps_all else [*options.keep]
+    named = [x for x in (*sequence, label, options.group, *keep) if type(x) is str]
     if options.header is False and named:
         raise DataError(
             f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
         )
-    records = read_records(source)
-    line, first = next(records, (0, None))
-    leading: list[tuple[int, Any]] = []
-    names: dict[str, int] = {}
-    if options.header is True or named:
-        if isinstance(first, BadRow):
-            problems.fail(line, str(first))
-        names = _header(line, first or [], problems)
-    else:
-        while first == [""] or isinstance(first, BadRow):  # which tells nothing of the width
-            leading.append((line, first))
-            line, first = next(records, (0, None))
-        records = chain(leading, [(line, first)] if first else [], records)
-    if first is None and not leading:
+    records, columns = _first_row(source, has_header=options.header is True or bool(named))
+    if not columns.width:
         return
-    width = len(first or [""])
-    known: dict[Any, int] = {index: index for index in range(width)} | names
-
-    def find(column: Column) -> int:
-        if column not in known:
-            problems.fail(line, _no_column(column, [*names], width))
-        return known[column]
-
-    where = [find(column) for column in columns]
+    where = [columns.find(column, problems) for column in sequence]
     label_at: int | None = None
-    if label_column is not None and (source.labelled or label_column in known):
-        label_at = find(label_column)
+    if label is not None and (source.labelled or label in columns.known):
+        label_at = columns.find(label, problems)
     if options.sequence is None:  # features: a column for each time step
-        where = [index for index in range(width) if index != label_at and names.get("") != index]
+        others = {label_at, columns.names.get("")}
+        where = [index for index in range(columns.width) if index not in others]
+    if not where:
+        problems.fail(columns.line, "no column but the label's; expected a sequence")
     if label_at in where:
-        raise DataError(f"data.label: {label_column!r} is a column of data.sequence too")
+        raise DataError(f"data.label: {label!r} is a column of data.sequence too")
     if len(set(where)) < len(where):
-        raise DataError(f"data.sequence: {columns} names a column twice")
-    group_at = None if options.group is None else find(options.group)
-    keep = (names or range(width)) if options.keeps_all else keep
-    kept_at = {str(name): find(name) for name in keep}
-    is_text, is_one = options.kind == "text", len(where) == 1
-    text_of, is_series = itemgetter(*where), options.kind == "features" and not is_one
+        raise DataError(f"data.sequence: {sequence} names a column twice")
+    group_at = None if options.group is None else columns.find(options.group, problems)
+    if options.keeps_all:
+        keep = [*(columns.names or range(columns.width))]
+    kept_at = {str(column): columns.find(column, problems) for column in keep}
+    parse = _row_parser(source, columns.width, where, (label_at, group_at), kept_at)
+    yield from parse_rows(records, parse, blank_rows=columns.width == 1)
+
+
+def _row_parser(
+    source: RowSource,
+    width: int,
+    where: list[int],
+    others: tuple[int | None, int | None],
+    kept_at: dict[str, int],
+) -> Callable[[list[str]], tuple[Any, ...]]:
+    """Return what reads the fields of a row; others are the label's and the group's index."""
+    label_at, group_at = others
+    is_text, is_one = source.options.kind == "text", len(where) == 1
+    text_of, is_series = itemgetter(*where), source.options.kind == "features" and not is_one
 
     def parse(fields: list[str]) -> tuple[Any, ...]:
         if len(fields) != width:
@@ -96,7 +116,27 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
         text = text_of(fields) if is_one else " ".join(text_of(fields))
         return text if is_text else source.sequence(text), label, group, kept
 
-    yield from parse_rows(records, parse, blank_rows=width == 1)
+    return parse
+
+
+def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Columns]:
+    """Return all rows, and the columns as the header or the first good row tells them."""
+    records, rows, names = read_records(source), list[tuple[int, Any]](), dict[str, int]()
+    for row in records:
+        rows.append(row)
+        if has_header or not (row[1] == [""] or isinstance(row[1], BadRow)):
+            break
+    line, first = rows[-1] if rows else (0, [])
+    if has_header:
+        rows.clear()
+        if isinstance(first, BadRow):
+            source.problems.fail(line, str(first))
+        for index, name in enumerate(first):
+            if name and name in names:
+                source.problems.fail(line, f"column {quote(name)} occurs twice in the header")
+            names.setdefault(name, index)
+    first = [""] if isinstance(first, BadRow) else first
+    return chain(rows, records), _Columns(line, first, names)
 
 
 def read_records(source: RowSource) -> Numbered:
@@ -192,23 +232,3 @@ def find_delimiter(source: RowSource) -> str:
         if len(counts) == 1 and counts != {0}:
             return delimiter
     return DELIMITERS["comma"]
-
-
-def _header(line: int, first: list[str], problems: RowProblems) -> dict[str, int]:
-    """Return the index of each column's name."""
-    indexes: dict[str, int] = {}
-    for index, name in enumerate(first):
-        if name and name in indexes:
-            problems.fail(line, f"column {quote(name)} occurs twice in the header")
-        indexes.setdefault(name, index)
-    return indexes
-
-
-def _no_column(column: Column, names: list[str], width: int) -> str:
-    if isinstance(column, int):
-        return f"no column {column}; the row has {width}, counted from 0"
-    found = missing_name("column", column, names)
-    split = next((mark for mark in DELIMITERS.values() if mark in names[0]), None)
-    if width == 1 and split is not None:
-        found += f"; is {quote(split)} what separates them? see data.delimiter"
-    return found

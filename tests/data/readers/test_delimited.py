@@ -113,6 +113,9 @@ REST = "".join(f"{i},x\n" for i in range(1000))
         ("text,label,text\na,b,c\n", CSV, ["1: column 'text' occurs twice in the header"]),
         ("text\none\n", TSV, ["1: no column 'label'; found 'text'"]),
         ("a\n", {**BY_INDEX, "label": 2}, ["1: no column 1; the row has 1, counted from 0"]),
+        ("label\na\n", CSV | {"sequence": None, "kind": "features"}, [
+            "1: no column but the label's; expected a sequence"
+        ]),
         ("label,text\na,one\n,two\n  ,x\n", CSV, [f"{n}: the label is blank" for n in (3, 4)]),
         ("text,label\na\nb,c\nd,e,f\n", CSV, [
             "2: expected 2 fields as in the first row, found 1",
