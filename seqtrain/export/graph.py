@@ -66,12 +66,7 @@ class Graph:
         return array
 
     def constant(self, value: Array | Sequence[int], name: str = "constant") -> str:
-        """Add a constant: an array as it is, other numbers as int64.
-
-        Args:
-            value: of it.
-            name: how it is called in the file, before a number.
-        """
+        """Add a constant: an array as it is, other numbers as int64; return its name."""
         unique = f"{name}_{next(self._numbers)}"
         type = value.dtype if isinstance(value, np.ndarray) else np.int64
         self._constants[unique] = np.array(value, dtype=type, order="C")
