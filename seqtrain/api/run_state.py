@@ -11,6 +11,7 @@ import torch
 from seqtrain.api.environment import Setting, check_held_out
 from seqtrain.api.origin import Origin, take_weights
 from seqtrain.api.start import ResumePoint, check_unchanged
+from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.errors import CheckpointError
 from seqtrain.model.decoder import OBJECTIVES
@@ -154,7 +155,8 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
         take_vectors(network.embedding, data.vectors)
     network.to(setting.device)
     if network.kernels is not None and setting.processes.is_first:
-        network.kernels.fit(rows, setting.config.seed)
+        with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
+            network.kernels.fit(rows, setting.config.seed)
     return Model(network, data.preprocessing)
 
 

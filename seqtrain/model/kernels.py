@@ -45,7 +45,7 @@ GRID, LARGEST = 2.0**11, 2.0**17
 """Whole numbers that a deviation has, and the largest: 12 * MOST_CHANNELS * LARGEST < 2^24."""
 BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
 """Sequences of train that biases and the scale of differences come from; time steps of them."""
-MOST_ROWS = 8192
+MOST_ROWS = 4096
 """Sequences of train that the ridge regression learns from, at most."""
 LEAST_STD, SMALLEST_VALUE = 1e-6, 1e-10
 """Deviation of a feature, and eigenvalue of them as a share of the largest, that count as 0."""

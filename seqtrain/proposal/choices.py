@@ -25,6 +25,8 @@ FEW_ROWS, SMALL_BATCH = 1000, 16
 """A data set with fewer rows is learned better in small batches."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
+KERNEL_ROWS = 1000
+"""Fewer series than this gain by a bank of fixed kernels."""
 LEARN_ALL_AT_MOST = 100
 """Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
 
@@ -40,7 +42,7 @@ class Choice:
 
 def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section; validation: of the config."""
-    found = [*_data(facts), *_ngrams(facts), *_encoder(facts), *_training(facts)]
+    found = [*_data(facts), *_beside(facts), *_encoder(facts), *_training(facts)]
     measured = facts.family in ("words", "characters", "series")
     few = measured and facts.rows < REFIT_ROWS * len(facts.classes)
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
@@ -72,7 +74,7 @@ def _data(facts: Facts) -> Iterator[Choice]:
         yield Choice("batching.batch_size", SMALL_BATCH, "few rows need small batches")
 
 
-def _ngrams(facts: Facts) -> Iterator[Choice]:
+def _beside(facts: Facts) -> Iterator[Choice]:
     family, beside = facts.family, "in a linear classifier beside the GRU"
     if family == "words":
         yield Choice("model.ngrams", [1, 2], f"words and pairs of words, {beside}")
@@ -84,6 +86,8 @@ def _ngrams(facts: Facts) -> Iterator[Choice]:
     elif family in ("characters", "alphabet"):
         longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
         yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
+    elif facts.rows < KERNEL_ROWS:
+        yield Choice("model.kernels", True, f"few series: fixed convolutions, {beside}")
 
 
 def _encoder(facts: Facts) -> Iterator[Choice]:

@@ -87,6 +87,17 @@ def test_logits_of_a_batch_seen_before_are_those_of_the_bank_as_it_is_now() -> N
     assert not torch.equal(bank(packed), before)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows: int) -> None:
+    bank = KernelBank(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)
+    store = series_store(2, [4] * rows)
+    store.values[:] = 3.0
+    bank.fit(store, seed=0)
+    logits = bank(pack_sequence([torch.full((4, 2), 3.0)]))
+    assert bool(logits.isfinite().all())
+    assert int(logits.argmax()) == 0
+
+
 @pytest.mark.parametrize("columns", [5, 60])
 def test_penalty_and_factor_have_the_least_loss_of_rows_left_out(columns: int) -> None:
     """Above and below as many rows as features; each row is left out by hand."""

@@ -170,6 +170,13 @@ def proposed(*paths: str) -> Config:
     return parse_config(propose(paths, Wishes()).text)
 
 
+@pytest.mark.parametrize(("rows", "expected"), [(999, True), (1000, False)])
+def test_few_series_are_read_by_kernels_too(tmp_path: Path, rows: int, expected: bool) -> None:
+    for channels in (1, 2):
+        path = write_npz(tmp_path / "a.npz", [3] * rows, channels)
+        assert proposed(path).model.kernels is expected
+
+
 def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end(
     tmp_path: Path,
 ) -> None:

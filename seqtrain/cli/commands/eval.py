@@ -39,7 +39,7 @@ def eval(
     from pathlib import Path
 
     from seqtrain.api.evaluate import evaluate
-    from seqtrain.cli.output.console import note_rows, say_json, stdout_console
+    from seqtrain.cli.output.console import note, note_rows, say_json, stdout_console
     from seqtrain.cli.output.score_screen import print_parts, print_scores, print_shares
 
     check_split(split, data)
@@ -56,6 +56,9 @@ def eval(
     console = stdout_console()
     if result.parts and (every or result.ensemble):
         print_parts(console, {"together": result.scores, **result.parts})
+    kernels = result.parts.get("kernels")
+    if kernels is not None and kernels.accuracy >= result.scores.accuracy:
+        note(f"kernels alone: {kernels.accuracy:.2%}; these series need no GRU")
     print_scores(console, result.scores, result.split or Path(result.data).name, every=every)
     if result.by_share is not None:
         print_shares(console, result.by_share)
