@@ -322,6 +322,7 @@ class _Preparation:
         fitted, eligible, vectors = replace(rules, labels=labels), 0, None
         if fitted.kind == "features":
             fitted = self._fit_scales(fitted, train.values)
+            fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))
             parts = {
                 name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
                 for name, part in parts.items()
@@ -339,6 +340,11 @@ class _Preparation:
         return PreparedData(
             parts, fitted, {}, eligible, self.digests, from_cache=False, vectors=vectors
         )
+
+    def _fit_kernels(self, lengths: Ints) -> tuple[int, int, int] | None:
+        if self.known is not None or not self.config.model.kernels:
+            return None if self.known is None else self.known.kernels
+        return int(lengths.min()), int(np.median(lengths)), int(lengths.max())
 
     def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
         if self.known is None:
