@@ -23,9 +23,6 @@ def bundled(script: Path) -> bytes:
 
     The `__init__.py` of a folder stays empty where nothing is imported from it: it would import
     more.
-
-    Args:
-        script: its path.
     """
     needed: dict[str, bytes] = {}
     waiting = [*_imported(script)]

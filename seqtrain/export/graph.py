@@ -77,13 +77,7 @@ class Graph:
         return self.constant(np.array([value], type))
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node of one output; return the output's name.
-
-        Args:
-            operator: as ONNX names it.
-            inputs: names; empty for one that is left out.
-            attributes: of the operator.
-        """
+        """Add a node of one output, whose name is returned; '' is an input left out."""
         return self.add_many(operator, *inputs, wanted=(True,), **attributes)[0]
 
     def add_many(
@@ -112,23 +106,11 @@ class Graph:
         )
 
     def takes(self, name: str, type: str, shape: Sequence[str | int]) -> None:
-        """Add an input.
-
-        Args:
-            name: of it.
-            type: of its numbers.
-            shape: size of each axis, or a name where any size will do.
-        """
+        """Add an input; an axis of a name takes any size."""
         self._inputs.append(self._port(name, type, shape))
 
     def to_bytes(self, output: str, name: str, shape: Sequence[str | int], made_by: str) -> bytes:
-        """Return the file's content, checked by the package onnx.
-
-        Args:
-            output: the value that the whole graph returns, of type FLOAT.
-            name: of it in the file.
-            shape: as for `takes`.
-            made_by: name of the program.
+        """Return the file's content, checked by the package onnx; the output is of type FLOAT.
 
         Raises:
             ConfigError: the weights are too many for one file.

@@ -162,16 +162,10 @@ def _shortened(graph: Graph, lengths: str, stride: int) -> str:
 
 
 def valid_steps(graph: Graph, values: str, lengths: str, *, time: int) -> str:
-    """Return where time steps aren't padding.
+    """Return where time steps, on axis 0 or 1 of (T, B, …) or (B, T, …), aren't padding: bool.
 
-    Args:
-        graph: to add to.
-        values: (T, B, …) or (B, T, …).
-        lengths: (B,) int64.
-        time: the axis of time, 0 or 1.
-
-    Returns:
-        The name of (T, B, 1) or (B, T, 1), bool.
+    Shape:
+        lengths: (B,) int64. Returns: (T, B, 1) or (B, T, 1).
     """
     longest = graph.add("Gather", graph.add("Shape", values), graph.constant(np.array(time)))
     numbers = graph.add("Range", graph.constant(np.array(0)), longest, graph.constant(np.array(1)))

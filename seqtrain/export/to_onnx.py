@@ -124,14 +124,7 @@ def _unknown(part: str) -> ConfigError:
 def _encoded(
     graph: Graph, config: ModelConfig, steps: str, lengths: str, *, all_states: bool
 ) -> tuple[str, str]:
-    """Run all layers of the recurrent encoder.
-
-    Args:
-        graph: to add to.
-        config: the model section.
-        steps: what the encoder reads, (T, B, E).
-        lengths: of its time steps, (B,) int64.
-        all_states: whether the top layer's states of all time steps are wanted.
+    """Run all layers of the recurrent encoder over steps (T, B, E) of these lengths, (B,) int64.
 
     Returns:
         Of the top layer, the states of all time steps, (T, D, B, H), empty where they aren't
