@@ -86,9 +86,10 @@ def check(
         DataError: the file is missing or has rows that can't be used.
         RunError: memory ran out, or the predictions aren't finite.
     """
-    path = find(path_of(run)).path
-    classifier = load_one(path, device=device)
-    source, store = _read(path, classifier, None if data is None else path_of_file(data, "data"))
+    directory = find(path_of(run))
+    path, classifier = directory.path, load_one(directory.path, device=device)
+    file = None if data is None else path_of_file(data, "data")
+    source, store = _read(directory, classifier, file)
     if not len(store):
         raise DataError(f"{source}: no rows to check")
     carried = carried_groups(classifier.network, store) is not None
@@ -102,13 +103,12 @@ def check(
     )
 
 
-def _read(path: Path, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
+def _read(run: RunDirectory, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
     """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
     if data is None:
-        run = RunDirectory(path)
         named = run.config().data if run.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
-        found = read_split(path, classifier, split)
+        found = read_split(run, classifier, split)
         return found.source, found.store
     preprocessing = classifier.preprocessing.for_prediction()
     rows = read_rows(data, preprocessing.reading.for_input(data), labelled=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from seqtrain.api.environment import check_held_out
 from seqtrain.api.load import load_one
@@ -19,7 +18,7 @@ from seqtrain.data.sources import data_files, files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.finding import find
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data, other_data
 from seqtrain.text import display_name
 
 SPLITS = ("test", "validation", "train")
@@ -48,8 +47,8 @@ class Labelled:
     digests: dict[str, str]
     store: SequenceStore
     warnings: list[str]
-    split: str | None
-    trained_on_rows: bool | None
+    split: str | None = None
+    trained_on_rows: bool | None = None
 
 
 def load_labelled(
@@ -58,12 +57,12 @@ def load_labelled(
     """Load a run's best model and what to score it on; as `evaluate`."""
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
-    path = find(path_of(run)).path
-    classifier = load_one(path, device=device)
+    directory = find(path_of(run))
+    classifier = load_one(directory.path, device=device)
     if data is not None:
-        found = _read_files(classifier, path_of_file(data, "data"), "--data", None, None)
+        found = _read_files(classifier, path_of_file(data, "data"), "--data")
     else:
-        found = read_split(path, classifier, split or default_split(path))
+        found = read_split(directory, classifier, split or default_split(directory.path))
         if found.split == "validation" and split is None:
             found.warnings.insert(0, NO_TEST)
     if not len(found.store):
@@ -82,33 +81,31 @@ def default_split(*runs: RunLike) -> str:
     return "test"
 
 
-def read_split(path: Path, classifier: Classifier, split: str) -> Labelled:
+def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Return a split of the run's config; raises as `evaluate`."""
-    run = RunDirectory(path)
     if not run.holds(CONFIG):
         raise CheckpointError(
-            f"{path}: a model folder names no splits; give a labelled file with --data"
+            f"{run.path}: a model folder names no splits; give a labelled file with --data"
         )
     config = run.config()
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]
         raise ConfigError(
-            f"--split: {path} has no {split} split; it has {', '.join(given)}; "
+            f"--split: {run.path} has no {split} split; it has {', '.join(given)}; "
             "or give a labelled file with --data"
         )
-    rows = learned_rows(config, split)
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
-        found = _prepare(run, config, classifier, split)
+        found = _hold_out_again(run, config, classifier, split)
     else:
-        found = _read_files(classifier, named, f"data.{split}", split, bool(rows))
+        found = _read_files(classifier, named, f"data.{split}")
         if run.holds(ENVIRONMENT):
-            recorded = run.environment()["data"]
-            found.warnings[:0] = changed_data(recorded, found.digests)
+            found.warnings[:0] = changed_data(run.environment()["data"], found.digests)
+    rows = learned_rows(config, split)
     if rows:
         found.warnings.insert(0, f"the model was trained on {rows}")
-    return found
+    return replace(found, split=split, trained_on_rows=bool(rows))
 
 
 def learned_rows(config: Config, split: str | None) -> str:
@@ -118,41 +115,31 @@ def learned_rows(config: Config, split: str | None) -> str:
     return "these rows" if split == "train" else ""
 
 
-def _read_files(
-    classifier: Classifier,
-    named: str | list[str],
-    key: str,
-    split: str | None,
-    learned: bool | None,
-) -> Labelled:
+def _read_files(classifier: Classifier, named: str | list[str], key: str) -> Labelled:
     """Read labelled files as the model reads its rows."""
     reading = classifier.preprocessing.reading
     files = [(path, reading.for_file(path)) for path in files_of(key, named)]
     digests: dict[str, str] = {}
     store, report = classifier.preprocessing.encode_files(files, digests)
     source = named_text(named)
-    warnings = report.notices(display_name(source))
-    return Labelled(classifier, source, files, digests, store, warnings, split, learned)
+    return Labelled(classifier, source, files, digests, store, report.notices(display_name(source)))
 
 
-def _prepare(run: RunDirectory, config: Config, classifier: Classifier, split: str) -> Labelled:
+def _hold_out_again(
+    run: RunDirectory, config: Config, classifier: Classifier, split: str
+) -> Labelled:
     """Hold the rows of a split out of train again, as the run did."""
     known = classifier.preprocessing if has_grown(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known)
     recorded = run.environment()
-    again = "the held-out rows can't be found again; give a labelled file with --data"
-    learned = {
-        file: prepared.digests[file]
-        for key, file in data_files(config)
-        if key not in ("data.validation", "data.test")
-    }
-    then, now = recorded["data"], prepared.digests
-    changed = changed_data(then, learned)
-    changed += [f"{file}: the run didn't read it" for file in learned if file not in then]
-    changed += [
-        f"{file}: the run read it, and nothing names it now" for file in then if file not in now
-    ]
+    scored = {path for key, path in data_files(config) if key in ("data.validation", "data.test")}
+    then, now = (
+        {path: digest for path, digest in digests.items() if path not in scored}
+        for digests in (recorded["data"], prepared.digests)
+    )
+    changed = other_data(then, now)
     if changed:
+        again = "the held-out rows can't be found again; give a labelled file with --data"
         raise DataError(f"{changed[0]}; {again}")
     if prepared.preprocessing != classifier.preprocessing:
         raise CheckpointError(
@@ -163,7 +150,5 @@ def _prepare(run: RunDirectory, config: Config, classifier: Classifier, split: s
     reading, named = classifier.preprocessing.reading, config.data.train
     files = [(path, reading.for_file(path)) for path in files_of("data.train", named)]
     digests = {path: prepared.digests[path] for path, _ in files}
-    store, warnings = prepared.splits[split], prepared.reports[split].notices(split)
-    trained = bool(learned_rows(config, split))
-    source = named_text(named)
-    return Labelled(classifier, source, files, digests, store, warnings, split, trained)
+    warnings = prepared.reports[split].notices(split)
+    return Labelled(classifier, named_text(named), files, digests, prepared.splits[split], warnings)

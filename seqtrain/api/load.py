@@ -7,11 +7,10 @@ from functools import cache, partial
 
 import torch
 
-from seqtrain.api.predictors import Classifier, Ensemble
+from seqtrain.api.predictors import Classifier, Ensemble, one_model
 from seqtrain.api.run_events import RunLike, path_of
-from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
-from seqtrain.runs.finding import find, members, model_folder, name_one
+from seqtrain.runs.finding import find, members, model_folder
 from seqtrain.runs.model_folder import load_model
 
 
@@ -37,13 +36,8 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier | Ensemble:
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of one run; refuse several in one directory before they are read."""
-    path = find(path_of(run)).path
-    if members(path):
-        raise CheckpointError(name_one(path))
-    found = load(path, device=device)
-    assert isinstance(found, Classifier)
-    return found
+    """Load the classifier of one run; refuse several in one directory."""
+    return one_model(load(run, device=device))
 
 
 @cache

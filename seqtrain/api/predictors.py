@@ -274,10 +274,10 @@ def check_alike(members: List[Classifier], path: Path) -> None:
             )
 
 
-def one_model(predictor: Predictor, option: str) -> Classifier:
-    """Return a classifier; refuse an ensemble, which can't do what an option asks for."""
+def one_model(predictor: Predictor, option: str = "") -> Classifier:
+    """Return a classifier; refuse an ensemble, which can't do what is asked for."""
     if not isinstance(predictor, Classifier):
-        raise ConfigError(f"{option}: {name_one(predictor.path)}")
+        raise ConfigError(f"{option}: ".lstrip(": ") + name_one(predictor.path))
     return predictor
 
 

@@ -21,7 +21,7 @@ from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.finding import find
 from seqtrain.runs.model_folder import load_model
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, other_data
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 
@@ -237,13 +237,7 @@ def check_unchanged(
     point: ResumePoint, config: Config, digests: Mapping[str, str], preprocessing: Preprocessing
 ) -> None:
     """Refuse to go on with other data files, by their digests, or with another model."""
-    before, named = point.recorded["data"], {path for _, path in data_files(config)}
-    changed = changed_data(before, digests)
-    changed += [f"{file}: {ENVIRONMENT} has no SHA-256 of it" for file in digests.keys() - before]
-    gone = [file for file in before if file not in named]
-    changed += [
-        f"{file}: {point.run.path} began with it, and nothing names it now" for file in gone
-    ]
+    changed = other_data(point.recorded["data"], digests)
     if changed:
         raise CheckpointError(*(f"{line}; restore the file, or {NEW_RUN}" for line in changed))
     model, what = point.checkpoint.model, None

@@ -32,7 +32,16 @@ from seqtrain.runs.destination import (
     remove_earlier,
 )
 
-__all__ = ["CONFIG", "ENVIRONMENT", "RUNS", "TEST", "RunDirectory", "changed_data", "make"]
+__all__ = [
+    "CONFIG",
+    "ENVIRONMENT",
+    "RUNS",
+    "TEST",
+    "RunDirectory",
+    "changed_data",
+    "make",
+    "other_data",
+]
 
 TIME = "%Y%m%d-%H%M%S"
 """Of the start of a run, in the name of its directory."""
@@ -182,6 +191,15 @@ def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> lis
         f"{path}: changed since the run: SHA-256 {now[:DIGITS]}…, then {then[:DIGITS]}…"
         for path, now, then in both
         if now != then
+    ]
+
+
+def other_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
+    """Return a line for each file that differs, or that only then or only now was read."""
+    return changed_data(recorded, digests) + [
+        f"{path}: the run "
+        + ("didn't read it" if path in digests else "read it, and nothing names it now")
+        for path in sorted(recorded.keys() ^ digests.keys())
     ]
 
 

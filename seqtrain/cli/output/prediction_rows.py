@@ -225,24 +225,21 @@ def _lines(file: TextIO, columns: PredictionColumns) -> Callable[[int, Predictio
     """Write the heading of lines for people: labels, probabilities, and the text beside them."""
     width = stdout_console().width
     wide = min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
-    ranks = max(1, min(columns.ranks, (width + GAP) // (wide + PROBABILITY + 2 * GAP)))
     wide = max(NARROWEST_LABEL, min(wide, width - PROBABILITY - GAP))
-    pair = [TableColumn("label", "words", width=wide)]
-    pair += [TableColumn("probability", width=PROBABILITY)]
+    ranks = max(1, min(columns.ranks, (width + GAP) // (wide + PROBABILITY + 2 * GAP)))
     left = width - ranks * (wide + PROBABILITY + 2 * GAP)
+    pair = [TableColumn("label", "words", width=wide), TableColumn("p", width=PROBABILITY)]
     text = [TableColumn("sequence", "text", width=left)] * (left >= len("sequence"))
-    shown = [*pair * ranks, *text]
 
     def line(cells: list[str]) -> str:
-        return aligned(shown, cells[: len(shown)], GAP)
+        return aligned([*pair * ranks, *text], cells[: 2 * ranks + len(text)], GAP)
 
     def row(index: int, prediction: Prediction) -> str:
         if prediction.problem is not None:
             return line(["-", "", *[""] * (2 * ranks - 2), prediction.problem])
-        cells: list[str] = []
-        for label, probability in islice(prediction.probabilities.items(), ranks):
-            doubt = "?" if not cells and columns.is_undecided(prediction) else ""
-            cells += [doubt + label, f"{probability:.2%}"]
+        found = islice(prediction.probabilities.items(), ranks)
+        cells = [cell for label, value in found for cell in (label, f"{value:.2%}")]
+        cells[0] = "?" * columns.is_undecided(prediction) + cells[0]
         example = _example(prediction)
         sequence = example.sequence
         read = sequence[:READ] if isinstance(sequence, str) else sequence_text(sequence)[:READ]

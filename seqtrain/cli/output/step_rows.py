@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice, pairwise
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import Any
 
 from rich.padding import Padding
 from rich.text import Text
@@ -19,11 +19,9 @@ COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5
 """Probabilities from which a step is bold, and below which it is dim."""
 BARS = "▁▂▃▄▅▆▇█"
-SHOWN_STEPS, SHOWN_STRETCHES = 12, 10
-"""Steps at each end of a stretch, and stretches at each end of a line, that a long one shows."""
+SHOWN_STEPS = 100
+"""Steps at each end of a long sequence that its line shows."""
 LABEL_WIDTH = 32
-
-Items = TypeVar("Items", bound=Sequence[object])
 
 
 def write_steps(
@@ -94,49 +92,30 @@ def step_line(prediction: StepPredictions) -> Text:
     Where the prediction turns, and at the beginning, stands the label with its probability there. A
     series of feature vectors shows bars, as high as the prediction is probable.
     """
+    line, before = Text(), None
     pieces = _pieces(prediction)
-    bounds = [0, *(step - 1 for step in prediction.turns), len(pieces)]
-    stretches = [range(begin, end) for begin, end in pairwise(bounds)]
-    head, left_out, tail = _ends(stretches, SHOWN_STRETCHES)
-    line = Text()
-    for stretch in head:
-        _append_stretch(line, prediction, stretch, pieces)
-    if left_out:
-        steps = sum(map(len, left_out))
-        line.append(f"… {len(left_out):,} more turns in {steps:,} steps … ", style="italic")
-    for stretch in tail:
-        _append_stretch(line, prediction, stretch, pieces)
+    left_out = range(SHOWN_STEPS, max(SHOWN_STEPS, len(pieces) - SHOWN_STEPS))
+    for step, (piece, label) in enumerate(zip(pieces, prediction.predicted, strict=True)):
+        if step in left_out:
+            if step == left_out.start:
+                line.append(f"{_gap(line)}… {len(left_out):,} steps … ", style="italic")
+            before = None
+            continue
+        sure, color = float(prediction.probabilities[step, label]), _color(label)
+        if label != before:
+            name = shorten(prediction.labels[label], LABEL_WIDTH)
+            line.append(_gap(line)).append(f"[{name} {sure:.0%}]", style=f"reverse {color}")
+            line.append(" ")
+        weight = "bold " if sure >= SURE else "dim " if sure < UNSURE else ""
+        line.append(piece, style=weight + color)
+        before = label
     line.rstrip()
     return line
 
 
-def _append_stretch(
-    line: Text, prediction: StepPredictions, stretch: range, pieces: list[str]
-) -> None:
-    """Add steps with one prediction: its label, then their pieces, of many the ends."""
-    label = prediction.predicted[stretch[0]]
-    color, name = _color(label), shorten(prediction.labels[label], LABEL_WIDTH)
-    probabilities = prediction.probabilities[:, label]
-    line.append(f"[{name} {probabilities[stretch[0]]:.0%}]", style=f"reverse {color}")
-    line.append(" ")
-    head, left_out, tail = _ends(stretch, SHOWN_STEPS)
-    for step in (*head, *([None] if left_out else []), *tail):
-        if step is None:
-            gap = "" if line.plain.endswith(" ") else " "
-            line.append(f"{gap}… {len(left_out):,} steps … ", style="italic")
-        else:
-            sure = probabilities[step]
-            weight = "bold " if sure >= SURE else "dim " if sure < UNSURE else ""
-            line.append(pieces[step], style=weight + color)
-    if not line.plain.endswith(" "):
-        line.append(" ")
-
-
-def _ends(items: Items, shown: int) -> tuple[Items, Items, Items]:
-    """Part a long sequence into its first items, those left out, and its last ones."""
-    stop = len(items) if len(items) <= 2 * shown + 1 else shown
-    rest = max(stop, len(items) - shown)
-    return items[:stop], items[stop:rest], items[rest:]  # type: ignore[return-value]
+def _gap(line: Text) -> str:
+    """Return the blank that a line needs before what doesn't belong to its last piece."""
+    return " " if line.plain[-1:].strip() else ""
 
 
 def _pieces(prediction: StepPredictions) -> list[str]:
@@ -146,9 +125,7 @@ def _pieces(prediction: StepPredictions) -> list[str]:
         heights = prediction.probabilities.max(dim=1).values.mul(len(BARS)).long()
         return [BARS[height] for height in heights.clamp(max=len(BARS) - 1).tolist()]
     if prediction.tokenizer in ("byte", "bpe"):
-        shown = (
-            ALPHABET if prediction.tokenizer == "bpe" else {byte: chr(byte) for byte in range(256)}
-        )
+        shown = ALPHABET if prediction.tokenizer == "bpe" else dict(enumerate(map(chr, range(256))))
         byte = {character: byte for byte, character in shown.items()}
         # A character of several bytes is shown at the step that completes it.
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
