@@ -17,8 +17,8 @@ from torch import Tensor
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import BadRow, Example
-from seqtrain.data.given import given_sequence
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
+from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint
 from seqtrain.evaluation.carried import CarriedStates

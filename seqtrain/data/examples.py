@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ Features: TypeAlias = npt.NDArray[np.float32]
 Sequence: TypeAlias = str | list[str] | Features
 """A sequence as read: text, symbols already split, or feature vectors of shape (T, C)."""
 Column: TypeAlias = int | str
-Row = TypeVar("Row")
 Numbered: TypeAlias = Iterator[tuple[int, Any]]
 """Line number and content of each row of a file; a BadRow in place of what can't be read."""
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from seqtrain.config.schema import Config
-from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
+from seqtrain.data.dataset import held_out_fractions, prepare
 from seqtrain.data.encoding import EMPTY
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
 from seqtrain.data.sources import numbered_rows, split_files
-from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
+from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
 from seqtrain.text import display_name
 
@@ -29,9 +29,12 @@ RowPlace = tuple[str, int]
 """Split, and line counted through its files."""
 
 
-@dataclass(frozen=True)
 class Inspection:
-    """What was found; rows are named by split and line.
+    """What was found, row by row; of a sequence only hashes are kept.
+
+    Args:
+        config: of the data; rows that fit refuses are counted, too.
+        cache_folder: as `prepare` takes it, whose errors are raised.
 
     Attributes:
         data: the splits, encoded, without rows that fit would refuse.
@@ -41,33 +44,74 @@ class Inspection:
         labels: rows of each label, by split.
         lengths: steps before any cut at `LENGTH_QUANTILES`, by split.
         cut: rows, and their share, that data.max_length cuts, by split.
-        rare_labels: labels of train with fewer than `RARE` rows.
-        unseen_labels: labels that train lacks, by split.
         refused: rows that fit refuses, as `FILE:LINE: …` lines; of each split the first few.
         num_refused: how many there are, by split.
-        duplicates: places of each sequence that is written more than once alike.
-        near_duplicates: places of sequences that differ in case, marks, blanks or digits alone.
-        conflicts: places of each sequence that has several labels, with these.
-        alike: quotes, hyphens, blanks and wide forms that look alike, each with its count.
-        mixed_words: words that mix Latin letters with letters that look like them, with counts.
     """
 
-    data: PreparedData
-    summaries: dict[str, SplitSummary]
-    padding: tuple[float, float]
-    warnings: list[str]
-    labels: dict[str, dict[str, int]]
-    lengths: dict[str, list[int]]
-    cut: dict[str, tuple[int, float]]
-    rare_labels: dict[str, int]
-    unseen_labels: dict[str, list[str]]
-    refused: list[str]
-    num_refused: dict[str, int]
-    duplicates: list[list[RowPlace]]
-    near_duplicates: list[list[RowPlace]]
-    conflicts: list[tuple[list[RowPlace], list[str]]]
-    alike: list[dict[str, int]]
-    mixed_words: dict[str, int]
+    def __init__(self, config: Config, *, cache_folder: Path | None) -> None:
+        self.config = config = with_width(config)
+        lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
+        self.data = prepare(lenient, cache_folder=cache_folder)
+        self.summaries = summarize(self.data)
+        self.padding = padding_shares(self.data, config.batching, config.seed)
+        self.warnings = warnings(self.data, self.summaries, config.data)
+        self.labels: dict[str, dict[str, int]] = {}
+        self.lengths: dict[str, list[int]] = {}
+        self.cut: dict[str, tuple[int, float]] = {}
+        self.refused: list[str] = []
+        self.num_refused: dict[str, int] = {}
+        self._places: dict[int, dict[RowPlace, str]] = defaultdict(dict)  # and the labels there
+        self._plain: dict[int, set[int]] = defaultdict(set)
+        self._characters: Counter[str] = Counter()
+        self._mixed: Counter[str] = Counter()
+        for split in self.data.splits:
+            self._read(split)
+
+    @property
+    def rare_labels(self) -> dict[str, int]:
+        """Labels of train with fewer than `RARE` rows."""
+        return {name: n for name, n in self.labels["train"].items() if n < RARE}
+
+    @property
+    def unseen_labels(self) -> dict[str, list[str]]:
+        """Labels that train lacks, by split."""
+        train = self.labels["train"].keys()
+        others = {name: own for name, own in self.labels.items() if name != "train"}
+        return {name: sorted(own.keys() - train) for name, own in others.items()}
+
+    @property
+    def duplicates(self) -> list[list[RowPlace]]:
+        """Places of each sequence that is written more than once alike."""
+        return [[*places] for places in self._places.values() if len(places) > 1]
+
+    @property
+    def near_duplicates(self) -> list[list[RowPlace]]:
+        """Places of sequences that differ in case, marks, blanks or digits alone."""
+        firsts = {key: next(iter(places)) for key, places in self._places.items()}
+        several = (keys for keys in self._plain.values() if len(keys) > 1)
+        return [sorted(firsts[key] for key in keys) for keys in several]
+
+    @property
+    def conflicts(self) -> list[tuple[list[RowPlace], list[str]]]:
+        """Places of each sequence that has several labels, with these."""
+        found = (([*places], sorted({*places.values()})) for places in self._places.values())
+        return [(places, labels) for places, labels in found if len(labels) > 1]
+
+    @property
+    def alike(self) -> list[dict[str, int]]:
+        """Quotes, hyphens, blanks and wide forms that look alike, each with its count."""
+        groups: dict[str, dict[str, int]] = defaultdict(dict)
+        for character, count in sorted(self._characters.items()):
+            form = character
+            if unicodedata.east_asian_width(character) in "FH":
+                form = unicodedata.normalize("NFKC", character)
+            groups[MARKS.get(character, form)][character] = count
+        return [group for group in groups.values() if len(group) > 1]
+
+    @property
+    def mixed_words(self) -> dict[str, int]:
+        """Words that mix Latin letters with letters that look like them, with counts."""
+        return dict(self._mixed.most_common())
 
     def file_line(self, place: RowPlace) -> tuple[str | None, int]:
         """Return where a row stands: its file, where the split has several, and its line there."""
@@ -77,112 +121,54 @@ class Inspection:
             return None, line
         return files.locate(line)
 
-
-def inspect(config: Config, *, cache_folder: Path | None) -> Inspection:
-    """Read all splits of a config and look at their rows; raises as `prepare`."""
-    config = with_width(config)
-    lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
-    data = prepare(lenient, cache_folder=cache_folder)
-    found = _Findings()
-    for name in data.splits:
-        found.read(name, config, data)
-    summaries, limit = summarize(data), config.data.max_length
-    train, lengths = found.labels["train"], found.lengths
-    cut = {name: sum(x > (limit or x) for x in own) for name, own in lengths.items()}
-    return Inspection(
-        data=data,
-        summaries=summaries,
-        padding=padding_shares(data, config.batching, config.seed),
-        warnings=warnings(data, summaries, config.data),
-        labels={name: dict(sorted(counts.items())) for name, counts in found.labels.items()},
-        lengths={
-            name: np.quantile(own, LENGTH_QUANTILES, method="nearest").astype(int).tolist()
-            for name, own in lengths.items()
-        },
-        cut={name: (count, count / max(1, len(lengths[name]))) for name, count in cut.items()},
-        rare_labels={name: n for name, n in sorted(train.items()) if n < RARE},
-        unseen_labels={
-            name: sorted(own.keys() - train.keys())
-            for name, own in found.labels.items()
-            if name != "train"
-        },
-        refused=found.refused,
-        num_refused=dict(found.num_refused),
-        duplicates=[[*rows] for rows in found.exact.values() if len(rows) > 1],
-        near_duplicates=[
-            sorted(next(iter(found.exact[key])) for key in keys)
-            for keys in found.plain.values()
-            if len(keys) > 1
-        ],
-        conflicts=[
-            ([*rows], sorted({*rows.values()}))
-            for rows in found.exact.values()
-            if len({*rows.values()}) > 1
-        ],
-        alike=_alike(found.characters),
-        mixed_words=dict(found.mixed.most_common()),
-    )
-
-
-@dataclass
-class _Findings:
-    """What is gathered row by row; of a sequence only hashes are kept."""
-
-    labels: dict[str, Counter[str]] = field(default_factory=dict)
-    lengths: dict[str, list[int]] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-    num_refused: Counter[str] = field(default_factory=Counter)
-    exact: dict[int, dict[RowPlace, str]] = field(default_factory=lambda: defaultdict(dict))
-    plain: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    characters: Counter[str] = field(default_factory=Counter)
-    mixed: Counter[str] = field(default_factory=Counter)
-
-    def read(self, split: str, config: Config, data: PreparedData) -> None:
+    def _read(self, split: str) -> None:
         """Look at all rows of a split, and at those of its files that are in none."""
-        keys, tokens = config.data, data.preprocessing.split
-        held_out, stores = held_out_fractions(keys), data.splits
-        key = "train" if split in held_out else split
+        keys, tokens = self.config.data, self.data.preprocessing.split
+        held_out, stores = held_out_fractions(keys), self.data.splits
         own, files = set(stores[split].lines.tolist()), stores[split].files
         others = {line for name in held_out for line in stores[name].lines.tolist()}
-        self.labels[split], self.lengths[split], shown = Counter(), [], list[str]()
-        own_files = split_files(keys, key)
-        for (path, options), start in zip(own_files, files.starts if files else (), strict=True):
+        labels, lengths, shown = Counter[str](), list[int](), list[str]()
+        named = split_files(keys, "train" if split in held_out else split)
+        for (path, options), start in zip(named, files.starts if files else (), strict=True):
             problems = RowProblems(display_name(path))
-            for line, example in numbered_rows(path, options, start, digests=data.digests):
-                steps = example.sequence if tokens is None else tokens(example.sequence)
-                refused = example.problem or _refusal(len(steps), config)
-                if refused and (example.problem or line not in others):
-                    problems.add(example.line, refused, example.file)
-                if line in own and not example.problem and (len(steps) or keys.empty == "unk"):
-                    self.lengths[split].append(len(steps))
-                    self._add(split, line, example)
+            for line, row in numbered_rows(path, options, start, digests=self.data.digests):
+                size = len(row.sequence if tokens is None else tokens(row.sequence))
+                refused = row.problem or self._refusal(size)
+                if refused and (row.problem or line not in others):
+                    problems.add(row.line, refused, row.file)
+                if line in own and not row.problem and (size or keys.empty == "unk"):
+                    lengths.append(size)
+                    labels[str(row.label)] += 1
+                    self._add((split, line), row)
             if split not in held_out:
-                self.num_refused[split] += problems.count
+                self.num_refused[split] = self.num_refused.get(split, 0) + problems.count
                 shown += problems.shown
         self.refused += shown[:SHOWN_ROWS]
+        self.labels[split] = dict(sorted(labels.items()))
+        quantiles = np.quantile(lengths, LENGTH_QUANTILES, method="nearest")
+        self.lengths[split] = quantiles.astype(int).tolist()
+        cut = sum(size > (keys.max_length or size) for size in lengths)
+        self.cut[split] = cut, cut / max(1, len(lengths))
 
-    def _add(self, split: str, line: int, example: Example) -> None:
-        sequence, label = example.sequence, str(example.label)
-        if isinstance(sequence, list):
-            exact = hash(tuple(sequence))
-        else:
-            exact = hash(sequence if isinstance(sequence, str) else sequence.tobytes())
-        self.labels[split][label] += 1
-        self.exact[exact][split, line] = label
-        if isinstance(sequence, str):
-            self.plain[hash(plain_form(sequence))].add(exact)
-            self.characters.update(sequence)
-            self.mixed.update(mixed_words(sequence))
+    def _refusal(self, length: int) -> str | None:
+        """Say why fit refuses a row of so many steps, if it does."""
+        data = self.config.data
+        if not length and data.empty == "error":
+            return EMPTY
+        if length > (data.max_length or length) and data.overlong == "error":
+            return f"{length:,} steps; data.max_length allows {data.max_length}"
+        return None
 
-
-def _refusal(length: int, config: Config) -> str | None:
-    """Say why fit refuses a row of so many steps, if it does."""
-    limit = config.data.max_length
-    if not length and config.data.empty == "error":
-        return EMPTY
-    if limit is not None and length > limit and config.data.overlong == "error":
-        return f"{length:,} steps; data.max_length allows {limit}"
-    return None
+    def _add(self, place: RowPlace, row: Example) -> None:
+        content: Any = row.sequence
+        if not isinstance(content, str):
+            content = tuple(content) if isinstance(content, list) else content.tobytes()
+        exact = hash(content)
+        self._places[exact][place] = str(row.label)
+        if isinstance(content, str):
+            self._plain[hash(plain_form(content))].add(exact)
+            self._characters.update(content)
+            self._mixed.update(mixed_words(content))
 
 
 def plain_form(text: str) -> str:
@@ -205,17 +191,6 @@ MARKS = {
     ),
 }
 """Quotes, hyphens and blanks of other kinds."""
-
-
-def _alike(characters: Counter[str]) -> list[dict[str, int]]:
-    """Return groups of marks that look alike and all occur, each with its count."""
-    groups: dict[str, dict[str, int]] = defaultdict(dict)
-    for character, count in sorted(characters.items()):
-        form = character
-        if unicodedata.east_asian_width(character) in "FH":
-            form = unicodedata.normalize("NFKC", character)
-        groups[MARKS.get(character, form)][character] = count
-    return [group for group in groups.values() if len(group) > 1]
 
 
 def mixed_words(text: str) -> list[str]:

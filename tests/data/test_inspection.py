@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config
-from seqtrain.data.inspection import Inspection, inspect, mixed_words
+from seqtrain.data.inspection import Inspection, mixed_words
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
 Rows = list[tuple[str, str]]
@@ -20,7 +20,7 @@ def look(write: Write, make_config: Callable[..., Config]) -> Callable[..., Insp
     def run(train: Rows, test: Rows | None = None, **keys: Any) -> Inspection:
         if test is not None:
             keys["test"] = write("test.tsv", test)
-        return inspect(make_config(train=write("train.tsv", train), **keys), cache_folder=None)
+        return Inspection(make_config(train=write("train.tsv", train), **keys), cache_folder=None)
 
     return run
 
@@ -90,7 +90,7 @@ def test_characters_and_words_that_look_alike(look: Any) -> None:
 def test_series_and_symbols(write: Write, make_config: Callable[..., Config]) -> None:
     lines = "".join(f'{{"text": [[{i % 3}, 1]], "label": "{"ab"[i % 2]}"}}\n' for i in range(12))
     path = write("train.jsonl", lines)
-    found = inspect(make_config(train=path, kind="features"), cache_folder=None)
+    found = Inspection(make_config(train=path, kind="features"), cache_folder=None)
     assert len(found.duplicates) == 3
     assert len(found.conflicts) == 3
     assert found.lengths["train"][-1] == 1

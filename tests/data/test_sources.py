@@ -13,7 +13,7 @@ import pytest
 
 from seqtrain.config import Config
 from seqtrain.data.dataset import prepare
-from seqtrain.data.inspection import inspect
+from seqtrain.data.inspection import Inspection
 from seqtrain.data.sources import check_files, data_files, matching_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import summarize, warnings
@@ -141,7 +141,7 @@ def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeCo
     data = prepare(config, cache_folder=None)
     told = "\n".join(warnings(data, summarize(data), config.data))
     assert f"(lines {first}:5 and {second}:3)" in told
-    found = inspect(config, cache_folder=None)
+    found = Inspection(config, cache_folder=None)
     places = [found.file_line(place) for place in found.duplicates[1]]
     assert places == [(first, 6), (second, 4)]
 

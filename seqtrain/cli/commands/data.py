@@ -25,13 +25,13 @@ def data(
     from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config
     from seqtrain.data.cache import default_folder
-    from seqtrain.data.inspection import inspect
+    from seqtrain.data.inspection import Inspection
     from seqtrain.data.sources import check_files
 
     settings = load_config(config, overrides or [])
     check_files(settings, Path(config).parent)
     note(f"config: {config}")
-    found = inspect(settings, cache_folder=None if no_cache else default_folder())
+    found = Inspection(settings, cache_folder=None if no_cache else default_folder())
     warn(*(line for line in found.warnings if line not in found.refused))  # which are listed
     if as_json:
         say_json(inspection_json(found))

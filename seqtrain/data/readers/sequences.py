@@ -1,4 +1,4 @@
-"""From a cell of a row to a sequence of the kind asked for: text, symbols or feature vectors."""
+"""From a cell of a row, or a value of Python, to a sequence: text, symbols or feature vectors."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ TURN = " ¶ "
 """Stands between the sentences of a list, or the turns of a chat."""
 ROLES, CONTENTS = ("role", "from", "speaker"), ("content", "value", "text")
 """Fields of a chat's turns."""
+
+EXPECTED = {
+    "features": "an array of shape (T, C)",
+    "tokens": "a list of symbols",
+    "text": "a string",
+}
+"""What a sequence given from Python is, by kind."""
 
 
 def parse_json(text: str) -> object:
@@ -224,3 +231,55 @@ def _float32(values: npt.NDArray[np.float64]) -> Features:
         step = int(np.argwhere(beyond)[0][0]) + 1
         raise BadRow(f"step {step}: {values[beyond][0]:g} is infinite or too large for float32")
     return values.astype(np.float32)
+
+
+def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
+    """Return a sequence as a reader would yield it; what isn't of the kind is a BadRow.
+
+    Args:
+        sequence: a string (kind text), a list of symbols (tokens), or an array, tensor or list of
+            shape (T, C) (features), of one channel also (T,).
+        kind: text, tokens or features.
+        channels: values per time step (features).
+    """
+    if kind == "text" and isinstance(sequence, str):
+        return sequence
+    if kind == "tokens" and isinstance(sequence, list | tuple):
+        try:
+            return [str(symbol) for symbol in sequence]
+        except ValueError:
+            raise BadRow("found an integer of thousands of digits as a symbol") from None
+    vectors = _given_array(sequence) if kind == "features" else None
+    if vectors is not None and vectors.ndim == 1 and channels == 1:
+        vectors = vectors[:, None]
+    if vectors is None or vectors.ndim != 2:
+        raise BadRow(f"found {type(sequence).__name__}; this model expects {EXPECTED[kind]}")
+    return _features_from_given(vectors)
+
+
+def _given_array(sequence: Any) -> npt.NDArray[Any] | None:
+    """Return an array of any type, what is masked as missing; or None."""
+    if hasattr(sequence, "detach"):  # a tensor of torch, which isn't needed elsewhere here
+        dense = sequence.detach().to_dense().cpu()
+        return np.asarray(dense.double() if dense.is_floating_point() else dense)
+    if isinstance(sequence, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(sequence.astype(np.float64), np.nan))
+    try:
+        return np.asarray(sequence)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _features_from_given(vectors: npt.NDArray[Any]) -> Features:
+    """Convert numbers to float32; refuse all else."""
+    others = (isinstance(value, str | bytes | complex) for value in vectors.flat)
+    if vectors.dtype.kind == "O" and not any(others):
+        try:
+            vectors = vectors.astype(np.float64)
+        except OverflowError:
+            raise BadRow("a number is too large for float32") from None
+        except (TypeError, ValueError):
+            raise BadRow("found values that are no numbers") from None
+    if vectors.dtype.kind not in "biuf":
+        raise BadRow(f"found values of type {vectors.dtype}; expected numbers")
+    return features_from_array(vectors)

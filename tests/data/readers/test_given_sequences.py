@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.given import given_sequence
+from seqtrain.data.readers.sequences import given_sequence
 
 ROWS = [[1.0, 2.0], [3.0, 4.5]]
 
