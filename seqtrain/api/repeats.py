@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.queues import Queue
 from pathlib import Path
-from queue import Empty
 from shlex import quote as shell_quote
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 
 from seqtrain.api.fit import fit
-from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
+from seqtrain.api.run_events import Listener, Run
 from seqtrain.api.workers import Workers
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
@@ -29,15 +27,10 @@ from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remov
 from seqtrain.runs.finding import MOST_RUNS, write_ensemble
 from seqtrain.signals import StopSignals
 from seqtrain.text import quote
-from seqtrain.training.events import EpochEvent
 
 LARGEST_SEED = 2**63 - 1
 PAUSE = 0.2
 """Seconds until signals are looked at again."""
-
-Reports: TypeAlias = "Queue[tuple[str, EpochEvent | WarningEvent]]"
-_reports: Reports | None = None
-"""Where a process that trains one of several runs sends its events."""
 
 
 class Figure(NamedTuple):
@@ -113,8 +106,8 @@ def fit_repeats(
         resume: go on where these runs were stopped.
         force: replace earlier runs.
         jobs: runs at the same time, each in a process of its own with its share of the threads.
-        listener: returns what is called with the events of the run of this name; with several
-            jobs, with its epochs and warnings alone.
+        listener: returns what is called with the events of the run of this name, with several jobs
+            in the run's own process.
         cache: as for `fit`.
         source: as for `fit`.
         init_from: as for `fit`.
@@ -138,70 +131,39 @@ def fit_repeats(
         if (run := path / name)
     }
     if jobs > 1:
-        runs = _train_side_by_side(fits, jobs, listener, path)
+        heard = [partial(train, listener=listener(name)) for name, train in fits.items()]
+        runs = _train_side_by_side(heard, jobs, path)
     else:
         runs = [train(listener=listener(name)) for name, train in fits.items()]
     write_ensemble(path, list(configs))
     return Repeats(path, runs, _figures(first, runs))
 
 
-def _train_side_by_side(
-    fits: Mapping[str, Callable[..., Run]],
-    jobs: int,
-    listener: Callable[[str], Listener],
-    path: Path,
-) -> list[Run]:
+def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int, path: Path) -> list[Run]:
     """Train runs, so many at a time; one that fails, or a signal, ends all as they were saved."""
-    reports: Reports = multiprocessing.get_context("spawn").Queue()
-    listeners = {name: listener(name) for name in fits}
     threads = max(1, torch.get_num_threads() // jobs)
-    with StopSignals() as signals, Workers(jobs, partial(_report_to, reports)) as workers:
-        calls = {
-            name: workers.submit(partial(_train_one, name, train, threads))
-            for name, train in fits.items()
-        }
-        while waiting := [call for call in calls.values() if not call.done()]:
-            _pass_on(reports, listeners)
+    with StopSignals() as signals, Workers(jobs) as workers:
+        calls = [workers.submit(partial(_train_one, train, threads)) for train in fits]
+        waiting = {*calls}
+        while waiting:
+            done, waiting = wait(waiting, PAUSE, FIRST_EXCEPTION)
             if signals.received:
                 go_on = f"go on with --resume --run-dir {shell_quote(str(path))}"
                 raise Interrupted(signals.received, f"stopped; every run is saved; {go_on}")
             try:
-                _ = [call.result() for call in calls.values() if call not in waiting]
+                _ = [call.result() for call in done]
             except BrokenProcessPool:
                 raise RunError(
                     "a run's process was killed, as the system does where memory runs out; what "
                     "was saved stays valid"
                 ) from None
-        _pass_on(reports, listeners)
-        return [call.result() for call in calls.values()]
+        return [call.result() for call in calls]
 
 
-def _pass_on(reports: Reports, listeners: Mapping[str, Listener]) -> None:
-    """Call listeners with the events that have come, until none comes for a moment."""
-    with suppress(Empty):
-        while True:
-            name, event = reports.get(timeout=PAUSE)
-            listeners[name](event)
-
-
-def _report_to(reports: Reports) -> None:
-    """Note in a new process where its events go."""
-    global _reports
-    _reports = reports
-
-
-def _train_one(name: str, train: Callable[..., Run], threads: int) -> Run:
+def _train_one(train: Callable[[], Run], threads: int) -> Run:
     """Train a run in a process of its own."""
-
-    def report(event: Event) -> None:
-        assert _reports is not None, "_report_to was called"
-        if isinstance(event, DataEvent | StartEvent):
-            event = WarningEvent(event.warnings)
-        if isinstance(event, EpochEvent | WarningEvent):
-            _reports.put((name, event))
-
     torch.set_num_threads(threads)
-    return train(listener=report)
+    return train()
 
 
 def _figures(config: Config, runs: list[Run]) -> list[Figure]:

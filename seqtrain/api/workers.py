@@ -18,10 +18,6 @@ from seqtrain.signals import STOPPING
 T = TypeVar("T")
 
 
-def _nothing() -> None:
-    """Set nothing up."""
-
-
 class Workers:
     """A pool of processes; for one job no process is started.
 
@@ -31,12 +27,10 @@ class Workers:
 
     Args:
         jobs: calls side by side.
-        setup: is called first in each process.
     """
 
-    def __init__(self, jobs: int, setup: Callable[[], None] = _nothing) -> None:
+    def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        self._setup = setup
         self._lifeline: Connection | None = None
 
     def __enter__(self) -> Workers:
@@ -72,12 +66,11 @@ class Workers:
         if self._lifeline is None:
             theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
             context = multiprocessing.get_context("spawn")
-            start = _end_with, (theirs, self._setup)
-            self._pool = ProcessPoolExecutor(self._jobs, context, *start)
+            self._pool = ProcessPoolExecutor(self._jobs, context, _end_with, (theirs,))
         return self._pool
 
 
-def _end_with(lifeline: Connection, setup: Callable[[], None]) -> None:
+def _end_with(lifeline: Connection) -> None:
     """End this process as soon as the other end of a connection is closed."""
 
     def watch() -> None:
@@ -86,4 +79,3 @@ def _end_with(lifeline: Connection, setup: Callable[[], None]) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    setup()

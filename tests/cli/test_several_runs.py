@@ -13,6 +13,7 @@ import pytest
 
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
+from tests.helpers.program import ended
 from tests.helpers.tiny import Cli, Ended, assert_same_run, listing
 
 
@@ -36,17 +37,17 @@ def together(three: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPat
 
 def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: Cli) -> None:
     """With one thread in all, so that no bit depends on the number of jobs."""
-    ended = cli("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,10", "--jobs", "2")
-    assert (ended.code, ended.out) == (0, "beside\n"), ended.err
-    said = [line for line in Path("said").read_text().splitlines() if line.startswith("warning: ")]
-    assert said
-    told = [line.split(": ", 2)[2] for line in ended.problems if line.startswith("warning: ")]
-    assert sorted(told) == sorted({line.split(": ", 1)[1] for line in said})
+    command = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,10", "--jobs", "2")
+    program = ended(together, *command)
+    assert program.out == "beside\n"
+    before = [x for x in Path("said").read_text().splitlines() if x.startswith("warning: ")]
+    said = [line for line in program.err.splitlines() if line.startswith("warning: ")]
+    assert sorted(x.split(": ", 2)[2] for x in said) == sorted(x.split(": ", 1)[1] for x in before)
     for seed in (0, 1, 10):
         assert_same_run(f"many/seed-{seed}", f"beside/seed-{seed}")
-        assert f"seed-{seed}: epoch 2, accuracy " in ended.err
+        assert f"seed-{seed}: epoch 2, accuracy " in program.err
     figures = [line for line in Path("said").read_text().splitlines() if "test accuracy" in line]
-    assert figures[0] in ended.err
+    assert figures[0] in program.err
     assert answers(cli, "beside") == answers(cli, "many")
     shutil.rmtree("beside")
 

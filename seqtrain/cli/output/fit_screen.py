@@ -216,6 +216,16 @@ def score_text(name: str, value: float) -> str:
     return f"{value:.4f}" if "loss" in name else f"{value:.2%}"
 
 
+def _show_line(name: str, monitor: str, quiet: bool, event: Event) -> None:
+    """Print a line on an epoch, or on what is odd, of one of the runs that train at once."""
+    if isinstance(event, DataEvent | StartEvent | WarningEvent):
+        warn(*(f"{name}: {line}" for line in event.warnings))
+    elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
+        score = score_text(monitor, getattr(event.validation, monitor))
+        best = ", best so far" if event.is_best else ""
+        note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
+
+
 def show_repeats(
     train: Callable[..., Repeats],
     config: Config,
@@ -227,24 +237,11 @@ def show_repeats(
     log: bool,
 ) -> None:
     """Train several runs, show them and their mean scores, and print the directory of all."""
-    warned: set[str] = set()
-    monitor = config.training.monitor
-
-    def show_line(name: str, event: Event) -> None:
-        """Print a line on an epoch or a warning of one of the runs that train at the same time."""
-        if isinstance(event, WarningEvent):
-            warn(*(f"{name}: {line}" for line in event.warnings if line not in warned))
-            warned.update(event.warnings)
-        elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
-            score = score_text(monitor, getattr(event.validation, monitor))
-            best = ", best so far" if event.is_best else ""
-            note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
-
     with FitScreen(quiet=quiet, verbose=verbose, hints=False) as screen:
 
         def listener(name: str) -> Listener:
             if jobs > 1:
-                return partial(show_line, name)
+                return partial(_show_line, name, config.training.monitor, quiet)
             return EventLog(screen.of_run(name)) if log else screen.of_run(name)
 
         done = train(listener=listener)
