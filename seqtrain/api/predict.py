@@ -47,6 +47,7 @@ def predict(
     report: EncodingReport | None = None,
     ranks: int | None = None,
     input_format: str | None = None,
+    delimiter: str | None = None,
     keep: Sequence[str] = (),
     empty: str | None = None,
     bad_rows: str = "error",
@@ -65,6 +66,7 @@ def predict(
         report: counts the rows, and those cut, empty or without a prediction.
         ranks: how many labels, the most probable ones, have a probability; None: all.
         input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
+        delimiter: of a csv file: comma, semicolon, tab or pipe; None: as data.delimiter.
         keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: as in `RowPolicy`.
         bad_rows: as in `RowPolicy`.
@@ -80,7 +82,9 @@ def predict(
     classifier, policy = classifier or load(run, device=device), RowPolicy(empty, bad_rows)
     reading = replace(classifier.preprocessing.reading, bad_rows=bad_rows)
     options = reading.for_input(path, input_format)
-    options = replace(options, keep=_columns(keep, options))
+    options = replace(
+        options, keep=_columns(keep, options), delimiter=delimiter or options.delimiter
+    )
     if keep and options.format not in WITH_COLUMNS:
         raise ConfigError(
             f"--keep: columns of {options.format} can't be copied; expected {one_of(WITH_COLUMNS)}"

@@ -283,6 +283,12 @@ def number_doubts(data: PreparedData) -> list[str]:
     ]
 
 
+def are_uneven(counts: Mapping[str, int]) -> bool:
+    """Whether accuracy hardly sees the smallest of classes, given with their rows."""
+    most = max(counts.values())
+    return most > UNEVEN * min(counts.values()) and most > 0.8 * sum(counts.values())
+
+
 def label_doubts(counts: Mapping[str, int]) -> list[str]:
     """Say where labels, given with their rows, look like several, a quantity, or very uneven."""
     doubts, rows = list[str](), sum(counts.values())
@@ -290,7 +296,7 @@ def label_doubts(counts: Mapping[str, int]) -> list[str]:
         parted = [label for label in counts if mark in label.strip(mark)]
         parts = Counter(part.strip() for label in parted for part in label.split(mark))
         again = sum(n > 1 or part in counts for part, n in parts.items())
-        if len(parted) > 1 and again > len(parts) / 2:
+        if again > len(parts) / 2:
             doubts.append(
                 f"labels look like several each, parted by {quote(mark)}, such as "
                 f"{quote(parted[0])}; each combination is a class of its own here; keep one label "
@@ -303,11 +309,11 @@ def label_doubts(counts: Mapping[str, int]) -> list[str]:
             "such as an age, group them into a few classes: each is a class of its own here"
         )
     most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
-    if counts[most] > UNEVEN * counts[least] and counts[most] > 0.8 * rows:
+    if are_uneven(counts):
         doubts.append(
             f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
-            f"{counts[least]:,} of {rows:,} rows {quote(least)}; accuracy hides that, so choose by "
-            "training.monitor: macro_f1, and look at the F1 of each class"
+            f"{counts[least]:,} of {rows:,} rows {quote(least)}; accuracy says little of "
+            "rare classes; training.monitor: macro_f1 chooses the epoch by the F1 of all classes"
         )
     return doubts
 

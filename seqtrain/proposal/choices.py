@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from seqtrain.data.summary import are_uneven
 from seqtrain.proposal.contents import Facts
 
 UPDATES, UPDATES_PER_CLASS = 1000, 20
@@ -137,6 +138,8 @@ def _training(facts: Facts) -> Iterator[Choice]:
     if few:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
+    if are_uneven(facts.classes):
+        yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
     if facts.family == "series":
         yield Choice("training.augment", {"slice": 0.2}, "training reads random windows")
     elif facts.family == "channels" and facts.lengths[0] <= 100:

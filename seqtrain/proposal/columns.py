@@ -16,7 +16,7 @@ from seqtrain.data.readers import Column
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
-from seqtrain.text import quote
+from seqtrain.text import counted, quote
 
 LABEL_NAMES = (
     *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
@@ -166,6 +166,14 @@ def _kind_of(value: object) -> tuple[str, Any]:
     return "text", ()
 
 
+def is_series(text: str) -> bool:
+    """Whether a text is nothing but numbers, at least two."""
+    try:
+        return len(sequence_from_text(text, "features")) > 1
+    except BadRow:
+        return False
+
+
 def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]:
     """Count the values of every column of some rows."""
     facts: dict[Column, ColumnFacts] = {}
@@ -276,11 +284,10 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
 
 def no_series(columns: Sequence[ColumnFacts]) -> str:
     """Refuse columns of one number each that are too few to be the time steps of a series."""
-    found = f"--sequence: found {len(columns)} columns of one number per row"
     return (
-        f"{found}; a series has all its numbers in one row: in a cell such as [0.1, 0.2], or in "
-        f"{FEWEST_STEPS} columns or more, such as t0, t1, …; rows that are a time step each: put "
-        "those of a series into one row"
+        f"--sequence: found {counted(len(columns), 'column')} of one number each; a series needs "
+        "all its numbers in one row: in a cell such as [0.1, 0.2], or in "
+        f"{FEWEST_STEPS} or more columns such as t0, t1, …"
     )
 
 

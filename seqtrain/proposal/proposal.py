@@ -108,8 +108,9 @@ def _taken(facts: Facts) -> Iterator[str]:
     elif table.reading.label is not None:
         what += " = all other columns, a time step each"
     names = [name for name, _ in facts.classes.most_common()]
-    label = "label" if table.reading.label is None else f"label = {table.reading.label}"
-    yield f"{what}; {label} ({len(names)} classes: {listed(names, SHOWN_LABELS)})"
+    classes = f"{len(names)} classes: {listed(names, SHOWN_LABELS)}"
+    label = table.reading.label
+    yield f"{what}, {classes}" if label is None else f"{what}, label = {label} ({classes})"
     if table.ignored:
         yield f"ignored: {listed([column.describe() for column in table.ignored], 8)}"
     if facts.unlabelled:
@@ -249,7 +250,7 @@ def _columns(facts: Facts) -> Iterator[Choice]:
     if reading.delimiter != "auto":
         yield Choice("data.delimiter", reading.delimiter, "separates the columns")
     if reading.encoding != "utf-8":
-        yield Choice("data.encoding", reading.encoding, "of lines that aren't UTF-8")
+        yield Choice("data.encoding", reading.encoding, "found by the bytes; UTF-8 is read, too")
     if reading.header != "auto":
         why = "the first row names the columns" if reading.header else "the first row is data"
         yield Choice("data.header", reading.header, why)

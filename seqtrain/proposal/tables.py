@@ -26,6 +26,7 @@ from seqtrain.proposal.columns import (
     flattened,
     gather,
     has_header,
+    is_series,
     no_series,
 )
 from seqtrain.text import display_name, quote
@@ -44,7 +45,7 @@ class Wishes:
         label, sequence: columns.
         header: whether the first row names the columns.
         format, delimiter, encoding: as in the config's section data.
-        settings: further keys of the config, as `section.key=value`.
+        settings: further keys of the config, as `section.key=value`; data.kind is followed.
     """
 
     label: Column | None = None
@@ -54,6 +55,14 @@ class Wishes:
     delimiter: str = "auto"
     encoding: str | None = None
     settings: Sequence[str] = ()
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of sequence that the settings name."""
+        kinds = [
+            value.partition("=")[2] for value in self.settings if value.startswith("data.kind=")
+        ]
+        return kinds[-1] if kinds and kinds[-1] in ("text", "tokens", "features") else None
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,8 @@ def find_columns(path: str, wishes: Wishes) -> Table:
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-    return Table(replace(reading, kind=_fixed_kind(path, reading)), doubts=doubts)
+    kind = wishes.kind or _fixed_kind(path, reading)
+    return Table(replace(reading, kind=kind), doubts=doubts)
 
 
 def _encoding(path: str, format: str) -> str:
@@ -148,8 +158,7 @@ def _fixed_kind(path: str, reading: ReadOptions) -> str:
         return "features"
     if reading.format == "txt":
         rows = list(islice(read_rows(path, reading), FIRST_ROWS))
-        texts = gather([("text", row.sequence)] for row in rows if row.problem is None)
-        numbers = sum(text.kinds["series"] + text.kinds["whole"] for text in texts)
+        numbers = sum(is_series(str(row.sequence)) for row in rows)
         return "features" if numbers > NUMBERS_SHARE * len(rows) else "text"
     if reading.format != "npz":
         return "text"
@@ -230,24 +239,25 @@ def _table(
     kinds = {column.kind for column in chosen}
     if kinds == {"number"} and 1 < len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
-    is_series = kinds == {"series"} or (kinds == {"number"} and len(chosen) > 1)
-    kind = "features" if is_series else "tokens" if kinds == {"symbols"} else "text"
-    if any(column.kinds["whole"] for column in chosen):
+    of_numbers = kinds == {"series"} or (kinds == {"number"} and len(chosen) > 1)
+    found = "features" if of_numbers else "tokens" if kinds == {"symbols"} else "text"
+    kind = wishes.kind or found
+    if wishes.kind is None and any(column.kinds["whole"] for column in chosen):
         other = (
             "symbols: --set data.kind=tokens"
-            if is_series
+            if of_numbers
             else ("measurements: --set data.kind=features")
         )
         doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
     sequence: list[Column] | Column | None = [column.column for column in chosen]
     ignored = [c for c in columns if c.column != label and c not in chosen]
-    is_wide = is_series and kinds == {"number"} and reading.format in ("csv", "tsv")
+    is_wide = of_numbers and kinds == {"number"} and reading.format in ("csv", "tsv")
     if is_wide and all(column.column == "" for column in ignored):
         sequence = None
     elif len(chosen) == 1:
         sequence = chosen[0].column
-    found = replace(reading, kind=kind, sequence=sequence, label=label)
-    return Table(found, ignored, doubts)
+    reading = replace(reading, kind=kind, sequence=sequence, label=label)
+    return Table(reading, ignored, doubts)
 
 
 def _named(wanted: Column, columns: Sequence[ColumnFacts], flag: str) -> Column:

@@ -96,10 +96,8 @@ def init(
     if output != "-":
         check_destination(target, "file", "--output", force=force, sources=sources)
     found = propose(data, wishes, test=test)
-    for line in found.taken:
-        note(line)
-    for line in found.doubts:
-        warn(line)
+    note(*found.taken)
+    warn(*found.doubts)
     if output == "-":
         print(found.text, end="")
     else:

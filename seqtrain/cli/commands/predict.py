@@ -41,6 +41,10 @@ def predict(
         Literal["csv", "tsv", "jsonl", "fasttext", "txt", "lines"] | None,
         typer.Option(help="Format of INPUT. Default: by its name; standard input as lines."),
     ] = None,
+    delimiter: Annotated[
+        Literal["comma", "semicolon", "tab", "pipe"] | None,
+        typer.Option(help="What separates the columns of a csv INPUT. Default: found."),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -150,7 +154,7 @@ def predict(
         threshold=_threshold(classifier, min_probability, precision),
         spreadsheet_safe=spreadsheet_safe,
     )
-    job = PredictionJob(classifier, columns, input_format, empty, bad_rows)
+    job = PredictionJob(classifier, columns, input_format, delimiter, empty, bad_rows)
     if output_dir is not None:
         return predict_files(source, output_dir, shard, job, force=force)
     if run is None and named is None:

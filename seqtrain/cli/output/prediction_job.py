@@ -36,6 +36,7 @@ class PredictionJob:
     classifier: Predictor
     columns: PredictionColumns
     input_format: str | None
+    delimiter: str | None
     empty: str | None
     bad_rows: str
 
@@ -49,6 +50,7 @@ class PredictionJob:
             report=report,
             ranks=columns.read_ranks,
             input_format=self.input_format,
+            delimiter=self.delimiter,
             keep=columns.keep,
             empty=self.empty,
             bad_rows=self.bad_rows,

@@ -27,6 +27,7 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Names of the delimiters in the config, most usual first."""
 EXCEL_HINT = re.compile(r"sep=(.)")
 """First line by which Excel says what separates the fields."""
+FRACTION = re.compile(r"-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
 SNIFFED_LINES = 20
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
@@ -77,6 +78,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     if label is not None and (source.labelled or label in columns.known):
         label_at = columns.find(label, problems)
     if options.sequence is None:  # features: a column for each time step
+        if any(FRACTION.fullmatch(name) for name in columns.names):
+            problems.fail(columns.line, "found numbers; expected names of columns as in training")
         others = {label_at, columns.names.get("")}
         where = [index for index in range(columns.width) if index not in others]
     if not where:
