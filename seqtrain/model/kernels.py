@@ -226,9 +226,9 @@ class KernelBank(nn.Module):
         divisor = torch.where(varies, std * number.sqrt(), torch.inf).flatten()
         self.mean[:] = shares.mean(0)
         shares = (shares - self.mean) / divisor
-        labels = torch.from_numpy(train.labels[rows]).to(shares.device)
-        weight, self.intercept[:] = ridge(shares, labels, len(self.intercept))
-        self.weight[:] = weight / divisor.unsqueeze(1)
+        labels = torch.from_numpy(train.labels[rows])
+        weight, self.intercept[:] = ridge(shares.cpu(), labels, len(self.intercept))
+        self.weight[:] = weight.to(divisor) / divisor.unsqueeze(1)
 
     def _drawn(
         self, train: SequenceStore, rows: Ints, most: int, draw: np.random.Generator
@@ -238,7 +238,7 @@ class KernelBank(nn.Module):
 
     def _fit_gain(self, packed: PackedSequence) -> None:
         """Scale values as they are, and differences to a deviation of 1."""
-        squares = self._views(packed)[0].double().square().mean(1, keepdim=True)
+        squares = self._views(packed)[0].cpu().double().square().mean(1, keepdim=True)
         squares[: VIEWS // 2] = 1
         self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
 
@@ -286,7 +286,7 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
     rows left out are right, the least loss would be that of a model which is always sure.
 
     Args:
-        features: with a mean of 0.
+        features: with a mean of 0, on the CPU.
         labels: class index of each row.
         num_classes: K.
 
