@@ -26,7 +26,7 @@ FEW_ROWS, SMALL_BATCH = 1000, 16
 """A data set with fewer rows is learned better in small batches."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
-KERNEL_ROWS = 1000
+KERNEL_ROWS = 3000
 """Fewer series than this gain by a bank of fixed kernels."""
 LEARN_ALL_AT_MOST = 100
 """Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
@@ -44,7 +44,7 @@ class Choice:
 def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section; validation: of the config."""
     found = [*_data(facts), *_beside(facts), *_encoder(facts), *_training(facts)]
-    measured = facts.family in ("words", "characters", "series")
+    measured = facts.family in ("words", "characters", "series", "channels")
     few = measured and facts.rows < REFIT_ROWS * len(facts.classes)
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
         found.append(Choice("training.refit", True, "few rows: in the end all of them are learned"))

@@ -170,7 +170,7 @@ def proposed(*paths: str) -> Config:
     return parse_config(propose(paths, Wishes()).text)
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(999, True), (1000, False)])
+@pytest.mark.parametrize(("rows", "expected"), [(2999, True), (3000, False)])
 def test_few_series_are_read_by_kernels_too(tmp_path: Path, rows: int, expected: bool) -> None:
     for channels in (1, 2):
         path = write_npz(tmp_path / "a.npz", [3] * rows, channels)
