@@ -132,12 +132,10 @@ def _hold_out_again(
     known = classifier.preprocessing if has_grown(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known)
     recorded = run.environment()
-    scored = {path for key, path in data_files(config) if key in ("data.validation", "data.test")}
-    then, now = (
-        {path: digest for path, digest in digests.items() if path not in scored}
-        for digests in (recorded["data"], prepared.digests)
-    )
-    changed = other_data(then, now)
+    keys = {path: key for key, path in data_files(config)}
+    scored = ("data.validation", "data.test")
+    learned = {x: prepared.digests[x] for x in prepared.digests if keys.get(x) not in scored}
+    changed = other_data(recorded["data"], learned, keys)
     if changed:
         again = "the held-out rows can't be found again; give a labelled file with --data"
         raise DataError(f"{changed[0]}; {again}")

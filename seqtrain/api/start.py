@@ -237,7 +237,8 @@ def check_unchanged(
     point: ResumePoint, config: Config, digests: Mapping[str, str], preprocessing: Preprocessing
 ) -> None:
     """Refuse to go on with other data files, by their digests, or with another model."""
-    changed = other_data(point.recorded["data"], digests)
+    named = {path for _, path in data_files(config)}
+    changed = other_data(point.recorded["data"], digests, named)
     if changed:
         raise CheckpointError(*(f"{line}; restore the file, or {NEW_RUN}" for line in changed))
     model, what = point.checkpoint.model, None

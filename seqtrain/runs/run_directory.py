@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -194,13 +194,20 @@ def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> lis
     ]
 
 
-def other_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
-    """Return a line for each file that differs, or that only then or only now was read."""
-    return changed_data(recorded, digests) + [
-        f"{path}: the run "
-        + ("didn't read it" if path in digests else "read it, and nothing names it now")
-        for path in sorted(recorded.keys() ^ digests.keys())
-    ]
+def other_data(
+    recorded: Mapping[str, Any], digests: Mapping[str, str], named: Container[str]
+) -> list[str]:
+    """Return a line for each file that differs, that the run didn't read, or nothing names now.
+
+    Args:
+        recorded: SHA-256 by path, as in `changed_data`.
+        digests: of each file that was read now.
+        named: the files that the config names, also those that needn't be read again.
+    """
+    unread = [f"{path}: the run didn't read it" for path in digests if path not in recorded]
+    gone = [path for path in recorded if path not in digests and path not in named]
+    unnamed = [f"{path}: the run read it, and nothing names it now" for path in gone]
+    return changed_data(recorded, digests) + unread + unnamed
 
 
 def default_path(name: str) -> Path:

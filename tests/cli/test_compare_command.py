@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from seqtrain.cli.main import run
-from seqtrain.cli.output.compare_screen import draw_speeds, show_comparison
+from seqtrain.cli.output.compare_screen import show_comparison
 from seqtrain.comparison.results import Comparison, Speed, VariantResult
 from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import listing
@@ -109,35 +109,6 @@ def test_chart(compared: Compared) -> None:
     legend = 2
     assert len(list(picture.iter(f"{SVG}rect"))) == 2 * len(PRESENT) + legend
     assert len(list(picture.iter(f"{SVG}path"))) == 2 * len(PRESENT) + 1  # spreads
-
-
-def test_bars_tell_what_is_being_done(compared: Compared) -> None:
-    shown = compared.screen.replace("\r", "\n").splitlines()
-    assert shown[0] == "measuring for 2 s, in turns"
-    for doing in ("reading the data", "prediction: torch", "training: packed"):
-        assert any("%|" in line and doing in line for line in shown)
-    assert any(line.startswith("warning: ") and "can't be read" in line for line in shown)
-
-
-NAMES = ["<a&b>", "\x1b[31m\x00", "\udcff\ufffe", "\N{SNOWMAN}", "x" * 300]
-
-
-def comparison_of(speed: Speed) -> Comparison:
-    rows = [VariantResult(name, "recipe", "", speed, speed, 0.6, 1e-7, 0.9, "") for name in RECIPES]
-    return Comparison(
-        *("cpu", 1, "gru", 9, 99, [], rows, 1.0, 5),
-        *("padded", "", 1.0),
-    )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_chart_is_a_picture_whatever_the_name(name: str) -> None:
-    comparison = comparison_of(Speed(5e5, 3, 4e5, 6e5))
-    chart = draw_speeds(comparison, title=name).encode()
-    title = next(ElementTree.fromstring(chart).iter(f"{SVG}text")).text or ""
-    assert title.endswith(": thousand tokens/s, padding not counted")
-    assert title.isprintable()
-    assert len(title) < 90
 
 
 def test_table_on_a_terminal(

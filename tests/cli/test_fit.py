@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers.packing import ENDINGS, pack
 from tests.helpers.tiny import CONFIG, Cli, rows, write_table
 
 
@@ -206,31 +205,6 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     assert f"validation, {too}" in page
 
 
-@pytest.mark.parametrize(("format", "name"), [("fasttext", "txt"), ("tsv", "csv")])
-def test_a_format_that_was_set_holds_for_every_file(
-    project: Path, cli: Cli, format: str, name: str
-) -> None:
-    for split, count in (("train", 40), ("test", 20)):
-        path = project / f"{split}.{name}"
-        if format == "tsv":
-            write_table(path, rows(count, seed=count))
-        else:
-            path.write_text("".join(f"__label__{y} {x}\n" for x, y in rows(count, seed=count)))
-    columns = "sequence: text, label: label, " if format == "tsv" else ""
-    data = f"{{train: train.{name}, test: test.{name}, {columns}format: {format}}}"
-    (project / "c.yaml").write_text("\n".join([f"data: {data}", *CONFIG.splitlines()[1:]]))
-    assert cli("fit", "c.yaml", "--run-dir", "r").code == 0
-    expected = json.loads((project / "r" / "test.json").read_text())["accuracy"]
-    for options in ([], ["--data", f"test.{name}"]):
-        ended = cli("eval", "r", "--json", *options)
-        assert json.loads(ended.out)["accuracy"] == expected
-    predicted = cli("predict", f"test.{name}", "--run", "r")
-    labels = [line.split("\t")[0] for line in predicted.out.splitlines()[1:]]
-    truth = [label for _, label in rows(20, seed=20)]
-    right = sum(a == b for a, b in zip(labels, truth, strict=True))
-    assert right / 20 == pytest.approx(expected)
-
-
 def test_a_file_of_another_kind_is_named_with_what_the_model_reads(
     trained: Path, trained_features: Path, cli: Cli
 ) -> None:
@@ -249,28 +223,6 @@ def test_a_file_of_another_kind_is_named_with_what_the_model_reads(
             assert "data." not in ended.err
     ended = cli("predict", "-", features, stdin="hello\n")
     assert "stdin:1: expected a number, found 'hello'" in ended.err
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_run_on_compressed_pieces(project: Path, cli: Cli, ending: str) -> None:
-    for number in range(3):
-        write_table(project / f"part-{number}.tsv", rows(30, seed=number))
-        packed = pack((project / f"part-{number}.tsv").read_bytes(), ending)
-        (project / f"part-{number}.tsv.{ending}").write_bytes(packed)
-    data = "data: {train: part-*.tsv, validation: 0.2, sequence: text, label: label}"
-    (project / "c.yaml").write_text("\n".join([data, *CONFIG.splitlines()[1:]]))
-    assert cli("fit", "c.yaml", "-q", "--run-dir", "plain").code == 0
-    named = ("--set", f"data.train=part-*.tsv.{ending}")
-    assert cli("fit", "c.yaml", "-q", "--run-dir", "packed", *named).code == 0
-    weights = "best/model.safetensors"
-    assert (project / "plain" / weights).read_bytes() == (project / "packed" / weights).read_bytes()
-    assert json.loads(cli("data", "c.yaml", "--json", *named).out)["splits"]["train"]["rows"] == 72
-    pattern = f"part-*.tsv.{ending}"
-    assert cli("predict", pattern, "--run", "packed", "--output-dir", "out").code == 0
-    answers = (project / "out" / f"part-1.tsv.{ending}.tsv").read_text()
-    assert answers == cli("predict", "part-1.tsv", "--run", "plain").out
-    assert cli("init", pattern).out == "part.yaml\n"
-    assert pattern in (project / "part.yaml").read_text().split("data:")[1]
 
 
 def test_model_folder_travels(trained: Path, tmp_path: Path, cli: Cli) -> None:

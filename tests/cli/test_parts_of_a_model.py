@@ -6,7 +6,6 @@ Each part alone, and what it computes: tests/model.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import signal
@@ -17,7 +16,7 @@ import pytest
 
 import seqtrain
 from seqtrain.errors import Interrupted
-from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import Cli, assert_same_run, series, write_npz, write_text_project
 from tests.helpers.vectors import write_vectors
 
@@ -107,33 +106,3 @@ def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
         assert found == pytest.approx(row["probabilities"], abs=1e-5)
     assert cli("check", "whole").code == 0
     assert cli("eval", "whole", "--steps").code == 0
-
-
-def test_ngrams_longer_than_any_sequence_are_refused(folder: Path) -> None:
-    with pytest.raises(seqtrain.errors.DataError, match=r"model\.ngrams: no sequence of train"):
-        seqtrain.fit(config_of("text", "model.ngrams=[15, 16]"), run_dir="run")
-    assert not Path("run").exists()
-
-
-def test_a_refit_learns_from_train_and_validation(folder: Path, cli: Cli) -> None:
-    """Up to the last epoch within a standard error of the best, from the initial weights on."""
-    events: list[EpochEvent] = []
-    config = config_of("bfloat16, refit", "training.max_epochs=4", "training.lr=0.1", "seed=1")
-
-    def listener(event: object) -> None:
-        if isinstance(event, EpochEvent) and not event.refit:
-            events.append(event)
-
-    run = seqtrain.fit(config, run_dir="run", listener=listener)
-    assert run.refit
-    lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
-    epochs, refits = ([x for x in lines if x["event"] == name] for name in ("epoch", "refit"))
-    scores = [event.validation for event in events if event.validation is not None]
-    best = max(each.accuracy for each in scores)
-    error = math.sqrt(best * (1 - best) / scores[0].num_examples)
-    as_good = [n for n, each in enumerate(scores, start=1) if each.accuracy >= best - error]
-    assert len(refits) == as_good[-1] >= run.best_epoch
-    assert refits[0]["tokens"] > epochs[0]["tokens"]
-    assert lines[-1]["refit"] is True
-    ended = cli("eval", "run", "--split", "validation", "--json")
-    assert any("trained on these rows too" in line for line in ended.problems)

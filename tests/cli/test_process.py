@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import pty
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import threading
 from pathlib import Path
 
 import pytest
 
+from seqtrain.cli.main import run as run_program
 from tests.helpers.program import conversing, started
+from tests.helpers.terminal import terminal
 from tests.helpers.tiny import Cli
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
@@ -113,32 +109,17 @@ def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:
     ("setting", "coloured"), [("COLORTERM=truecolor", True), ("NO_COLOR=1", False)]
 )
 def test_bars_on_a_terminal_and_colours_unless_unwanted(
-    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, setting: str, coloured: bool
+    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, coloured: bool
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv(*setting.split("=", 1))
-    controller, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))
-    shown = bytearray()
-
-    def read() -> None:
-        with contextlib.suppress(OSError):  # the end of a terminal
-            while block := os.read(controller, 4096):
-                shown.extend(block)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    with open(terminal, "w", encoding="utf-8") as stderr:
-        monkeypatch.setattr(sys, "stderr", stderr)
-        ended = cli("fit", "c.yaml")
-    reader.join()
-    os.close(controller)
-    assert ended.code == 0
-    assert b"tokens/s" in shown
-    assert b"epoch 1: " in shown
-    assert (b"\x1b[" in shown) == coloured
-    assert "\x1b" not in ended.out
+    with terminal(120) as shown, pytest.raises(SystemExit) as end:
+        run_program(["fit", "c.yaml"])
+    assert end.value.code == 0
+    assert "tokens/s" in shown.written
+    assert "epoch 1: " in shown.written
+    assert ("\x1b[" in shown.written) == coloured
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -65,7 +63,7 @@ def test_changed_data_is_named_with_both_digests(begun: Path, cli: Cli) -> None:
     assert listing(begun) == before
 
 
-FILES = ["training_state.json", "training_state.safetensors", "model.safetensors", "manifest.json"]
+FILES = ["training_state.json", "model.safetensors"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -163,13 +161,6 @@ def test_run_with_nothing_left_says_why_and_keeps_its_config(
     assert Path("r/config.yaml").read_bytes() == before
 
 
-def test_newest_run_is_named_where_none_is_given(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "runs/c-20260102-030405")
-    ended = cli("fit", "c.yaml", "--resume")
-    assert ended.code == 0
-    assert ended.problems[0] == "going on with the newest run of c: runs/c-20260102-030405"
-
-
 @pytest.mark.parametrize(
     ("every", "saves"),
     [("{steps: 3}", [3, 4]), ("{steps: 5}", [0, 4]), ("{minutes: 1e-9}", [4, 4])],
@@ -263,35 +254,6 @@ def step_of(folder: str) -> int:
 
 
 """What a fit leaves that is killed before its first checkpoint."""
-
-
-HOLDER = """
-import sys
-from pathlib import Path
-from seqtrain.files.lock import locked
-with locked(Path("r")):
-    print(flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_run_in_use_is_refused_by_its_process_and_freed_by_its_end(begun: Path, cli: Cli) -> None:
-    waiting = subprocess.Popen(
-        [sys.executable, "-c", HOLDER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with waiting:
-        assert waiting.stdout
-        waiting.stdout.readline()
-        for option in ("--resume", "--force"):
-            ended = cli("fit", "c.yaml", "--run-dir", "r", option, "--quiet")
-            assert ended.code == 2
-            assert f"in use by process {waiting.pid};" in ended.err
-        waiting.kill()
-    assert Path("r/.lock").exists()
-    assert cli("fit", "c.yaml", "--run-dir", "r", "--resume").code == 0
-    assert not Path("r/.lock").exists()
 
 
 def test_another_machine_is_told(begun: Path, cli: Cli) -> None:

@@ -139,16 +139,3 @@ def test_what_has_no_room_is_named(
         assert "left out" not in wide
     lines = show(["runs"], 80, events).lines()
     assert lines[0].split()[:7] == ["run", "data", "val.", "acc.", "test", "acc.", "time"]
-
-
-def test_answers_stand_beside_their_texts(
-    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(project)
-    lines = show(["predict", "test.tsv"], 80, events).lines()
-    assert lines[1].split() == ["label", "probability", "sequence"]
-    row = re.fullmatch(r"(class .*?) +(\d+\.\d\d%)  (word1 and .*)", lines[2])
-    assert row is not None
-    assert len(lines[2]) <= 80
-    as_tsv = show(["predict", "test.tsv", "--format", "tsv"], 80, events).written
-    assert "label\tprobability" in as_tsv or "label   probability" in as_tsv

@@ -197,16 +197,6 @@ def test_what_needs_one_run_says_so(together: Path, cli: Cli, use: Callable[[Cli
     assert re.search("many: holds several runs; name one of them, such as many/seed-0", ended.err)
 
 
-def test_too_few_rows_for_the_folds_end_it_before_the_first(project: Path, cli: Cli) -> None:
-    lines = ["text\tlabel", "up we go\tup", "so high\tup", "down\tdown"]
-    Path("train.tsv").write_text("\n".join(lines) + "\n")
-    before = listing(project)
-    ended = cli("fit", "c.yaml", "--folds", "3", "--run-dir", "many")
-    assert ended.code == 2
-    assert "data.validation: too few rows for 3 parts" in ended.err
-    assert listing(project) == before
-
-
 def test_a_class_of_one_row_is_learned_in_every_fold(project: Path, cli: Cli) -> None:
     lines = ["text\tlabel", *(f"up {i}\tup" for i in range(6)), "down\tdown"]
     Path("train.tsv").write_text("\n".join(lines) + "\n")

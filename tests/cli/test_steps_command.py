@@ -63,15 +63,6 @@ def test_a_row_a_step_and_the_last_is_the_plain_prediction(
     assert "1 of 4 sequences with no token" in ended.err
 
 
-def test_a_step_answers_as_the_text_cut_there(trained: Path, cli: Cli) -> None:
-    run = ("--run", trained / "run")
-    out = cli("predict", "-", *run, "--steps", stdin="the sink the drop").out
-    cut = "the\nthe sink\nthe sink the\nthe sink the drop"
-    plain = cli("predict", "-", *run, "--format", "jsonl", stdin=cut).out.splitlines()
-    for step, line in zip(steps_of(out, 1)[0], plain, strict=True):
-        assert step["probabilities"] == pytest.approx(json.loads(line)["probabilities"], abs=3e-6)
-
-
 def test_symbols_features_and_top_k(
     trained_tokens: Path, trained_features: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -84,14 +75,6 @@ def test_symbols_features_and_top_k(
     sequences = steps_of(out.out, 3)
     assert [len(steps) for steps in sequences] == [len(vectors) for vectors in series(3, seed=9)]
     assert "token" not in sequences[0][0]
-
-
-def test_rows_before_a_bad_one_are_answered(trained: Path, tmp_path: Path, cli: Cli) -> None:
-    (tmp_path / "in.jsonl").write_text('{"text": "rise fall"}\n{"text": 3}\n')
-    ended = cli("predict", tmp_path / "in.jsonl", "--run", trained / "run", "--steps")
-    assert ended.code == 2
-    assert len(ended.out.splitlines()) == 2
-    assert "in.jsonl:2" in ended.err
 
 
 def test_eval_scores_shares_of_each_sequence(

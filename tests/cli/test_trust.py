@@ -6,13 +6,11 @@ import csv
 import io
 import json
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seqtrain.files.folder import write_folder
 from tests.helpers.tiny import Cli, fit, rows, write_table
 
 CONFIG = """\
@@ -109,17 +107,3 @@ def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
     )
     assert told in ended.err
     assert "of them right (95% interval: from " in ended.err
-
-
-def test_a_folder_of_before_has_temperature_1(beside: Path, cli: Cli, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    shutil.copytree(beside / "run/best", old)
-    values = description(beside / "run")
-    del values["calibration"]
-    (old / "model.json").write_text(json.dumps(values))
-    (old / "manifest.json").unlink()
-    write_folder(old, {path.name: path.read_bytes() for path in old.iterdir()})
-    scores = json.loads(cli("eval", old, "--data", "validation.tsv", "--json").out)
-    assert scores["loss"] == pytest.approx(best_epoch(beside / "run")["loss"])
-    ended = cli("predict", "test.tsv", "--run", old, "--precision", "0.8")
-    assert "knows no threshold" in ended.err

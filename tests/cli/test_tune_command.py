@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
-import time
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -122,20 +119,6 @@ def test_searches_that_share_a_storage_know_of_better_trials(
     assert ended.code == 0, ended.err
     assert "1 trial of other searches in --storage" in ended.err
     assert "trial 0 of another search is better" in ended.err
-
-
-@pytest.mark.slow
-def test_what_a_signal_stops_says_how_to_go_on(beside: Path, tmp_path: Path) -> None:
-    place = str(tmp_path / "stopped")
-    command = [sys.executable, "-m", "seqtrain", "tune", "c.yaml", "--run-dir", place, "-q"]
-    process = subprocess.Popen([*command, "--jobs", "2"], stderr=subprocess.PIPE, text=True)
-    while not Path(place, "trials.jsonl").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)  # until the last process closes its end
-    assert process.returncode == 128 + signal.SIGTERM
-    assert f"seqtrain tune {place}/base.yaml --resume --run-dir {place}" in said
 
 
 @pytest.mark.parametrize(
