@@ -60,7 +60,7 @@ def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) ->
 
     The rarest class chooses first, also for others that share its sets. What rounding leaves over
     goes to the next class, so that small classes add up to the share too; each class's count is
-    within one set of its share, or less to keep a row in train.
+    within one set of its share and no less than its whole part, or less to keep a row in train.
     """
     held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0
@@ -68,9 +68,10 @@ def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) ->
     for label in sorted(np.flatnonzero(counts).tolist(), key=lambda label: int(counts[label])):
         rows = true_rows(left & (labels == label))
         sets, sizes = np.unique(first[rows], return_counts=True)
-        wanted = len(rows) * share + carry - int(sizes[held[sets]].sum())
+        known = int(sizes[held[sets]].sum())
+        wanted, least = len(rows) * share + carry - known, int(len(rows) * share) - known
         order = np.random.default_rng([seed, label]).permutation(np.flatnonzero(free[sets]))
-        chosen = _up_to(round(wanted), sizes, order)
+        chosen = _up_to(max(round(wanted), least), sizes, order)
         held[sets[chosen]] = True
         free[sets] = False
         carry = min(wanted - int(sizes[chosen].sum()), 0.5)
