@@ -23,12 +23,7 @@ from seqtrain.model.packing import lengths_of, rows_and_steps
 
 
 class Convolutions(nn.Sequential):
-    """Layers one above the other.
-
-    Args:
-        channels: of a step of the input.
-        layers: width, kernel (odd) and stride of each.
-    """
+    """Layers one above the other, of these widths, kernels (odd) and strides."""
 
     def __init__(self, channels: int, layers: Sequence[Sequence[int]]) -> None:
         widths = [channels, *(width for width, _, _ in layers)]
@@ -48,13 +43,7 @@ class Convolutions(nn.Sequential):
 
 
 class ConvolutionLayer(nn.Module):
-    """Convolution, batch normalisation over valid steps, ReLU.
-
-    Args:
-        channels: F.
-        width: W.
-        kernel: K, odd.
-        stride: steps from a window to the next.
+    """Convolution, batch normalisation over valid steps, ReLU; the kernel is odd.
 
     Reference:
         Ioffe & Szegedy 2015, arXiv:1502.03167; its statistics here leave out padding.

@@ -120,22 +120,14 @@ class PretrainingModel(nn.Module):
 class LanguageModel(PretrainingModel):
     """Predicts the next token from each state of the encoder; backward, the token before.
 
-    Args:
-        classifier: of one layer where it is bidirectional, for a second layer would see what the
-            other direction has read.
-        dropout: as above.
+    A bidirectional classifier has one layer: a second would see what the other direction has read.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
     def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each prediction in nats.
-
-        Args:
-            packed: ids, longest sequence first.
-            random: random numbers of the update, its examples row by packed row; None: no dropout
-                (evaluation).
+        """Return the loss of each prediction in nats; without random numbers there is no dropout.
 
         Shape:
             packed.data: (N,) int64. Returns: (D * N,), direction by direction, packed.
@@ -160,10 +152,6 @@ class Autoencoder(PretrainingModel):
 
     The decoder is one layer of the encoder's cell, as wide as the directions of the top layer
     together, for it starts from their last states side by side. It shares the embedding.
-
-    Args:
-        classifier: of any shape.
-        dropout: as above.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
@@ -196,14 +184,9 @@ class Autoencoder(PretrainingModel):
 
     @torch.no_grad()
     def reconstruct(self, packed: PackedSequence, steps: int) -> list[list[int]]:
-        """Unroll the decoder freely: it is fed what it predicted before.
+        """Unroll the decoder freely, fed what it predicted before; return ids, row by packed row.
 
-        Args:
-            packed: ids, longest sequence first.
-            steps: tokens a sequence at most; fewer where END comes before.
-
-        Returns:
-            Ids, row by packed row.
+        A sequence has so many steps at most, fewer where END comes before.
         """
         state = self._start(self._embed(packed))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
@@ -228,9 +211,6 @@ class Autoencoder(PretrainingModel):
 
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
     """Return the token after each step and the one before it; END where there is none.
-
-    Args:
-        packed: ids, longest sequence first.
 
     Shape:
         packed.data: (N,). Returns: following (B + N,), what follows the beginnings first, then what

@@ -67,10 +67,6 @@ def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
     """Cut packed sequences into segments of at most `steps` steps, the last ones full.
 
     A sequence shorter than others begins in a later segment; the last segment has all B rows.
-
-    Args:
-        packed: longest sequence first.
-        steps: of a segment at most, at least 1.
     """
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
@@ -90,14 +86,8 @@ def run_in_segments(
 ) -> tuple[Tensor | None, Tensor]:
     """Run an encoder segment by segment, in one direction.
 
-    Args:
-        run: the encoder.
-        pooling: of the states of all steps, whose gradients reach each step, but not beyond its
-            segment; None: the last states are wanted alone, and their gradients reach the last
-            `steps` steps of each sequence.
-        packed: longest sequence first.
-        start: state before the first step.
-        steps: of a segment.
+    With pooling, gradients reach each step, but not beyond its segment. Without it the last states
+    alone are wanted, and their gradients reach the last `steps` steps of each sequence.
 
     Shape:
         start: (S, L, B, H). Returns: pooled (B, K * H), None without pooling, and the last valid

@@ -84,12 +84,8 @@ def initialize(
 ) -> None:
     """Draw the initial weights of these three, in place.
 
-    Args:
-        embedding: of ids; of feature vectors, it stays as it is.
-        encoder: all layers.
-        head: from states to logits.
-        embedding_std: standard deviation of tokens' vectors.
-        generator: to draw from.
+    An embedding of feature vectors stays as it is; tokens' vectors have the standard deviation
+    `embedding_std`.
     """
     if isinstance(embedding, nn.Embedding):
         nn.init.normal_(embedding.weight, std=embedding_std, generator=generator)

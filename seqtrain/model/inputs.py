@@ -194,14 +194,10 @@ def embed(
 
 
 def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Sort out repeated ids.
-
-    Args:
-        ids: int64, each below vocab_size.
-        vocab_size: V.
+    """Sort out repeated ids, each below vocab_size.
 
     Shape:
-        ids: (N,). Returns: distinct ids, ascending (U,), and where each id stands among them (N,).
+        ids: (N,) int64. Returns: distinct ids, ascending (U,), and where each id stands there (N,).
     """
     if ids.device.type == "cpu" and not native.why_not():
         return native.distinct(ids, vocab_size)

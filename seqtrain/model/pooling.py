@@ -29,12 +29,9 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
 
     The backward direction ends at step 0, so its last state is its state there.
 
-    Args:
-        h_n: final states as nn.GRU returns them for packed input.
-        bidirectional: whether the last two entries are the two directions.
-
     Shape:
-        h_n: (layers * directions, B, hidden). Returns: (B, directions * hidden).
+        h_n: (layers * directions, B, hidden), as nn.GRU returns it for packed input. Returns: (B,
+        directions * hidden).
     """
     if bidirectional:
         return torch.cat((h_n[-2], h_n[-1]), dim=1)
@@ -49,16 +46,12 @@ def only(states: Tensor, index: int) -> Tensor:
 def last_of_padded(
     states: Tensor, lengths: Tensor, *, bidirectional: bool = False, by_mask: bool = False
 ) -> Tensor:
-    """Return the same from padded states of the top layer.
+    """Return the same from padded states of the top layer; the padding counts for nothing.
 
-    Args:
-        states: of all steps; what stands in the padding counts for nothing.
-        lengths: steps of each sequence, on the CPU.
-        bidirectional: whether the second half of a state is the backward direction's.
-        by_mask: select by a mask that is true at each last valid step alone, not by an index.
+    With `by_mask` a mask that is true at each last valid step selects them, not an index.
 
     Shape:
-        states: (B, T, H). lengths: (B,) int64. Returns: (B, H).
+        states: (B, T, H). lengths: (B,) int64, on the CPU. Returns: (B, H).
 
     Raises:
         ValueError: lengths don't fit.
@@ -74,11 +67,7 @@ def last_of_padded(
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:
-    """Join the states of two directions.
-
-    Args:
-        states: the two side by side.
-        how: concat (as they are), sum or mean.
+    """Join the states of two directions, side by side: concat (as they are), sum or mean.
 
     Shape:
         states: (…, 2 * hidden). Returns: the same, or (…, hidden).

@@ -61,12 +61,8 @@ def number(seed: int, index: int) -> int:
 def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
     """Return number `index` of the stream of each seed, as signed numbers of the same bits.
 
-    Args:
-        seeds: int64, or one number for all.
-        indices: int64, on the device of the seeds.
-
     Shape:
-        seeds, indices: of shapes that broadcast to one. Returns: that shape, int64.
+        seeds, indices: int64, of shapes that broadcast to one, on one device. Returns: that shape.
     """
     step = _signed(GOLDEN)
     if isinstance(seeds, int):
@@ -101,13 +97,7 @@ class RandomNumbers:
 
     @classmethod
     def of(cls, seed: int, update: int, examples: Tensor) -> RandomNumbers:
-        """Return the random numbers of an update.
-
-        Args:
-            seed: of the run.
-            update: number of the update, from 0.
-            examples: as the attribute.
-        """
+        """Return the random numbers of an update, from 0, of a run of this seed."""
         return cls(number(seed, update), examples)
 
     def at(self, purpose: Purpose) -> RandomNumbers:
@@ -153,12 +143,8 @@ class RandomNumbers:
     ) -> Tensor:
         """Drop units of packed time steps by example and time step; as `drop`.
 
-        Args:
-            values: vectors of the time steps.
-            rate: as for `drop`.
-            purpose: as for `drop`.
-            batch_sizes: number of sequences at every time step, whose rows are the first examples.
-            begin: number of each row's first time step in its sequence; None: 0.
+        `begin` is the number of each row's first time step in its sequence; None: 0. The rows of
+        `batch_sizes` are the first examples.
 
         Shape:
             values: (N, W). batch_sizes: (T,), begin: (B,), on the CPU. Returns: (N, W).

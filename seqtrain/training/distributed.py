@@ -143,10 +143,7 @@ class Processes:
         return received.numpy().tobytes()
 
     def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes of all processes, by rank.
-
-        Args:
-            content: of this process, at most `LONGEST` bytes and no zero among them.
+        """Return the bytes of all processes, by rank: at most `LONGEST`, no zero among them.
 
         Raises:
             RunError: a process is lost.
@@ -159,9 +156,6 @@ class Processes:
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
         """Say which processes have other bytes than rank 0 has; nothing where all are equal.
-
-        Args:
-            parts: buffers, one after another.
 
         Raises:
             RunError: a process is lost.

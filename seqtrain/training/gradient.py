@@ -23,15 +23,9 @@ from seqtrain.training.distributed import Processes
 def touched_rows(
     model: ClassifierNetwork | PretrainingModel, batch: Batch, tables: Collection[Tensor]
 ) -> dict[Tensor, Tensor]:
-    """Return the rows that a batch touches, ascending, of the tables asked for.
+    """Return the rows that a batch touches, ascending, (U,) int64 each, of the tables asked for.
 
-    Args:
-        model: that will read the batch.
-        batch: on the model's device.
-        tables: weights of the embedding, of n-grams or of subwords; others are passed over.
-
-    Shape:
-        Returns: (U,) int64 each.
+    Those are the weights of the embedding, of n-grams and of subwords; others are passed over.
     """
     classifier = model.classifier if isinstance(model, PretrainingModel) else model
     found, spelled = {}, batch.spellings
@@ -66,13 +60,9 @@ def sum_gradients(
 ) -> list[Tensor]:
     """Let weights have the gradient of the mean over the losses of all processes.
 
-    Args:
-        processes: all of them.
-        weights: with gradients of the sum of this process's losses; one without a gradient counts
-            as zeros, or stays without one where no process has one.
-        touched: rows of each table whose gradient is sparse.
-        count: of this process's losses, a scalar.
-        figures: to add up with the gradients, of one shape each in all processes.
+    A weight without a gradient counts as zeros, or stays without one where no process has one. Of a
+    table with a sparse gradient the touched rows are sent. `count` is the number of this process's
+    losses, a scalar; figures are added up with the gradients.
 
     Returns:
         The sums of count and figures.

@@ -108,12 +108,7 @@ class Objective:
         return batch.examples
 
     def ended(self, examples: Ints, mine: Ints) -> Tensor:
-        """Return the states in which the rows of a batch ended; zeros for those of others.
-
-        Args:
-            examples: of the batch.
-            mine: indices of those that this process computed.
-        """
+        """Return the states in which rows of a batch ended; zeros for those of other processes."""
         return torch.zeros(0, device=self.device)
 
     def take_ended(self, examples: Ints, states: Tensor) -> None:
@@ -127,11 +122,7 @@ class Objective:
         return {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Put back its own state.
-
-        Args:
-            tensors: what `tensors` returned, among others.
-            learned: examples of the epoch under way that were learned from.
+        """Put back its own state; `learned` examples of the epoch under way were learned from.
 
         Raises:
             ValueError: it doesn't fit.
@@ -273,17 +264,9 @@ def shared_logits(
     processes: Processes,
     **options: Any,
 ) -> Tensor:
-    """Return the logits of every sequence, each process computing its share of the batches.
+    """Return the logits of every sequence, (B, C), each process computing its share of the batches.
 
-    Args:
-        model: on the device.
-        store: the sequences.
-        device: where to compute.
-        processes: that share the work.
-        options: before_batch and answer, as for `predict_logits`.
-
-    Shape:
-        Returns: (B, C) float32, on the CPU.
+    Options are those of `predict_logits`.
 
     Raises:
         RunError: memory ran out, or a process is lost.
@@ -302,14 +285,8 @@ def example_losses(
     A batch's loss is their plain mean (torch's weighted mean would divide by the batch's weights,
     so that an example counted differently beside other batch-mates).
 
-    Args:
-        logits: one row per example.
-        labels: class index of each.
-        weights: of each class, or None.
-        config: label_smoothing.
-
     Shape:
-        logits: (B, C). labels: (B,). weights: (C,). Returns: (B,) float32.
+        logits: (B, C). labels: (B,). weights: (C,), or None. Returns: (B,) float32.
     """
     return functional.cross_entropy(
         logits.float(),
@@ -325,11 +302,6 @@ def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) ->
 
     Balanced weights are examples / (classes * examples of the class), as in scikit-learn, so that
     their mean over train's examples is 1.
-
-    Args:
-        config: class_weights.
-        labels: class index of each example of train.
-        names: label of each class index.
 
     Shape:
         labels: (B,). Returns: (C,) float32.

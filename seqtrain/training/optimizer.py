@@ -107,9 +107,7 @@ class Optimizer:
     def step(self, *, lr: float, examples: int = 1) -> None:
         """Update the weights by the gradients that `clip` saw: of a table the touched rows alone.
 
-        Args:
-            lr: learning rate of this update.
-            examples: of the batch, by all processes.
+        `examples` is how many the batch has, in all processes.
         """
         if self._ngrams is not None:
             rate = -min(NGRAM_STEP * examples, LARGEST_NGRAM_STEP) * lr / self._lr
@@ -220,13 +218,9 @@ def decay_of_each(model: nn.Module, weight_decay: float) -> dict[Tensor, float]:
 
 
 def clip_gradients(weights: Iterable[Tensor], max_norm: float | None) -> Tensor:
-    """Scale gradients, dense and sparse, so that their joint norm is at most max_norm.
+    """Scale gradients, dense and sparse, so that their joint norm is at most max_norm, if any.
 
     Sparse gradients come out coalesced: each row once, in ascending order.
-
-    Args:
-        weights: those with gradients; others are passed over.
-        max_norm: None: leave them as they are.
 
     Returns:
         The norm before scaling, as torch.nn.utils.clip_grad_norm_ computes it; a scalar.

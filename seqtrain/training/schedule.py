@@ -38,12 +38,7 @@ class Budget:
 
 
 def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
-    """Return when training ends.
-
-    Args:
-        settings: max_epochs and patience, each a number or auto; patience also None.
-        updates_per_epoch: batches of train.
-    """
+    """Return when training ends, where an epoch has so many updates."""
     if settings.max_epochs == "auto":
         epochs = max(EPOCHS, min(MOST_EPOCHS, -(-UPDATES // updates_per_epoch)))
     else:
@@ -54,14 +49,10 @@ def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
 
 
 def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int = 0) -> float:
-    """Return the learning rate of one update.
+    """Return the learning rate of one update, after so many made before it.
 
-    Args:
-        update: updates made before this one.
-        total_updates: of all epochs; later ones (batches by tokens may be more in a later epoch)
-            have the last rate.
-        config: lr, schedule and warmup.
-        plateaus: epochs so far that brought no better monitored value (schedule plateau).
+    Updates beyond the total (batches by tokens may be more in a later epoch) have the last rate;
+    `plateaus` are epochs so far that brought no better monitored value (schedule plateau).
     """
     warmup = round(config.warmup * total_updates)
     if update < warmup:

@@ -92,14 +92,7 @@ class Progress:
         return self.batches_done == 0 and 0 < self.epoch == best
 
     def add_batch(self, loss: float, correct: int, examples: int, time_steps: int) -> None:
-        """Count one update.
-
-        Args:
-            loss: mean over the batch's examples.
-            correct: examples whose label was right.
-            examples: of the batch.
-            time_steps: of its sequences.
-        """
+        """Count one update, and what it learned from."""
         self.updates += 1
         self.batches_done += 1
         self.loss_sum += loss * examples
@@ -138,11 +131,9 @@ class Progress:
         return better or lower
 
     def note_loss(self, loss: float | None, *, counts: bool) -> None:
-        """Compare an epoch's validation loss with the lowest so far.
+        """Compare an epoch's validation loss, if there is one, with the lowest so far.
 
-        Args:
-            loss: in nats, where there is a validation split.
-            counts: whether a lower one is progress, so that patience starts again.
+        `counts`: whether a lower one is progress, so that patience starts again.
         """
         self.loss_fell = loss is not None and loss < self.lowest_loss
         if loss is not None and self.loss_fell:

@@ -27,14 +27,8 @@ OWN = "pretraining."
 class TokenPrediction(Objective):
     """A language model or an autoencoder learns sequences without labels, and so the encoder.
 
-    Args:
-        model: on the device.
-        store: what to learn from; labels and groups aren't looked at.
-        validation: what to score after each epoch, or None.
-        config: the whole config; optimizer, schedule, clipping and batches are those of training,
-            learning rate and epochs those of the section pretraining.
-        device: where to compute.
-        processes: that train together.
+    Optimizer, schedule, clipping and batches are those of training, learning rate and epochs those
+    of the section pretraining. Labels and groups aren't looked at.
     """
 
     pretraining = True

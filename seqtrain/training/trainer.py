@@ -132,14 +132,7 @@ class Trainer:
         self.progress = progress
 
     def update(self, batch: Batch, lr: float) -> float:
-        """Learn from one batch.
-
-        Args:
-            batch: on the device.
-            lr: learning rate of this update.
-
-        Returns:
-            The mean loss over the batch's examples (or predictions), in nats.
+        """Learn from one batch, on the device; return the mean loss of its examples, in nats.
 
         Raises:
             RunError: the loss or a gradient isn't finite; nothing was updated.

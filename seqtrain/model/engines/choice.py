@@ -15,12 +15,7 @@ from seqtrain.model.engines.torch_engine import TorchEngine
 def choose_engine(
     config: ModelConfig, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Engine:
-    """Return the engine that computes a model.
-
-    Args:
-        config: model.engine, model.rnn and model.unroll count.
-        device: of the weights.
-        dtype: of the weights.
+    """Return the engine that computes a model of these weights.
 
     Raises:
         ConfigError: native is asked for and can't run.

@@ -96,11 +96,7 @@ class Engine(ABC):
         """
 
     def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable | None:
-        """Project a table once for many runs without gradients, while the weights stay as they are.
-
-        Args:
-            table: the vectors (U, E), such as the weight of an embedding.
-            encoder: whose first layer reads them.
+        """Project a table of vectors (U, E) once for runs without gradients; the weights stay.
 
         Returns:
             What `DistinctInputs.table` may be; None where this engine has no use for it.

@@ -204,15 +204,10 @@ def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torc
 def distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
     """Sort out repeated ids: what `torch.unique(ids, return_inverse=True)` does, by counting.
 
-    Args:
-        ids: int64, on the CPU.
-        vocab_size: ids are below it.
-
     Shape:
         ids (N,) -> distinct ids, ascending (U,), and where each id stands among them (N,).
 
     Raises:
-        RuntimeError: the native library isn't there.
         TypeError: not int64 on the CPU.
         ValueError: an id outside the vocabulary.
     """

@@ -44,13 +44,7 @@ class NativeEngine(Engine):
 
     @classmethod
     def why_not(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
-        """Return in one line why it can't run; empty where it can.
-
-        Args:
-            cell: of the layers.
-            device: of the weights.
-            dtype: of the weights.
-        """
+        """Return in one line why it can't run on such weights; empty where it can."""
         if cell not in KINDS:
             return f"it has no {cell.name}"
         if device.type != "cpu":
@@ -108,13 +102,7 @@ class NativeEngine(Engine):
 
     @torch.no_grad()
     def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable:
-        """Multiply each row of a table by the first layer's input weights; as `Engine.project`.
-
-        Raises:
-            RuntimeError: the native library isn't there.
-            TypeError: a tensor of another type or device than the library's.
-            ValueError: sizes that don't fit.
-        """
+        """Multiply each row of a table by the first layer's input weights; as `Engine.project`."""
         library = load_library()
         one = new(1, dtype=torch.int64)
         inputs = DistinctInputs(table, torch.zeros_like(one), torch.ones_like(one))

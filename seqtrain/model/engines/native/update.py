@@ -17,14 +17,12 @@ def describe_weight(
 
     Args:
         weight: a matrix, a vector, or any tensor.
-        state: `exp_avg` and `exp_avg_sq`, running means of the gradient and of its square, of the
-            weight's shape; `step`, float32, the updates made.
+        state: `exp_avg`, `exp_avg_sq` and `step`, as torch's Adam has them, float32.
         decay: decoupled weight decay, a fraction of the learning rate.
         l2: factor of the weight that is added to its gradient.
 
     Raises:
-        TypeError: another type, device or layout than the library takes.
-        ValueError: sizes that don't fit.
+        TypeError, ValueError: another type, device, layout or size than the library takes.
     """
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     if not weight.shape == mean.shape == square.shape:
@@ -92,12 +90,7 @@ def adam(
 ) -> None:
     """Update the weights, and of a table with a sparse gradient the touched rows alone.
 
-    Args:
-        gradients: of the weights.
-        lr: learning rate.
-        betas: factors of the running means.
-        eps: added to the denominator.
-        scale: factor of the gradients.
+    `betas` and `eps` are torch's; gradients are multiplied by `scale` first.
 
     Raises:
         ValueError: rows of a gradient are outside its weight or out of order; nothing was updated.
