@@ -22,6 +22,9 @@ from seqtrain.text import one_of
 Broken: TypeAlias = Iterator[tuple[str, str]]
 """The key to complain about, as `section.key`, and the text of the problem."""
 
+Keys: TypeAlias = dict[str, Any]
+"""The valid values of a config by `section.key`, defaults included."""
+
 FILES = ("data.train", "data.validation", "data.test")
 CLASHES = """
 data.standardize not train | data.kind not features | expected train
@@ -55,17 +58,6 @@ pretraining.objective set | model.convolutions set | which merge time steps; exp
 written as YAML does; `set` is any but null and false, `not` any but those that follow."""
 
 
-class WrongKeyError(LookupError):
-    """A rule reads a key whose value is wrong by itself."""
-
-
-class RightKeys(dict[str, Any]):
-    """The valid values of a config by `section.key`, defaults included."""
-
-    def __missing__(self, key: str) -> Any:
-        raise WrongKeyError(key)
-
-
 class Clash(NamedTuple):
     """One row of `CLASHES`."""
 
@@ -76,12 +68,12 @@ class Clash(NamedTuple):
     text: str
 
 
-def broken_rules(keys: RightKeys) -> Broken:
+def broken_rules(keys: Keys) -> Broken:
     """Yield what doesn't go together; a rule that reads a wrong key ends without a word."""
     for rule in (_files, _columns, _groups, _vectors, _layers):
         try:
             yield from rule(keys)
-        except WrongKeyError:
+        except KeyError:  # reads a key whose value is wrong by itself
             continue
     for clash in clashes():
         if {clash.key, clash.other} <= keys.keys():
@@ -107,7 +99,7 @@ def _is(value: object, words: list[str]) -> bool:
     return (flow(value) in words[negated:]) != negated
 
 
-def _formats(keys: RightKeys) -> dict[str, str]:
+def _formats(keys: Keys) -> dict[str, str]:
     """Return the formats of the data files, each with the first key that has it."""
     found: dict[str, str] = {}
     for key in FILES:
@@ -118,7 +110,7 @@ def _formats(keys: RightKeys) -> dict[str, str]:
     return found
 
 
-def _files(keys: RightKeys) -> Broken:
+def _files(keys: Keys) -> Broken:
     """Each file has a format, those of a key the same one, which holds this kind of sequence."""
     for key in (*FILES, "pretraining.data"):
         formats = {resolve_format(n, keys["data.format"]): n for n in names_of(keys[key])}
@@ -136,7 +128,7 @@ def _files(keys: RightKeys) -> Broken:
             yield "data.kind", f"found {kind}, but {key} is {format}; expected {held}{where}"
 
 
-def _columns(keys: RightKeys) -> Broken:
+def _columns(keys: Keys) -> Broken:
     """Sequence and label are named where the format has columns, and are different columns."""
     with_columns = [format for format in _formats(keys) if format not in FIXED_COLUMNS]
     is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS}
@@ -148,7 +140,7 @@ def _columns(keys: RightKeys) -> Broken:
         yield "data.label", f"found {brief(label)}, a column of data.sequence; expected another"
 
 
-def _groups(keys: RightKeys) -> Broken:
+def _groups(keys: Keys) -> Broken:
     """Groups have a column, and are not divided; held-out fractions leave rows to train on."""
     group, validation, test = (keys[f"data.{key}"] for key in ("group", "validation", "test"))
     for format, key in _formats(keys).items():
@@ -163,7 +155,7 @@ def _groups(keys: RightKeys) -> Broken:
         yield "data.test", f"found {test:g}; {left}; expected a number below {1 - validation:g}"
 
 
-def _vectors(keys: RightKeys) -> Broken:
+def _vectors(keys: Keys) -> Broken:
     """Word vectors stand in a text file."""
     path = keys["model.vectors"] or ""
     how = "a binary file; expected text, such as a .vec file or one of GloVe"
@@ -172,7 +164,7 @@ def _vectors(keys: RightKeys) -> Broken:
         yield "model.vectors", f"found {brief(path)}; {found}"
 
 
-def _layers(keys: RightKeys) -> Broken:
+def _layers(keys: Keys) -> Broken:
     """A language model doesn't see what it predicts."""
     key, layers = "pretraining.objective", keys["model.num_layers"]
     if keys[key] == "language_model" and keys["model.bidirectional"] and layers > 1:

@@ -20,7 +20,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from seqtrain.config.document import brief
 from seqtrain.config.formats import is_text_encoding, resolve_kind
-from seqtrain.config.rules import RightKeys, WrongKeyError, broken_rules
+from seqtrain.config.rules import broken_rules
 
 BROKEN_RULE = "broken_rule"
 """Type of the errors whose text is a message already."""
@@ -379,18 +379,17 @@ SECTIONS: dict[str, type[Section]] = {
 """The sections of a config, by name."""
 
 
-def _right_keys(given: dict[str, Any], wrong: set[tuple[str | int, ...]]) -> RightKeys:
+def _right_keys(given: dict[str, Any], wrong: set[tuple[str | int, ...]]) -> dict[str, Any]:
     """Return the values that are right by themselves, defaults included."""
-    keys = RightKeys()
+    keys: dict[str, Any] = {}
     for name, section in SECTIONS.items():
         values = given.get(name, {})
         values = vars(values) if isinstance(values, Section) else values
         for key, field in section.model_fields.items():
             if not {(name,), (name, key)} & wrong:
                 keys[f"{name}.{key}"] = values.get(key, field.default)
-    try:
+    if {"data.train", "data.format", "data.kind"} <= keys.keys():
         kind = resolve_kind(keys["data.train"], keys["data.format"], keys["data.kind"])
-    except WrongKeyError:
-        keys.pop("data.kind", None)
-        return keys
-    return RightKeys({**keys, "data.kind": kind})
+        return {**keys, "data.kind": kind}
+    keys.pop("data.kind", None)
+    return keys
