@@ -30,6 +30,8 @@ NO_KEY = 0
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
+SPELLING_SHARE = 1 / 3
+"""What n-grams of characters have of the squared length of a sequence's values."""
 CHUNK_STEPS = 2**21
 """Steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24

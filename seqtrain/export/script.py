@@ -26,7 +26,7 @@ if __name__ == "__main__":
 
 from seqtrain.data.encoding import EncodingReport  # noqa: E402
 from seqtrain.data.examples import Example  # noqa: E402
-from seqtrain.data.ngram_vocabulary import NgramVocabulary, row_keys  # noqa: E402
+from seqtrain.data.ngram_vocabulary import SPELLING_SHARE, NgramVocabulary, row_keys  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.spelling import WordGrams, word_grams  # noqa: E402
@@ -94,7 +94,7 @@ def ngram_inputs(
 ) -> dict[str, Any]:
     """Return the known n-grams of each sequence, and their values, of length 1 together.
 
-    Where spelling counts, those of characters within words follow, and each kind has length 1/√2.
+    Where spelling counts, those of characters within words follow.
     """
     values = rows.values
     if vocabulary.tokens is not None:
@@ -104,9 +104,9 @@ def ngram_inputs(
     known = len(vocabulary.keys)
     index = np.searchsorted(vocabulary.keys, keys).clip(max=known - 1)
     held = vocabulary.keys[index] == keys
-    row, index, kinds = row[held], index[held], 1
+    row, index, share = row[held], index[held], 0.0
     if vocabulary.has_spelling and grams is not None:
-        words, kinds = rows.values.astype(np.int64), 2
+        words, share = rows.values.astype(np.int64), SPELLING_SHARE
         if rows.spellings is not None and rows.words is not None:
             words = np.where(rows.spellings < 0, words, len(grams) + rows.spellings)
             grams = grams.concatenate([grams, rows.words])
@@ -118,8 +118,9 @@ def ngram_inputs(
     row, index = np.divmod(pairs, len(vocabulary))
     values = (1 + np.log(times)) * vocabulary.idf[index]
     kind = 2 * row + (index >= known)
-    squares = kinds * np.bincount(kind, values**2, minlength=2 * len(rows))
-    scaled = (values / np.sqrt(np.where(squares > 0, squares, 1))[kind]).astype(np.float32)
+    squares = np.bincount(kind, values**2, minlength=2 * len(rows))
+    lengths = np.sqrt([1 - share, share] / np.where(squares > 0, squares, 1).reshape(-1, 2))
+    scaled = (values * lengths.ravel()[kind]).astype(np.float32)
     return {"ngrams": index, "ngram_rows": row, "ngram_values": scaled}
 
 

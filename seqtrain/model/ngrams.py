@@ -7,13 +7,12 @@ it occurs) times its idf; a sequence's values are a vector of length 1.
 B batch, N steps of all sequences, K n-grams of the vocabulary, C classes, P distinct n-grams of
 each sequence, over all sequences.
 
-Where spelling counts, the n-grams of characters within words are a second kind of features: each
-kind's values have the length 1/√2 together.
+Where spelling counts, the n-grams of characters within words are a second kind of features, with a
+third of the squared length: as much as words have costs where function words decide.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,7 +24,13 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.batch import Grams
-from seqtrain.data.ngram_vocabulary import BOUNDARY, NO_KEY, NgramVocabulary, folded
+from seqtrain.data.ngram_vocabulary import (
+    BOUNDARY,
+    NO_KEY,
+    SPELLING_SHARE,
+    NgramVocabulary,
+    folded,
+)
 from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.packing import lengths_of, rows_and_steps
@@ -111,13 +116,15 @@ class NgramClassifier(nn.Module):
         values = (1 + times.log()) * self.idf[index]
         kind = 2 * row + (index >= len(self.keys))
         squares = values.new_zeros(2 * rows).index_add(0, kind, values.square())
-        norms = torch.where(squares > 0, squares.sqrt(), 1.0) * math.sqrt(self._kinds)
+        norms = torch.where(squares > 0, squares, 1.0).sqrt() / self._lengths.repeat(rows)
         counts = row.bincount(minlength=rows)
         return Ngrams(index, values / norms[kind], counts.cumsum(0) - counts)
 
     @property
-    def _kinds(self) -> int:
-        return 1 if self._words is None else 2
+    def _lengths(self) -> Tensor:
+        """The length of the values of n-grams of ids, and of those of characters."""
+        shares = (1.0, 0.0) if self._words is None else (1 - SPELLING_SHARE, SPELLING_SHARE)
+        return self.idf.new_tensor(shares).sqrt()
 
     def _spelled(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
         """Return the number of each n-gram of characters of the words at steps, and its step."""
@@ -146,14 +153,13 @@ class NgramClassifier(nn.Module):
         walk = _Walk(self.vocabulary, packed, self._num_words)
         every = torch.arange(len(walk.row), device=walk.row.device)
         ends = walk.behind(self.keys, every)
-        total = self._after_steps(packed, walk, walk.within(self.keys), ends)
+        total = self._after_steps(packed, walk, walk.within(self.keys), ends) * self._lengths[0]
         if self._words is not None:
             index, step = self._spelled(packed.data, unknown)
             in_time = step.argsort(stable=True)
             spelled, none = (index[in_time], step[in_time]), (every[:0], every[:0])
-            total = total + self._after_steps(packed, walk, spelled, none)
-        logits = GAIN / math.sqrt(self._kinds) * total + self.bias
-        return logits.to(self.weight.dtype)
+            total = total + self._after_steps(packed, walk, spelled, none) * self._lengths[1]
+        return (GAIN * total + self.bias).to(self.weight.dtype)
 
     def _after_steps(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 from seqtrain.data.summary import are_uneven
 from seqtrain.proposal.contents import Facts
 
-UPDATES, UPDATES_PER_CLASS = 1000, 20
+UPDATES, UPDATES_PER_CLASS = 600, 12
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""

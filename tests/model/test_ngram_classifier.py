@@ -87,7 +87,7 @@ def test_logits_of_rows_and_prefixes_are_those_of_the_formula(
         torch.testing.assert_close(own, prefixes, rtol=1e-5, atol=1e-5)
 
 
-def test_where_spelling_counts_characters_are_half_of_the_sum() -> None:
+def test_where_spelling_counts_characters_have_a_third() -> None:
     """Of words that the vocabulary lacks, too: they come with the batch."""
     names = [f"word{'xyzuvw'[i % 6] * (i % 4)}{i}" for i in range(VOCAB_SIZE + 2)]
     words = word_grams(["", "", *names[2:VOCAB_SIZE]], 3, 4)
@@ -102,7 +102,8 @@ def test_where_spelling_counts_characters_are_half_of_the_sum() -> None:
             first + bucket for i in row if i >= 2 for bucket in buckets_of(names[i], 3, 4)
         )
         known = of_ids(model, [i if i < VOCAB_SIZE else 1 for i in row])
-        return GAIN * (known + weighted(model, counts)) / math.sqrt(2) + model.bias
+        both = math.sqrt(2 / 3) * known + math.sqrt(1 / 3) * weighted(model, counts)
+        return GAIN * both + model.bias
 
     packed = pack_sequence([torch.tensor(row) for row in rows])
     found = model(model.find(packed, Grams.of(beside)))
