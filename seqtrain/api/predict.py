@@ -40,10 +40,9 @@ STEP_ROWS = 128
 
 def predict(
     source: str | PathLike[str],
-    run: RunLike = None,
+    run: RunLike | Predictor = None,
     *,
     device: str = "auto",
-    classifier: Predictor | None = None,
     report: EncodingReport | None = None,
     ranks: int | None = None,
     input_format: str | None = None,
@@ -60,9 +59,8 @@ def predict(
 
     Args:
         source: path of a file or folder, or "-" for standard input.
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        run: a run directory, a model folder, what `fit` or `load` returned; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
-        classifier: a loaded one, in place of run and device.
         report: counts the rows, and those cut, empty or without a prediction.
         ranks: how many labels, the most probable ones, have a probability; None: all.
         input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
@@ -79,7 +77,7 @@ def predict(
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     path = path_of_file(source)
-    classifier, policy = classifier or load(run, device=device), RowPolicy(empty, bad_rows)
+    classifier, policy = _loaded(run, device), RowPolicy(empty, bad_rows)
     reading = replace(classifier.preprocessing.reading, bad_rows=bad_rows)
     options = reading.for_input(path, input_format)
     options = replace(
@@ -91,6 +89,10 @@ def predict(
         )
     bursts = arrivals(path, options)
     return classifier.predict_examples(bursts, display_name(path), report, ranks, policy)
+
+
+def _loaded(run: RunLike | Predictor, device: str) -> Predictor:
+    return run if isinstance(run, Predictor) else load(run, device=device)
 
 
 def path_of_file(given: Any, name: str = "source") -> str:
@@ -229,10 +231,9 @@ class StepPredictions:
 
 def predict_steps(
     source: str | PathLike[str],
-    run: RunLike = None,
+    run: RunLike | Predictor = None,
     *,
     device: str = "auto",
-    classifier: Predictor | None = None,
     report: EncodingReport | None = None,
     input_format: str | None = None,
 ) -> Iterator[StepPredictions]:
@@ -246,7 +247,7 @@ def predict_steps(
         The predictions for each row, in input order; the last of a row is that of `predict`.
     """
     path = path_of_file(source)
-    one = one_model(classifier or load(run, device=device), "--steps")
+    one = one_model(_loaded(run, device), "--steps")
     options = one.preprocessing.reading.for_input(path, input_format)
     return _step_predictions(one, path, report, options)
 

@@ -163,8 +163,10 @@ def _called(arguments: list[str]) -> Any:
     """Run a command; one that comes first is run on its own, which starts faster."""
     name, *rest = arguments
     if name in COMMANDS:
-        return load_command(name)(rest, prog_name=f"seqtrain {name}", standalone_mode=False)
-    return program()(arguments, prog_name="seqtrain", standalone_mode=False)
+        command, called, words = load_command(name), f"seqtrain {name}", rest
+    else:
+        command, called, words = program(), "seqtrain", arguments
+    return command(words, prog_name=called, standalone_mode=False, obj=arguments)
 
 
 def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:

@@ -260,7 +260,7 @@ def launch(
         The exit code: that of the processes; 128 + signal where one stopped the launcher.
 
     Raises:
-        ConfigError: hosts or endpoint are wrong, or a launcher started this process already.
+        ConfigError: hosts or endpoint are wrong.
         RunError: a process was killed, or torchrun failed.
     """
     _check_options(hosts, endpoint)
@@ -293,8 +293,6 @@ def launch(
 
 
 def _check_options(hosts: str | None, endpoint: str | None) -> None:
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        raise ConfigError("--nproc-per-node: torchrun started this process; leave the option out")
     if hosts is not None and not HOSTS.fullmatch(hosts):
         raise ConfigError(f"--nnodes: found {hosts}; expected a number of hosts, or MIN:MAX")
     if hosts not in (None, "1") and endpoint is None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def fit(
+    context: typer.Context,
     config: ConfigFile,
     overrides: Overrides = None,
     device: ConfiguredDevice = None,
@@ -91,7 +92,8 @@ def fit(
     from seqtrain.runs.run_directory import default_path
 
     settings, source = load_config(config, overrides or []), Path(config)
-    launched = (nproc_per_node, nnodes, rdzv_endpoint, max_restarts) != (None,) * 4
+    is_launched = "TORCHELASTIC_RUN_ID" in os.environ
+    launches = (nproc_per_node, nnodes, rdzv_endpoint, max_restarts) != (None,) * 4
     several = seeds is not None or folds is not None
     path = None if run_dir is None else Path(run_dir)
     given: dict[str, Any] = {"source": source, "resume": resume, "force": force}
@@ -99,7 +101,7 @@ def fit(
     shown = {"quiet": quiet, "verbose": verbose, "log": log is not None}
     refuse(
         ("--jobs: trains several runs at a time, by --seeds or --folds", jobs and not several),
-        ("--nproc-per-node: trains one run, --seeds and --folds several", several and launched),
+        ("--nproc-per-node: trains one run, --seeds and --folds several", several and launches),
         ("--log: shows runs one after another, --jobs trains them at once", log and jobs),
         ("--resume: of several runs needs --run-dir", several and resume and path is None),
     )
@@ -114,20 +116,17 @@ def fit(
         train = partial(fit_repeats, configs, path, jobs=jobs or 1, **given)
         show_repeats(train, settings, folds=folds, jobs=jobs or 1, **shown)
         return
-    if "TORCHELASTIC_RUN_ID" not in os.environ:  # of a launcher's processes the first one looks
+    if not is_launched:  # of a launcher's processes the first one looks
         path = _checked(path, source, resume=resume, force=force, quiet=quiet)
-    if launched:
+    if launches and not is_launched:
         from seqtrain.training.distributed import launch
 
         path = path or default_path(source.stem)  # so that processes started again find the run
-        values = {"device": device, "run-dir": str(path), "init-from": init_from, "log": log}
-        flags = {"resume": resume, "force": force, "no-cache": no_cache, "quiet": quiet}
-        words = [word for each in overrides or [] for word in ("--set", each)]
-        words += [word for name, value in values.items() if value for word in (f"--{name}", value)]
-        words += [f"--{name}" for name, on in {**flags, "verbose": verbose}.items() if on]
-        processes, restarts = nproc_per_node or 1, max_restarts or 0
-        started = partial(launch, ["fit", config, *words], processes=processes, restarts=restarts)
-        raise typer.Exit(started(hosts=nnodes, endpoint=rdzv_endpoint))
+        started = partial(
+            launch, [*context.obj, "--run-dir", str(path)], restarts=max_restarts or 0
+        )
+        code = started(processes=nproc_per_node or 1, hosts=nnodes, endpoint=rdzv_endpoint)
+        raise typer.Exit(code)
     from seqtrain.api.fit import fit as run_fit
 
     _fit_once(partial(run_fit, settings, run_dir=path, device=device, **given), **shown)

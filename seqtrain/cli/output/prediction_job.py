@@ -46,7 +46,7 @@ class PredictionJob:
         reading = self.classifier.preprocessing.reading
         predictions = predict(
             source,
-            classifier=self.classifier,
+            self.classifier,
             report=report,
             ranks=columns.read_ranks,
             input_format=self.input_format,
@@ -69,9 +69,7 @@ class PredictionJob:
         network = one_model(self.classifier, "--steps").network
         if network.why_it_looks_ahead is not None:
             note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
-        predictions = predict_steps(
-            source, classifier=self.classifier, report=report, input_format=format
-        )
+        predictions = predict_steps(source, self.classifier, report=report, input_format=format)
         lines = columns.format == "lines"
         unknown = write_steps(predictions, open_file, top_k=columns.top_k, lines=lines)
         self._warn(report, "input", unknown)
