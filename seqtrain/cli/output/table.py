@@ -89,20 +89,19 @@ def print_table(
         console.print(table)
     finally:
         console.width = width
-    note_left_out(len(every) - len(shown), width, also)
+    note_left_out(len(every) - len(shown), also)
 
 
-def note_left_out(count: int, width: int, also: str = "") -> None:
+def note_left_out(count: int, also: str = "") -> None:
     """Say how many columns a table lacks, and which command shows them."""
     if count:
-        see = also and f"; see {also}"
-        note(f"{counted(count, 'column')} left out, as {width} columns have no room{see}")
+        note(f"no room for {counted(count, 'column')}{also and f'; see {also}'}")
 
 
 def fitting(columns: Sequence[TableColumn], width: int) -> list[TableColumn]:
     """Return the columns of a table that grows row by row which a width has room for."""
     kept = _kept(columns, [column.width for column in columns], width, gap=1, edges=0)
-    note_left_out(len(columns) - len(kept), width)
+    note_left_out(len(columns) - len(kept))
     return [columns[i] for i in kept]
 
 
