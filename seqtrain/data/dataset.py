@@ -36,6 +36,7 @@ from seqtrain.data.store import (
     SequenceStore,
     blocks,
     concatenate,
+    counts_of,
     joined_stores,
     true_rows,
 )
@@ -313,8 +314,8 @@ class _Preparation:
         """
         names, train, known = [*encoder.labels], parts["train"], self.known
         old = () if known is None else known.labels
-        new = {names[i] for i in np.flatnonzero(_counts(train.labels, len(names)))}.difference(old)
-        labels = (*old, *sorted(new))
+        new = {names[i] for i in np.flatnonzero(counts_of(train.labels, len(names)))}
+        labels = (*old, *sorted(new.difference(old)))
         class_of = {label: i for i, label in enumerate(labels)}
         classes = np.array([*(class_of.get(x, UNKNOWN_LABEL) for x in names), UNKNOWN_LABEL])
         for part in parts.values():
@@ -361,7 +362,7 @@ class _Preparation:
         self, rules: Preprocessing, tokens: Mapping[str, int], parts: dict[str, SequenceStore]
     ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
         """Return the vocabulary, the final id of each token, how many are eligible, and vectors."""
-        counts = {name: _counts(part.values, len(tokens)) for name, part in parts.items()}
+        counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
         model, known = self.config.model, self.known
         vocabulary, ids, eligible = fit_vocabulary(
             [*tokens],
@@ -453,14 +454,6 @@ def _renumber(numbers: Array, final: Array) -> None:
     """Replace provisional numbers by final ones, in place."""
     for block in blocks(numbers):
         block[...] = final[block]
-
-
-def _counts(ids: Array, size: int) -> Ints:
-    """Return how often each id from 0 to size - 1 occurs."""
-    counts = np.zeros(size, dtype=np.int64)
-    for block in blocks(ids):
-        counts += np.bincount(block, minlength=size)
-    return counts
 
 
 def _spelled(

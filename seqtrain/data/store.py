@@ -98,6 +98,14 @@ def concatenate(parts: Iterable[Array]) -> Array:
     return whole.build()
 
 
+def counts_of(ids: Array, size: int) -> Ints:
+    """Return how often each id from 0 to size - 1 occurs."""
+    counts = np.zeros(size, dtype=np.int64)
+    for block in blocks(ids):
+        counts += np.bincount(block, minlength=size)
+    return counts
+
+
 def row_numbers(count: int) -> Ints:
     """Return 0, 1, 2, … of so many rows, in 32 bits each where they suffice."""
     numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)

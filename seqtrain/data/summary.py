@@ -14,7 +14,7 @@ from seqtrain.data.dataset import PreparedData
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import BLANK
-from seqtrain.data.store import SequenceStore, blocks, equal_keys
+from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK
 from seqtrain.text import counted, listed, quote
 
@@ -268,10 +268,7 @@ def number_doubts(data: PreparedData) -> list[str]:
     if rules.vocabulary is None or rules.kind != "text" or rules.tokenizer not in WORDS:
         return []
     tokens = rules.vocabulary.tokens
-    counts = sum(
-        (np.bincount(block, minlength=len(tokens)) for block in blocks(train.values)),
-        start=np.zeros(len(tokens), dtype=np.int64),
-    )
+    counts = counts_of(train.values, len(tokens))
     words = np.array([any(map(str.isalnum, token)) for token in tokens])
     numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
     share = counts[numbers].sum() / max(1, counts[words].sum())
