@@ -9,6 +9,7 @@ from seqtrain.files.compressed import uncompressed
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
+    ".arff": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
@@ -36,6 +37,9 @@ ADVICE = {
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
     ".xz": "decompress it first: unxz -k '{path}'",
     ".zip": "unpack it first: unzip '{path}'",
+    ".fasta": "write a csv file of it with the columns sequence and label",
+    ".fa": "write a csv file of it with the columns sequence and label",
+    ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
 }
 """What to do with files that can't be read as they are, by their ending."""
 

@@ -37,6 +37,8 @@ LONGEST_LABEL = 80
 """Characters of the longest value that counts as a label."""
 MOST_LABELS = 100_000
 """Distinct values of a column that are counted; a column with more is no label."""
+LONGEST_NUMBER = 15
+"""Digits of the longest whole number that may be measured; a longer one is a code."""
 FEWEST_STEPS = 8
 """Columns of numbers from which on they may be the time steps of a series."""
 PROBED = 200
@@ -75,7 +77,9 @@ class ColumnFacts:
         """Count one value: a text, or what JSON holds."""
         self.rows += 1
         text = "" if value is None or isinstance(value, list) else str(value)
-        kind, steps = ("number", ()) if is_number(text) else _kind_of(value)
+        is_code = len(text) > LONGEST_NUMBER and text.isdigit()
+        is_one = is_number(text) and not is_code
+        kind, steps = ("number", ()) if is_one else _kind_of(value)
         self.kinds[kind] += 1
         self.steps += len(steps)
         if kind == "whole" and self.kinds[kind] <= PROBED:
@@ -153,7 +157,7 @@ def _kind_of(value: object) -> tuple[str, Any]:
         return ("symbols" if text else "blank"), ()
     if DATE.fullmatch(text):
         return "date", ()
-    if text[0] in "[-+.0123456789":
+    if text[0] in "[-+.0123456789" and not text.isdigit():
         try:
             series = sequence_from_text(text, "features")
         except BadRow:

@@ -7,12 +7,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from shlex import join
 
 from seqtrain.config import Config, parse_config
 from seqtrain.config.document import flow
 from seqtrain.config.formats import names_of, resolve_format
 from seqtrain.data.dataset import prepare
+from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.data.summary import label_doubts, number_doubts
@@ -35,6 +37,8 @@ MOST_ALONE = 2
 """Rows at most whose labels may all differ, where no file of validation is given."""
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
+FIRST_ROWS = 20
+"""Rows of a test file that show whether it has labels."""
 FEW_PER_CLASS = 30
 """Rows per class below which an accuracy is known badly."""
 
@@ -66,11 +70,15 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     Raises:
         DataError: a file can't be read, or something isn't clear and an option has to say it.
     """
-    splits = _splits(files, test)
+    splits, doubts = _splits(files, test), list[str]()
     first, *others = files_of("train", splits["train"])
     facts = inspect([first, *others], wishes)
     if "validation" not in splits:
         _check_shared(first, facts)
+    unlabelled = _unlabelled(splits, facts.reading)
+    if unlabelled is not None:
+        del splits["test"]
+        doubts.append(f"{unlabelled} has no labels, so it isn't data.test; it is for predict")
     further = {
         name: read_facts(files_of(name, paths), facts.reading, known=facts.classes)
         for name, paths in splits.items()
@@ -83,7 +91,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         missing=facts.missing or any(each.missing for each in further.values()),
     )
     rows = {"train": facts.rows, **{name: each.rows + each.empty for name, each in further.items()}}
-    doubts = [*facts.table.doubts, *label_doubts(facts.classes)]
+    doubts += [*facts.table.doubts, *label_doubts(facts.classes)]
     text, config = _written(splits, rows, facts, wishes.settings, held_out=should_hold_out(facts))
     if facts.rows < TRIED_ROWS:
         try:
@@ -93,6 +101,15 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
             data = prepare(config, cache_folder=None)
         doubts += number_doubts(data)
     return Proposal(text, [*_taken(facts)], [*doubts, *_trust(facts, rows, config)])
+
+
+def _unlabelled(splits: Mapping[str, str | list[str]], reading: ReadOptions) -> str | None:
+    """Return the name of the test file, if its first row has no label."""
+    for path in files_of("test", splits.get("test"))[:1]:
+        rows = list(islice(read_rows(path, reading.for_file(path), labelled=False), FIRST_ROWS))
+        if rows and not any(row.label or row.problem for row in rows):
+            return display_name(path)
+    return None
 
 
 def _taken(facts: Facts) -> Iterator[str]:
@@ -107,7 +124,7 @@ def _taken(facts: Facts) -> Iterator[str]:
         what += f" = {listed(columns, 4)}"
     elif table.reading.label is not None:
         what += " = all other columns, a time step each"
-    names = [name for name, _ in facts.classes.most_common()]
+    names = [shorten(name, 30) for name, _ in facts.classes.most_common()]
     classes = f"{len(names)} classes: {listed(names, SHOWN_LABELS)}"
     label = table.reading.label
     yield f"{what}, {classes}" if label is None else f"{what}, label = {label} ({classes})"
@@ -250,7 +267,7 @@ def _columns(facts: Facts) -> Iterator[Choice]:
     if reading.delimiter != "auto":
         yield Choice("data.delimiter", reading.delimiter, "separates the columns")
     if reading.encoding != "utf-8":
-        yield Choice("data.encoding", reading.encoding, "found by the bytes; UTF-8 is read, too")
+        yield Choice("data.encoding", reading.encoding, "UTF-8 is read, too")
     if reading.header != "auto":
         why = "the first row names the columns" if reading.header else "the first row is data"
         yield Choice("data.header", reading.header, why)

@@ -33,6 +33,8 @@ from seqtrain.text import display_name, quote
 
 FIRST_ROWS = 4096
 """Rows of a file or folder that show what it is, at most."""
+MOST_ACCENTS = 0.3
+"""Share of letters beyond ASCII up to which a text may be Western European."""
 NUMBERS_SHARE = 0.9
 """Share of a folder's files that hold nothing but numbers, from which on they are series."""
 
@@ -104,6 +106,11 @@ def find_columns(path: str, wishes: Wishes) -> Table:
         columns = gather(_objects(path, reading))
         if not columns:
             raise DataError(f"{display_name(path)}: no rows; expected one JSON object per line")
+        if all(column.rows == 1 for column in columns) and len(columns) > FEWEST_STEPS:
+            raise DataError(
+                f"{display_name(path)}: one object; expected one for each row, as pandas writes "
+                "them with to_json(orient='records')"
+            )
         return _table(columns, reading, wishes, doubts)
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
@@ -127,6 +134,12 @@ def _encoding(path: str, format: str) -> str:
                     decoder.decode(block)
                     block = stream.read(BUFFER)
             except UnicodeDecodeError:
+                letters = [c for c in block.decode("latin-1") if c.isalpha()]
+                if sum(not c.isascii() for c in letters) > MOST_ACCENTS * len(letters):
+                    raise DataError(
+                        f"{display_name(file)}: neither UTF-8 nor Western European; give its "
+                        "--encoding, such as cp1251, gbk or shift_jis"
+                    ) from None
                 western = {0x81, 0x8D, 0x8F, 0x90, 0x9D}.isdisjoint(block)
                 return "cp1252" if western else "latin-1"
             except OSError:  # the reader says where it is damaged

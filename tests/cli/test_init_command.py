@@ -184,6 +184,14 @@ def test_a_folder_with_train_and_test_inside(init: Init) -> None:
     assert (config.data.train, config.data.test) == ("aclImdb/train", "aclImdb/test")
 
 
+def test_a_test_file_without_labels_is_left_for_predict(init: Init) -> None:
+    rows = [[word(i).replace(",", ""), y] for i, y in enumerate(LABELS)]
+    files = {"kaggle/train.csv": table("text,target\n", rows), "kaggle/test.csv": "text\nslow\n"}
+    config, said = init(files)
+    assert (config.data.train, config.data.test) == ("kaggle/train.csv", None)
+    assert "kaggle/test.csv has no labels" in said
+
+
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
@@ -214,19 +222,21 @@ def test_how_far_a_figure_of_few_rows_can_be_trusted(init: Init) -> None:
          "--sequence", "v", "--sequence", "w"], "found 2 columns of one number each"),
         ({"a.csv": TABLE}, ["a.csv", "--no-header", "--label", "Urteil"], "names (--header"),
         ({"a/dataset_dict.json": ""}, ["a"], "Hugging Face's save_to_disk"),
+        ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
+        ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
     ],
 )  # fmt: skip
 def test_what_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     cli: Cli,
-    files: dict[str, str],
+    files: dict[str, Any],
     options: list[str],
     problem: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, content in files.items():
         Path(name).parent.mkdir(exist_ok=True)
-        Path(name).write_text(content)
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     ended = cli("init", *options)
     assert (ended.code, problem in ended.err) == (2, True), ended.err

@@ -105,7 +105,7 @@ def test_wrong_value_says_what_was_found_and_what_is_allowed(line: str, expected
     [
         (
             "train: x.foo",
-            ["2:10: data.train: found 'x.foo'; expected an ending .csv, .tsv, .jsonl"],
+            ["2:10: data.train: found 'x.foo'; expected an ending .csv, .tsv, .arff"],
         ),
         ("{train: x.zip}", ["data.train: found 'x.zip'; unpack it first: unzip 'x.zip'"]),
         (

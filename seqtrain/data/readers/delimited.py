@@ -28,6 +28,7 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 EXCEL_HINT = re.compile(r"sep=(.)")
 """First line by which Excel says what separates the fields."""
 FRACTION = re.compile(r"-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
+ARFF = re.compile(r"(?:\s*%.*\n)*\s*@relation\b", re.IGNORECASE)
 SNIFFED_LINES = 20
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
@@ -144,7 +145,10 @@ def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Colum
 
 def read_records(source: RowSource) -> Numbered:
     """Yield the fields of each row and the line where it begins; a BadRow for a bad line."""
-    options, delimiter = source.options, find_delimiter(source)
+    options = source.options
+    if options.format == "csv" and ARFF.match(peeked(source)):
+        return _arff_records(source)
+    delimiter = find_delimiter(source)
     if options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv"):
         records = _quoted_records(source, delimiter)
     else:
@@ -157,6 +161,22 @@ def read_records(source: RowSource) -> Numbered:
     line, first = next(records, (0, None))
     is_hint = isinstance(first, list) and EXCEL_HINT.fullmatch(delimiter.join(first))
     return records if first is None or is_hint else chain([(line, first)], records)
+
+
+def _arff_records(source: RowSource) -> Numbered:
+    """Yield the names of the attributes, then the rows, as of a csv file with a header."""
+    names, in_data = list[str](), False
+    for line, text in source.lines():
+        if isinstance(text, BadRow):
+            yield line, text
+        elif in_data and text.strip() and not text.startswith("%"):
+            yield line, next(csv.reader([text], quotechar="'", skipinitialspace=True))
+        elif not in_data and text.lower().startswith("@attribute"):
+            words = csv.reader([text[10:].strip()], delimiter=" ", quotechar="'")
+            names += next(words)[:1]
+        elif text.lower().strip() == "@data":
+            in_data = True
+            yield line, names
 
 
 def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
@@ -207,6 +227,15 @@ def _csv_problem(error: str, line: int, text: str, delimiter: str) -> tuple[int,
     return line, error
 
 
+def peeked(source: RowSource) -> str:
+    """Return what stands at the beginning of a file, which stays there."""
+    peek = getattr(source.stream, "peek", lambda: b"")
+    try:
+        return str(peek().decode("utf-8-sig", "replace"))
+    except OSError as error:
+        source.problems.fail(1, error.strerror or str(error))
+
+
 def find_delimiter(source: RowSource) -> str:
     """Return the character that separates the fields of a file, which stays at its beginning.
 
@@ -217,11 +246,7 @@ def find_delimiter(source: RowSource) -> str:
         return DELIMITERS[source.options.delimiter]
     if source.options.format == "tsv":
         return DELIMITERS["tab"]
-    peek = getattr(source.stream, "peek", lambda: b"")
-    try:
-        *whole, rest = peek().decode("utf-8-sig", "replace").split("\n")
-    except OSError as error:
-        source.problems.fail(1, error.strerror or str(error))
+    *whole, rest = peeked(source).split("\n")
     lines = [line.removesuffix("\r") for line in (whole or [rest])[:SNIFFED_LINES]]
     hint = EXCEL_HINT.fullmatch(lines[0])
     if hint:

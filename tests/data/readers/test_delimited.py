@@ -203,3 +203,11 @@ def test_a_column_for_each_time_step_or_channel(read: Read) -> None:
     assert row.sequence.tolist() == [[1, 3], [2, 4]]
     (row,) = read(",t1,t2,label\n0,1,2,a\n", "a", **series, label="label")
     assert row.sequence.tolist() == [[1], [2]]  # without the index that pandas writes
+
+
+def test_arff(read: Read) -> None:
+    content = "% by hand\n@RELATION a\n@attribute 't 1' numeric\n@attribute t2 real\n"
+    content += "@attribute class {up,'not up'}\n@data\n% row\n1,?, 'not up'\n\n2,3,up\n"
+    keys: dict[str, Any] = {"format": "csv", "kind": "features", "label": "class"}
+    rows = read(content, "a.arff", **keys)
+    assert [(x.sequence[:, 0].tolist(), x.label) for x in rows] == [([1], "not up"), ([2, 3], "up")]
