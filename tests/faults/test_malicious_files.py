@@ -159,6 +159,7 @@ def attack(folder: Path, step: int) -> list[tuple[str, int]]:
         step: of so many model folders only one is tried.
     """
     codes = []
+    os.environ["SEQTRAIN_CACHE"] = str(folder / "cache")
 
     def program(kind: str, *arguments: str) -> None:
         codes.append((kind, run_quietly(*arguments)))

@@ -88,13 +88,13 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
 @pytest.mark.parametrize("stops", [1, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", [UPDATE, "save_last"])
 def test_second_sigint_stops_at_once(project: Path, function: str, stops: int) -> None:
-    """Within the same update; or within the save at an epoch's end, which then is whole or not."""
+    """Within the same update; or within the save at the end, which then is whole or not."""
     fit(project, "whole", *ONLY_EPOCHS)
     run, draw, cut = project / "r", random.Random(stops), 0
     for _ in range(stops):
         first = draw.randint(1, 20)
         second = first + draw.randint(1, 20 if function == UPDATE else 200)
-        call = draw.randint(2, EPOCHS * (STEPS + 1) if function == UPDATE else EPOCHS + 1)
+        call = draw.randint(2, EPOCHS * (STEPS + 1)) if function == UPDATE else 2
         prepare = signals_within(function, call, (first, signal.SIGINT), (second, signal.SIGINT))
         running = fit(project, "r", *ONLY_EPOCHS, prepare=prepare, code=130)
         assert "nothing was saved" not in running.err

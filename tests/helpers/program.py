@@ -184,7 +184,7 @@ def ended(
     """Run the program to its end, which has this exit code."""
     with started(folder, *arguments, prepare=prepare) as running:
         found = running.end()
-    assert found == code, running.err
+    assert found == code, (found, running.err)
     return running
 
 
