@@ -14,6 +14,7 @@ from seqtrain.api.start import ResumePoint, check_unchanged
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.errors import CheckpointError
+from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import take_vectors
 from seqtrain.runs.checkpoint import STATE
@@ -157,7 +158,10 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     if network.kernels is not None and setting.processes.is_first:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.kernels.fit(rows, setting.config.seed)
-    return Model(network, data.preprocessing)
+    model = Model(network, data.preprocessing)
+    if network.kernels is not None and "validation" not in data.splits:
+        return model.calibrated(Calibration(shares=UNCALIBRATED))
+    return model
 
 
 def begin(setting: Setting, origin: Origin | None) -> tuple[RunState, str | None]:

@@ -27,6 +27,9 @@ Z = 1.96
 """Standard deviations of a normal distribution that 95 % lie within."""
 FEWEST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of validation from which the branches' shares are chosen, and on how many of them."""
+UNCALIBRATED = [0.3, 0.7]
+"""Shares of a network that no validation calibrates, so that it is too sure of itself, and of
+kernels, which rows left out calibrate."""
 TENTHS = 10
 """Shares of two branches that are tried: 0, 1, … of so many."""
 CELLS = 2**22

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pack_sequence
 import seqtrain
 from seqtrain.errors import ConfigError
 from seqtrain.model.kernels import FACTORS, KERNELS, PENALTIES, KernelBank, KernelSizes, ridge
+from seqtrain.runs.model_folder import load_model
 from tests.helpers.small_models import series_store
 from tests.helpers.tiny import write_npz
 
@@ -159,6 +160,7 @@ def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, obj
     run = seqtrain.fit(config, run_dir="run")
     assert run.test is not None
     assert run.test.accuracy > 0.95
+    assert load_model(Path("run/best")).network.shares == [0.3, 0.7]
     alone = seqtrain.evaluate("run").parts
     assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
 
