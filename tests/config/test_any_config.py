@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,16 +78,3 @@ def test_any_mapping(mapping: dict[str, object]) -> None:
         lines = list(error.problems)
     assert lines
     assert all(len(line) < 200 and line.isprintable() for line in lines)
-
-
-@given(st.data())
-@examples(100)
-def test_place_of_a_wrong_value_is_exact(data: st.DataObject) -> None:
-    lines = WHOLE.splitlines()
-    number = data.draw(st.sampled_from([n for n, line in enumerate(lines) if line[-1] != ":"]))
-    key = lines[number].split(":")[0]
-    lines[number] = f"{key}:{' ' * data.draw(st.integers(1, 5))}[]"
-    with pytest.raises(ConfigError) as caught:
-        parse_config("\n".join(lines), "cfg.yaml")
-    column = lines[number].index("[") + 1
-    assert caught.value.problems[0].startswith(f"cfg.yaml:{number + 1}:{column}")

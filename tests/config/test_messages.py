@@ -260,18 +260,6 @@ def test_every_key_refuses_nonsense_in_plain_words(value: str) -> None:
             assert jargon not in problem
 
 
-def test_lines_stay_short_and_printable() -> None:
-    long = "x" * 3000
-    text = f"? {long}\n: 1\ntraining:\n  ? {long}\n  : 1\n  lr: {long}\n  device: {long}\n"
-    with pytest.raises(ConfigError) as caught:
-        parse_config(text + DATA, f"/{long}/cfg.yaml")
-    assert len(caught.value.problems) == 4
-    for problem in (*caught.value.problems, *problems(DATA + '"\\e[31m\\nx\\u202e": 1')):
-        assert len(f"seqtrain: {problem}") < 200
-        assert "cfg.yaml:" in problem
-        assert problem.isprintable()
-
-
 def test_thousands_of_problems_are_counted_and_reported_soon() -> None:
     found = problems("".join(f"key{number}: no\n" for number in range(3000)))
     assert len(found) == 51

@@ -13,7 +13,6 @@ import pytest
 
 from seqtrain.config import Config
 from seqtrain.data.dataset import PreparedData, prepare
-from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import digest_of, read_examples
 from seqtrain.errors import DataError
 
@@ -186,23 +185,6 @@ def test_an_empty_series_is_read_as_zeros(write: Write, ready: Ready, missing: s
     empty = write("b.jsonl", jsonl(([], "x"), ([], "y")))
     with pytest.raises(DataError, match=r"every sequence is empty; expected feature vectors"):
         ready(kind="features", empty="unk", train=empty)
-
-
-def test_preprocessing_survives_json_and_encodes_the_same(write: Write, ready: Ready) -> None:
-    path = write("train.tsv", [("Move 20 é", "x"), ("back again", "y")])
-    for keys in (
-        {},
-        {"tokenizer": "bpe"},
-        {"max_length": 2, "overlong": "tail", "lowercase": False},
-    ):
-        fitted = ready(train=path, **keys).preprocessing
-        values = json.loads(json.dumps(fitted.to_json()))
-        copy = Preprocessing.from_json(
-            values, [*("<pad>", "<unk>"), *tokens(ready(train=path, **keys))]
-        )
-        assert copy == fitted
-        stores = [x.encode(read_examples(path, x.reading), path)[0] for x in (fitted, copy)]
-        assert stores[0].values.tolist() == stores[1].values.tolist()
 
 
 def test_prediction_reads_rows_that_training_would_drop(write: Write, ready: Ready) -> None:
