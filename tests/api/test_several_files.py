@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from seqtrain.api.check import check
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
@@ -17,9 +16,7 @@ from seqtrain.api.predictions import predict_split, run_facts
 from seqtrain.api.repeats import fit_repeats, repeats_of
 from seqtrain.comparison.task import prepare_task
 from seqtrain.config import config_from_mapping
-from seqtrain.errors import CheckpointError, DataError, RunError
-from seqtrain.tuning.search import Limits
-from seqtrain.tuning.tune import tune
+from seqtrain.errors import CheckpointError, DataError
 from tests.helpers.tiny import fingerprint
 
 
@@ -83,12 +80,6 @@ def test_folds_part_the_rows_of_all_files(folder: Path) -> None:
     assert not lines[0] & lines[1]
 
 
-def test_a_loss_that_is_not_finite_names_files_and_lines(folder: Path) -> None:
-    training = {"optimizer": "sgd", "lr": 1000, "weight_decay": 1000, "schedule": "constant"}
-    with pytest.raises(RunError, match=r"isn't finite for p\d\.jsonl:\d+, p\d\.jsonl:\d+, .* more"):
-        fit(config("p*.jsonl", training=training, batching={"batch_size": 4}), run_dir="run")
-
-
 def test_other_files_end_resuming_and_scoring(folder: Path) -> None:
     given = config("p*.jsonl", training={"max_epochs": 1})
     fit(given, run_dir="run")
@@ -118,22 +109,3 @@ def test_a_comparison_takes_the_rows_of_all_files(folder: Path) -> None:
     assert one.probe.tolist() == three.probe.tolist()
     for a, b in ((one.train, three.train), (one.held_out, three.held_out)):
         assert all((array == b.arrays()[name]).all() for name, array in a.arrays().items())
-
-
-def test_a_model_of_several_files_is_checked_on_their_rows(folder: Path) -> None:
-    for name, train in (("one", "one.jsonl"), ("three", ["p1.jsonl", "p[23].jsonl"])):
-        fit(config(train, training={"max_epochs": 1}), run_dir=name)
-    one, three = check("one"), check("three")
-    assert three.passed
-    assert three.num_examples == 10
-    assert one.differences == three.differences
-
-
-def test_a_search_on_several_files_finds_what_one_finds(folder: Path) -> None:
-    space = {"tune": {"space": {"model.hidden_size": [4, 8], "model.ngrams": None}}}
-    found = []
-    for name, train in (("one", "one.jsonl"), ("three", "p*.jsonl")):
-        given = config_from_mapping(config(train, training={"max_epochs": 1}, **space))
-        tuned = tune(given, Limits(None, 2), run_dir=folder / name)
-        found.append([(trial.settings, trial.value, trial.loss) for trial in tuned.trials])
-    assert found[0] == found[1]

@@ -111,13 +111,6 @@ def test_a_crafted_pickle_writes_nothing_elsewhere(
     assert not list(tmp_path.iterdir())
 
 
-def test_equal_seeds_give_equal_models(fitted: SequenceClassifier) -> None:
-    again, other = (small(random_state=seed).fit(list(TEXTS), list(LABELS)) for seed in (0, 1))
-    same = fitted.predict_proba(list(TEXTS))
-    np.testing.assert_array_equal(again.predict_proba(list(TEXTS)), same)
-    assert not np.array_equal(other.predict_proba(list(TEXTS)), same)
-
-
 def test_mistakes_are_value_errors(fitted: SequenceClassifier) -> None:
     texts, labels = list(TEXTS), list(LABELS)
     with pytest.raises(ValueError, match=r"model\.rnn: found 'elman'"):

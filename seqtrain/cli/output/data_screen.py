@@ -20,14 +20,18 @@ SHOWN_ROWS = 4
 
 
 def show_splits(
-    console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
+    console: Console,
+    preprocessing: Preprocessing,
+    summaries: Mapping[str, SplitSummary],
+    *,
+    every: bool = True,
 ) -> None:
-    """Print the figures of the splits, one column each."""
+    """Print the figures of the splits, one column each; of lengths all, or median and longest."""
     vocabulary = preprocessing.vocabulary
     classes = f"{len(preprocessing.labels)} classes"
     heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
-    names = ["rows", "tokens" if vocabulary else "steps"]
-    names += [f"length: {name}" for name in ("shortest", "5 %", "median", "95 %", "longest")]
+    lengths = ["shortest", "5 %", "median", "95 %", "longest"]
+    names = ["rows", "tokens" if vocabulary else "steps", *(f"length: {x}" for x in lengths)]
     names += ["unknown tokens", "also in train", "always the largest class"]
     columns = [
         [
@@ -36,7 +40,9 @@ def show_splits(
         ]
         for s in summaries.values()
     ]
-    rows = [row for row in zip(names, *columns, strict=True) if vocabulary or row[0] != names[7]]
+    left_out = [] if every else [names[2], names[3], names[5]]
+    left_out += [] if vocabulary else ["unknown tokens"]
+    rows = [row for row in zip(names, *columns, strict=True) if row[0] not in left_out]
     print_table(console, [TableColumn(heading, "words"), *summaries], rows)
 
 

@@ -98,7 +98,8 @@ class FitScreen:
         if self._splits:
             return  # of the run before, with the same data
         self._splits = set(event.data.splits)
-        show_splits(self._console, event.data.preprocessing, event.summaries)
+        fitted, every = event.data.preprocessing, self._verbose
+        show_splits(self._console, fitted, event.summaries, every=every)
         store, vectors = event.data.unlabelled, event.data.vectors
         if store is not None:
             note(
