@@ -94,7 +94,7 @@ def test_second_sigint_stops_at_once(project: Path, function: str, stops: int) -
     for _ in range(stops):
         first = draw.randint(1, 20)
         second = first + draw.randint(1, 20 if function == UPDATE else 200)
-        call = draw.randint(2, EPOCHS * (STEPS + 1)) if function == UPDATE else 2
+        call = draw.randint(2, EPOCHS * STEPS) if function == UPDATE else 2
         prepare = signals_within(function, call, (first, signal.SIGINT), (second, signal.SIGINT))
         running = fit(project, "r", *ONLY_EPOCHS, prepare=prepare, code=130)
         assert "nothing was saved" not in running.err
