@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,24 +101,175 @@ def warnings(
     data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
 ) -> list[str]:
     """Return what a user should know before trusting a score, a line each."""
-    lines = []
-    if "validation" not in data.splits:
-        lines.append(
-            "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
-            "holds out a part of train to choose by, fit --folds 5 five parts in turn"
-        )
-    for name, report in data.reports.items():
-        lines += report.notices(name)
-        repeats = summaries[name].repeats if name in summaries else 0
-        if repeats:
-            lines.append(_repeats_line(name, repeats, summaries[name].rows))
-    lines += _conflict_doubts(data.splits["train"])
-    lines += _unsplit_doubts(data) or _unknown_doubts(data)
-    lines += _symbol_doubts(data, settings) + number_doubts(data)
-    if data.vectors is not None:
-        lines += data.vectors.coverage.doubts()
-    lines += _vocabulary_warnings(data) + _header_doubts(data)
-    return lines + _label_warnings(data, settings)
+    return list(_Doubts(data, summaries, settings).lines())
+
+
+class _Doubts:
+    """What is said of prepared data; each method yields the lines of one sort."""
+
+    def __init__(
+        self, data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
+    ) -> None:
+        self.data, self.summaries, self.settings = data, summaries, settings
+        self.rules, self.train = data.preprocessing, data.splits["train"]
+        self.others = {name: x for name, x in data.splits.items() if name != "train"}
+
+    def lines(self) -> Iterator[str]:
+        """Yield all lines, what was done to rows first."""
+        if "validation" not in self.others:
+            yield (
+                "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
+                "holds out a part of train to choose by, fit --folds 5 five parts in turn"
+            )
+        for name, report in self.data.reports.items():
+            yield from report.notices(name)
+            if name in self.others and self.summaries[name].repeats:
+                yield self._repeats(name, self.summaries[name].repeats, self.summaries[name].rows)
+        yield from self._conflicts()
+        unsplit = list(self._unsplit())
+        yield from unsplit or self._unknown()
+        yield from self._symbols()
+        yield from number_doubts(self.data)
+        if self.data.vectors is not None:
+            yield from self.data.vectors.coverage.doubts()
+        yield from self._vocabulary()
+        yield from self._header()
+        yield from self._labels()
+
+    def _repeats(self, name: str, repeats: int, rows: int) -> str:
+        """Say how many sequences of a split are in train too."""
+        if repeats < rows:
+            return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
+        key = f"name another file in data.{name}"
+        if name == "validation":
+            key += ", or hold out a part of train with data.validation: 0.1"
+        said = "every sequence is in train too, so its score says nothing about new data"
+        return f"{name}: {said}; {key}"
+
+    def _conflicts(self) -> Iterator[str]:
+        """Say where equal sequences of train have several labels: no model can tell these apart."""
+        train, total, number, shown = self.train, 0, 0, list[tuple[int, int]]()
+        assert train.keys is not None
+        for rows, starts in equal_keys(train.keys):
+            labels = train.labels[rows]
+            ends = np.append(starts[1:], len(rows))
+            lowest, highest = (f.reduceat(labels, starts) for f in (np.minimum, np.maximum))
+            several = np.flatnonzero((lowest < highest) & (train.keys[rows[starts]] != BLANK))
+            total += int((ends - starts)[several].sum())
+            number += len(several)
+            for i in several[np.argsort(rows[starts[several]])[:SHOWN]]:
+                own = labels[starts[i] : ends[i]]
+                other = starts[i] + int(np.argmax(own != own[0]))
+                shown.append((int(rows[starts[i]]), int(rows[other])))
+        if number:
+            in_files = train.files is not None and len(train.files.names) > 1
+            lines = ", ".join(
+                " and ".join(
+                    train.place(row) if in_files else str(train.lines[row]) for row in pair
+                )
+                for pair in sorted(shown)[:SHOWN]
+            )
+            yield (
+                f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
+                f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
+                "see whether data.sequence and data.label are the right columns"
+            )
+
+    def _unsplit(self) -> Iterator[str]:
+        """Say where sequences look as if the tokenizer didn't split them."""
+        rules, train = self.rules, self.train
+        if rules.vocabulary is None or len(train) < FEWEST or np.mean(train.lengths == 1) < MOSTLY:
+            return
+        unknown = {unknown_share(store): name for name, store in self.others.items()}
+        share = max(unknown) if unknown else len(np.unique(train.values)) / len(train)
+        if share < 0.5:
+            return
+        found = f"{share:.0%} of them occur once or twice"
+        if unknown:
+            found = f"{share:.0%} of {unknown[share]}'s are unknown"
+        key = "is data.sequence the right column?"
+        if rules.kind == "tokens":
+            key = "data.kind: text with data.tokenizer: char splits each into characters"
+        elif rules.tokenizer in WORDS:
+            key = (
+                f"data.tokenizer: {rules.tokenizer} doesn't split them (text without blanks, "
+                "such as DNA or Chinese?); try data.tokenizer: char"
+            )
+        yield f"nearly all sequences are one token, and {found}: {key}"
+
+    def _unknown(self) -> Iterator[str]:
+        """Say where most tokens of another split are unknown."""
+        key = "is it a set of another sort, or another language?"
+        if self.rules.kind == "tokens":
+            key = "where they are sentences, data.kind: text splits them into words"
+        for name, store in self.others.items():
+            share = unknown_share(store)
+            if len(store) >= FEWEST and share > 0.5:
+                yield f"{name}: {share:.0%} of its tokens don't occur in train; {key}"
+
+    def _symbols(self) -> Iterator[str]:
+        """Say where features, by the file's format alone, look like symbols: few whole numbers."""
+        rules, is_set = self.rules, "kind" in self.settings.model_fields_set
+        if is_set or rules.reading.format != "npz" or len(rules.mean) > 1:
+            return
+        scaled = np.unique(self.train.values[:, 0])
+        values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
+        if len(values) <= FEW_SYMBOLS and np.abs(values - np.rint(values)).max() <= ROUNDING:
+            yield (
+                f"train: its values are {counted(len(values), 'whole number')} in one channel, "
+                "read as features; if they are symbols, such as ids of tokens or events, set "
+                "data.kind: tokens"
+            )
+
+    def _vocabulary(self) -> Iterator[str]:
+        """Say that data.max_vocab_size left tokens out, and how many there were."""
+        vocabulary, vectors = self.rules.vocabulary, self.data.vectors
+        own = len(vocabulary or SPECIAL) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
+        if vocabulary is not None and self.data.eligible_tokens > own:
+            yield (
+                f"data.max_vocab_size: the vocabulary holds {own:,} of "
+                f"{self.data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or "
+                "raise data.min_count to leave out rare tokens"
+            )
+
+    def _header(self) -> Iterator[str]:
+        """Say where the first row looks like a header: its label, and no other's, is a class."""
+        train, reading = self.train, self.rules.reading
+        columns = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
+        named = any(isinstance(column, str) for column in (*columns, reading.label, reading.group))
+        if reading.format not in ("csv", "tsv") or named or reading.header is True:
+            return
+        first = train.labels[train.lines == 1]
+        if len(first) == 1 == np.count_nonzero(train.labels == first) and len(train) >= FEWEST:
+            label = quote(self.rules.labels[int(first[0])])
+            yield (
+                f"train: no other row has the label of line 1, {label}; if that line is a header, "
+                "set data.header: true"
+            )
+
+    def _labels(self) -> Iterator[str]:
+        """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
+        names, by_form = self.rules.labels, dict[str, list[str]]()
+        for name in names:
+            by_form.setdefault(_plain_form(name), []).append(name)
+        for alike in by_form.values():
+            if len(alike) > 1:
+                shown = listed([ascii(name) for name in alike])
+                yield f"labels that look alike are different classes: {shown}"
+        counts = np.bincount(self.train.labels, minlength=len(names))
+        yield from label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
+        single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
+        if single:
+            yield f"classes with one row in train: {listed(single)}"
+        held_out = self.others.get("validation")
+        if held_out is not None and len(held_out) < len(names):
+            advice = "hold out more (data.validation), or see fit --folds 5"
+            if isinstance(self.settings.validation, dict):
+                advice = "fewer folds hold out more"
+            yield (
+                f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
+                f"tell epochs apart; {advice}"
+            )
 
 
 def _repeats(store: SequenceStore, train: SequenceStore) -> int:
@@ -129,137 +280,6 @@ def _repeats(store: SequenceStore, train: SequenceStore) -> int:
     for block in blocks(train.keys):
         found |= np.isin(store.keys, block)
     return int((found & (store.keys != BLANK)).sum())
-
-
-def _repeats_line(name: str, repeats: int, rows: int) -> str:
-    """Say how many sequences of a split are in train too."""
-    if repeats < rows:
-        return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
-    key = f"name another file in data.{name}"
-    if name == "validation":
-        key += ", or hold out a part of train with data.validation: 0.1"
-    return (
-        f"{name}: every sequence is in train too, so its score says nothing about new data; {key}"
-    )
-
-
-def _unsplit_doubts(data: PreparedData) -> list[str]:
-    """Say where sequences look as if the tokenizer didn't split them."""
-    preprocessing, train = data.preprocessing, data.splits["train"]
-    if preprocessing.vocabulary is None or len(train) < FEWEST:
-        return []
-    if np.mean(train.lengths == 1) < MOSTLY:
-        return []
-    unknown = {name: unknown_share(x) for name, x in data.splits.items() if name != "train"}
-    worst = max(unknown, key=lambda name: unknown[name]) if unknown else None
-    if worst is None:
-        distinct = len(np.unique(train.values)) / len(train)
-        if distinct < 0.5:
-            return []
-        found = f"{distinct:.0%} of them occur once or twice"
-    elif unknown[worst] < 0.5:
-        return []
-    else:
-        found = f"{unknown[worst]:.0%} of {worst}'s are unknown"
-    if preprocessing.kind == "tokens":
-        key = "data.kind: text with data.tokenizer: char splits each into characters"
-    elif preprocessing.tokenizer in ("word", "whitespace"):
-        key = (
-            f"data.tokenizer: {preprocessing.tokenizer} doesn't split them (text without blanks, "
-            "such as DNA or Chinese?); try data.tokenizer: char"
-        )
-    else:
-        key = "is data.sequence the right column?"
-    return [f"nearly all sequences are one token, and {found}: {key}"]
-
-
-def _unknown_doubts(data: PreparedData) -> list[str]:
-    """Say where most tokens of another split are unknown."""
-    key = "is it a set of another sort, or another language?"
-    if data.preprocessing.kind == "tokens":
-        key = "where they are sentences, data.kind: text splits them into words"
-    return [
-        f"{name}: {unknown_share(store):.0%} of its tokens don't occur in train; {key}"
-        for name, store in data.splits.items()
-        if name != "train" and len(store) >= FEWEST and unknown_share(store) > 0.5
-    ]
-
-
-def _symbol_doubts(data: PreparedData, settings: DataConfig) -> list[str]:
-    """Say where features, by the file's format alone, look like symbols: few whole numbers."""
-    rules, train = data.preprocessing, data.splits["train"]
-    if "kind" in settings.model_fields_set or rules.reading.format != "npz" or len(rules.mean) > 1:
-        return []
-    scaled = np.unique(train.values[:, 0])
-    values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
-    if len(values) > FEW_SYMBOLS or np.abs(values - np.rint(values)).max() > ROUNDING:
-        return []
-    return [
-        f"train: its values are {counted(len(values), 'whole number')} in one channel, read as "
-        "features; if they are symbols, such as ids of tokens or events, set data.kind: tokens"
-    ]
-
-
-def _header_doubts(data: PreparedData) -> list[str]:
-    """Say where the first row looks like a header: its label, and no other's, is a class."""
-    train, reading = data.splits["train"], data.preprocessing.reading
-    columns = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
-    named = any(isinstance(column, str) for column in (*columns, reading.label, reading.group))
-    if reading.format not in ("csv", "tsv") or named or reading.header is True:
-        return []
-    first = train.labels[train.lines == 1]
-    if len(first) != 1 or np.count_nonzero(train.labels == first[0]) > 1 or len(train) < FEWEST:
-        return []
-    label = quote(data.preprocessing.labels[int(first[0])])
-    return [
-        f"train: no other row has the label of line 1, {label}; if that line is a header, set "
-        "data.header: true"
-    ]
-
-
-def _conflict_doubts(train: SequenceStore) -> list[str]:
-    """Say where equal sequences of train have several labels: no model can tell these apart."""
-    assert train.keys is not None
-    total, shown = 0, list[tuple[int, int]]()
-    number = 0
-    for rows, starts in equal_keys(train.keys):
-        labels = train.labels[rows]
-        ends = np.append(starts[1:], len(rows))
-        lowest, highest = (f.reduceat(labels, starts) for f in (np.minimum, np.maximum))
-        several = np.flatnonzero((lowest < highest) & (train.keys[rows[starts]] != BLANK))
-        total += int((ends - starts)[several].sum())
-        number += len(several)
-        for i in several[np.argsort(rows[starts[several]])[:SHOWN]]:
-            own = labels[starts[i] : ends[i]]
-            other = starts[i] + int(np.argmax(own != own[0]))
-            shown.append((int(rows[starts[i]]), int(rows[other])))
-    if not number:
-        return []
-    several_files = train.files is not None and len(train.files.names) > 1
-    lines = ", ".join(
-        " and ".join(train.place(row) if several_files else str(train.lines[row]) for row in pair)
-        for pair in sorted(shown)[:SHOWN]
-    )
-    return [
-        f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
-        f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
-        "see whether data.sequence and data.label are the right columns"
-    ]
-
-
-def _vocabulary_warnings(data: PreparedData) -> list[str]:
-    """Say that data.max_vocab_size left tokens out, and how many there were."""
-    vocabulary, vectors = data.preprocessing.vocabulary, data.vectors
-    if vocabulary is None:
-        return []
-    own = len(vocabulary) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
-    if data.eligible_tokens <= own:
-        return []
-    return [
-        f"data.max_vocab_size: the vocabulary holds {own:,} of "
-        f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or raise "
-        "data.min_count to leave out rare tokens"
-    ]
 
 
 def number_doubts(data: PreparedData) -> list[str]:
@@ -313,36 +333,6 @@ def label_doubts(counts: Mapping[str, int]) -> list[str]:
             "rare classes; training.monitor: macro_f1 chooses the epoch by the F1 of all classes"
         )
     return doubts
-
-
-def _label_warnings(data: PreparedData, settings: DataConfig) -> list[str]:
-    """Look-alike labels, classes of one row, and more classes than rows to choose epochs by."""
-    warnings = []
-    names = data.preprocessing.labels
-    by_form: dict[str, list[str]] = {}
-    for name in names:
-        by_form.setdefault(_plain_form(name), []).append(name)
-    for alike in by_form.values():
-        if len(alike) > 1:
-            warnings.append(
-                "labels that look alike are different classes: "
-                + listed([ascii(name) for name in alike])
-            )
-    counts = np.bincount(data.splits["train"].labels, minlength=len(names))
-    warnings += label_doubts({name: int(n) for name, n in zip(names, counts, strict=True) if n})
-    single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
-    if single:
-        warnings.append(f"classes with one row in train: {listed(single)}")
-    held_out = data.splits.get("validation")
-    if held_out is not None and len(held_out) < len(names):
-        advice = "hold out more (data.validation), or see fit --folds 5"
-        if isinstance(settings.validation, dict):
-            advice = "fewer folds hold out more"
-        warnings.append(
-            f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
-            f"tell epochs apart; {advice}"
-        )
-    return warnings
 
 
 def _plain_form(label: str) -> str:
