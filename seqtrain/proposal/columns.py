@@ -47,6 +47,12 @@ DATE = re.compile(r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9
 NUMBERS = re.compile(r"\[+\s*[-+.0-9]")
 """How a text begins that holds a list of numbers."""
 LISTS = ("series", "symbols", "turns")
+DESCRIBED = {
+    "series": "lists of numbers",
+    "symbols": "lists",
+    "turns": "sentences",
+    "date": "dates",
+}
 
 
 @dataclass
@@ -87,7 +93,7 @@ class ColumnFacts:
             self.rising += float((np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var())
         self.characters += len(text)
         self.words += len(text.split()) if kind == "text" else 1
-        is_fraction = kind == "number" and not float(text).is_integer()
+        is_fraction = kind == "number" and float(text) % 1 > 0
         if is_fraction or kind in (*LISTS, "whole") or len(text) > LONGEST_LABEL:
             self.too_many = True
         elif kind != "blank" and len(self.values) <= MOST_LABELS:
@@ -119,27 +125,18 @@ class ColumnFacts:
         one_word = self.words < 1.5 * self.rows
         return not self.too_many and len(self.values) == self.rows and one_word
 
-    @property
-    def named(self) -> str:
-        """The column's name for a message, or its index."""
-        if self.column == "":
-            return "the column without a name"
-        return quote(self.column) if isinstance(self.column, str) else str(self.column)
-
     def describe(self) -> str:
-        """Say what the column holds, for a message."""
-        words = {"series": "lists of numbers", "turns": "lists of sentences", "date": "dates"}
-        kind = words.get(self.kind, "lists")
-        if self.kind not in (*LISTS, "date"):
-            kind = f"{len(self.values)} values"
-            if len(self.values) == 1 and not self.too_many:
-                kind = "one value"
-            elif self.is_id:
-                kind = "unique"
-            elif self.too_many or len(self.values) > self.rows / 2:
-                mean = self.words / max(1, self.rows)
-                kind = "numbers" if self.kind == "number" else f"text, {mean:.3g} words per row"
-        return f"{self.named} ({kind})"
+        """Name the column and what it holds, for a message."""
+        kind = DESCRIBED.get(self.kind) or counted(len(self.values), "value")
+        if self.is_id:
+            kind = "unique"
+        elif self.kind in ("number", "text") and (
+            self.too_many or len(self.values) > self.rows / 2
+        ):
+            mean = self.words / max(1, self.rows)
+            kind = "numbers" if self.kind == "number" else f"text, {mean:.3g} words per row"
+        named = quote(self.column) if isinstance(self.column, str) else str(self.column)
+        return f"{named if self.column != '' else 'the column without a name'} ({kind})"
 
 
 def _kind_of(value: object) -> tuple[str, Any]:

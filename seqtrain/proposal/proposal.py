@@ -124,14 +124,18 @@ def _taken(facts: Facts) -> Iterator[str]:
         what += f" = {listed(columns, 4)}"
     elif table.reading.label is not None:
         what += " = all other columns, a time step each"
-    names = [shorten(name, 30) for name, _ in facts.classes.most_common()]
-    classes = f"{len(names)} classes: {listed(names, SHOWN_LABELS)}"
+    classes = f"{len(facts.classes)} classes: {_labels(facts)}"
     label = table.reading.label
     yield f"{what}, {classes}" if label is None else f"{what}, label = {label} ({classes})"
     if table.ignored:
         yield f"ignored: {listed([column.describe() for column in table.ignored], 8)}"
     if facts.unlabelled:
         yield f"{counted(facts.unlabelled, 'row')} with a blank label left out"
+
+
+def _labels(facts: Facts) -> str:
+    names = [shorten(name, 30) for name, _ in facts.classes.most_common()]
+    return listed(names, SHOWN_LABELS)
 
 
 def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[str]:
@@ -158,8 +162,7 @@ def _splits(files: Sequence[str], test: str | None) -> dict[str, str | list[str]
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _splits_inside(files[0]) or files
     for path in files:
-        stem = os.path.basename(path).lower()
-        role = _role(stem) or "train"
+        role = _role(os.path.basename(path)) or "train"
         known = found.setdefault("train" if len(files) == 1 else role, [])
         if known and NUMBER.sub("0", known[0]) != NUMBER.sub("0", path):
             raise DataError(
@@ -219,21 +222,22 @@ def _written(
     files = list(_files(splits, rows, facts, held_out=held_out))
     validation = next(file.value for file in files if file.key == "data.validation")
     found = [*files, *_columns(facts), *choices(facts, validation)]
-    lines = [*_head(splits, facts), *_lines(found), *_notes(facts)]
-    config = parse_config("\n".join(lines) + "\n", "the proposed config", settings)
-    wished = {".".join(each.partition("=")[0].split(".")[:2]): each for each in settings}
-    if not wished:
-        return "\n".join(lines) + "\n", config
-    values = config.model_dump()
-    for key, given in wished.items():
+    config = parse_config(_yaml(splits, facts, found), "the proposed config", settings)
+    for given in settings:
+        key = ".".join(given.partition("=")[0].split(".")[:2])
         section, _, name = key.partition(".")
-        value = values[section][name] if name else values[section]
-        same = [i for i, each in enumerate(found) if each.key == key]
-        beside = [i for i, each in enumerate(found) if each.key.startswith(f"{section}.")]
-        at = same[0] if same else beside[-1] + 1 if beside else len(found)
-        found[at : at + len(same)] = [Choice(key, value, f"--set {shorten(given, 60)}")]
-    lines = [*_head(splits, facts), *_lines(found), *_notes(facts)]
-    return "\n".join(lines) + "\n", config
+        value = config.model_dump()[section]
+        known = [each.key for each in found]
+        same = key in known
+        beside = [i for i, each in enumerate(known) if each.startswith(f"{section}.")]
+        at = known.index(key) if same else max(beside, default=len(found)) + 1
+        why = f"--set {shorten(given, 60)}"
+        found[at : at + same] = [Choice(key, value[name] if name else value, why)]
+    return _yaml(splits, facts, found), config
+
+
+def _yaml(splits: Mapping[str, str | list[str]], facts: Facts, found: Sequence[Choice]) -> str:
+    return "\n".join([*_head(splits, facts), *_lines(found), *_notes(facts)]) + "\n"
 
 
 def _files(
@@ -261,8 +265,7 @@ def _files(
 def _columns(facts: Facts) -> Iterator[Choice]:
     reading = facts.reading
     if reading.format == "fasttext" or not reading.by_name:
-        is_guess = reading.by_name
-        why = "each line begins with __label__" if is_guess else "--format"
+        why = "each line begins with __label__" if reading.by_name else "--format"
         yield Choice("data.format", reading.format, why)
     if reading.delimiter != "auto":
         yield Choice("data.delimiter", reading.delimiter, "separates the columns")
@@ -279,10 +282,7 @@ def _columns(facts: Facts) -> Iterator[Choice]:
                 why = "its channels or time steps"
         yield Choice("data.sequence", reading.sequence, why)
     if reading.label is not None:
-        names = [shorten(name, 80) for name, _ in facts.classes.most_common(SHOWN_LABELS)]
-        more = len(facts.classes) - len(names)
-        labels = ", ".join(names) + (f" and {more} more" if more else "")
-        yield Choice("data.label", reading.label, f"column of the label: {labels}")
+        yield Choice("data.label", reading.label, f"column of the label: {_labels(facts)}")
     if reading.kind != "text":
         words = {"tokens": "a sequence is a list of symbols", "features": "time steps are numbers"}
         yield Choice("data.kind", reading.kind, words[reading.kind])

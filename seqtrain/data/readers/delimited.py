@@ -19,7 +19,7 @@ from seqtrain.data.examples import (
     parse_rows,
 )
 from seqtrain.data.readers.opening import LINE_BYTES, RowSource
-from seqtrain.data.readers.sequences import features_from_cells
+from seqtrain.data.readers.sequences import features_from_fields
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -116,7 +116,7 @@ def _row_parser(
         group = None if group_at is None or fields[group_at].isspace() else fields[group_at] or None
         kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
         if is_series:
-            return features_from_cells([*text_of(fields)]), label, group, kept
+            return features_from_fields([*text_of(fields)]), label, group, kept
         text = text_of(fields) if is_one else " ".join(text_of(fields))
         return text if is_text else source.sequence(text), label, group, kept
 

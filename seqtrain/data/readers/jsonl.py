@@ -18,7 +18,7 @@ from seqtrain.data.examples import (
 )
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import (
-    features_from_values,
+    features_from_fields,
     json_type,
     parse_json,
     sequence_from_json,
@@ -79,7 +79,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
     def parse(row: Fields) -> tuple[Any, ...]:
         sequence: Sequence
         if options.kind == "features" and len(names) > 1:
-            sequence = features_from_values([_field(row, str(name)) for name in names])
+            sequence = features_from_fields([_field(row, str(name)) for name in names])
         else:
             parts = [_sequence(row, str(name), options.kind) for name in names]
             sequence = parts[0] if len(parts) == 1 else _joined(parts)

@@ -20,6 +20,8 @@ INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
 SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 """What stands between the numbers of a series."""
+MANY = re.compile(r"[\s,;[]")
+"""What a cell of several numbers holds."""
 TURN = " ¶ "
 """Stands between the sentences of a list, or the turns of a chat."""
 ROLES, CONTENTS = ("role", "from", "speaker"), ("content", "value", "text")
@@ -81,10 +83,10 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     """Read a JSON value: a string (text, tokens), a list of strings or integers (tokens), or a list
     of vectors or of numbers (features). What isn't of the kind is a BadRow.
     """
-    if kind == "features":
-        return _features_from_json(value)
     if isinstance(value, str):
         return sequence_from_text(value, kind)
+    if kind == "features":
+        return _features_from_json(value)
     if kind == "text":
         return _joined_turns(value)
     if not isinstance(value, list):
@@ -129,24 +131,17 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
     return _float32(np.stack(rows) if nested else rows[0][:, None])
 
 
-def features_from_cells(cells: list[str]) -> Features:
-    """Read cells of one number each as the time steps of one channel, else a channel from each.
+def features_from_fields(fields: list[object]) -> Features:
+    """Read single numbers as the time steps of one channel, else a channel from each field.
 
     Missing values at the end of a row of numbers are no time steps.
+
+    Args:
+        fields: cells of text, or what JSON holds.
     """
-    if not any(SEPARATOR.search(cell.strip()) or "[" in cell for cell in cells):
-        return _one_channel(_parse_numbers([cell.strip() or "nan" for cell in cells]))
-    return joined_channels([sequence_from_text(cell, "features") for cell in cells])
-
-
-def features_from_values(values: list[object]) -> Features:
-    """Read JSON values as `features_from_cells` reads cells."""
-    if not any(isinstance(value, list) for value in values):
-        return _one_channel(_floats(values))
-    return joined_channels([_features_from_json(value) for value in values])
-
-
-def _one_channel(values: npt.NDArray[np.float64]) -> Features:
+    if any(isinstance(x, list) or MANY.search(str(x).strip()) for x in fields):
+        return joined_channels([sequence_from_json(x, "features") for x in fields])
+    values = _parse_numbers(["nan" if x is None else str(x).strip() or "nan" for x in fields])
     known = np.flatnonzero(~np.isnan(values))
     return _float32(values[: known[-1] + 1 if len(known) else 0, None])
 

@@ -162,7 +162,7 @@ def test_features(read: Read) -> None:
         ("[1, 1e999]", f"step 2: inf {BEYOND}"),
         ("[[1, 2], [1, 2], [3, 1e39]]", f"step 3: 1e+39 {BEYOND}"),
         ("[1" + "0" * 400 + "]", "a number is too large for float32"),
-        ('"1 2"', "expected a list of vectors or numbers, found a string"),
+        ('"1 b"', "expected a number, found 'b'"),
     ],
 )
 def test_features_that_are_refused(refuse: Refuse, text: str, problem: str) -> None:
