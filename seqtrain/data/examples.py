@@ -185,11 +185,8 @@ class ReadOptions:
 
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence; none where a format fixes where it stands."""
-        if self.sequence is None:
-            return []
-        if not isinstance(self.sequence, list):
-            return [self.sequence]
-        return self.sequence
+        columns = [] if self.sequence is None else self.sequence
+        return columns if isinstance(columns, list) else [columns]
 
     def label_column(self, labelled: bool) -> Column | None:
         """Return the column of the label, which only prediction (not `labelled`) may lack."""

@@ -17,6 +17,11 @@ from seqtrain.files.reading import nearest_file
 from seqtrain.text import listed, quote
 
 SPLITS = ("train", "validation", "test")
+SAME_KEYS = (
+    *("kind", "header", "quoting", "delimiter", "encoding"),
+    *("sequence", "label", "group", "bad_rows"),
+)
+"""Keys of a config that say how rows are read, as they are."""
 
 
 def data_files(config: Config) -> list[tuple[str, str]]:
@@ -86,17 +91,9 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
     """Return how a file of this config is read; each file's format goes by its own name."""
     return ReadOptions(
         format=resolve_format(path, data.format) or data.format,
-        kind=data.kind,
-        header=data.header,
-        quoting=data.quoting,
-        delimiter=data.delimiter,
-        encoding=data.encoding,
-        sequence=list(data.sequence) if isinstance(data.sequence, list) else data.sequence,
-        label=data.label,
-        group=data.group,
-        bad_rows=data.bad_rows,
         by_name=data.format == "auto",
         whole_files=holds_whole_files(path),
+        **{name: getattr(data, name) for name in SAME_KEYS},
     )
 
 
