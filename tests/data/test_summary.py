@@ -120,6 +120,26 @@ def test_what_is_said(warned: Warned, train: Rows, keys: dict[str, Any], lines: 
     assert warned(train, **keys) == lines
 
 
+SENSORS = [(f"0.{i} 1.{i} 2.{i % 3}", "xy"[i % 2]) for i in range(40)]
+STRANGE = [(f"q{i} r{i} s{i}", "xy"[i % 2]) for i in range(30)]
+SEVERAL = [(f"a b{i}", ["x|y", "x", "y"][i % 3]) for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("train", "keys", "said"),
+    [
+        (SENSORS, {}, "of the words are numbers, each a symbol of its own"),
+        (HELD, {"validation": STRANGE}, "validation: 100% of its tokens don't occur in train"),
+        (HELD, {"validation": STRANGE, "kind": "tokens"}, "data.kind: text splits them into words"),
+        (SEVERAL, {}, "labels look like several each, parted by '|', such as 'x|y'"),
+    ],
+)
+def test_data_that_is_read_as_what_it_is_not(
+    warned: Warned, train: Rows, keys: dict[str, Any], said: str
+) -> None:
+    assert any(said in line for line in warned(train, **keys))
+
+
 def test_labels_that_train_lacks_are_named_five_times_and_counted(warned: Warned) -> None:
     lines = warned(PAIR * 2, test=[("one", "x"), *[(f"t{i}", "z") for i in range(8)]])
     assert len([line for line in lines if "doesn't occur in train" in line]) == 5
