@@ -92,7 +92,7 @@ ForceRun = Annotated[bool, typer.Option("--force", help="Replace an earlier run 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:
     """Return the run that a command is for, as argument or option; without one the newest."""
-    refuse((f"--run: {run} is named already", None not in (run, named)))
+    refuse((f"--run: {run} is named already; give one of them", None not in (run, named)))
     if (run, named) != (None, None):
         return str(run if named is None else named)
     from seqtrain.cli.output.console import note
@@ -107,7 +107,7 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
 
 def check_split(split: str | None, data: str | None) -> None:
     """Refuse a split beside a file."""
-    refuse(("--split: --data names the file to score on", split and data))
+    refuse(("--split: --data names the file to score on; give one of them", split and data))
 
 
 def refuse(*clashes: tuple[str, object]) -> None:
@@ -116,4 +116,4 @@ def refuse(*clashes: tuple[str, object]) -> None:
 
     for why, clash in clashes:
         if clash:
-            raise ConfigError(f"{why}; give one of them")
+            raise ConfigError(why)

@@ -109,20 +109,3 @@ def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> N
     assert "SHA-256" in ended.err
     (begun / "r" / "environment.json").unlink()
     assert cli("eval", "r", "--split", "validation").code == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["none"], "no such run"),
-        (["train.tsv"], "no model"),
-        (["run", "--data", "none.tsv"], "none.tsv"),
-        (["run", "--split", "tset"], "'test'"),
-    ],
-)
-def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> None:
-    ended = cli("eval", *arguments)
-    assert ended.code == 2
-    assert ended.out == ""
-    assert len(ended.problems) == 1
-    assert words in ended.err

@@ -278,26 +278,6 @@ def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained: Path, cl
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--probabilities", "--top-k", "2"], "--top-k: --probabilities writes every class"),
-        (["--keep", "id"], "--keep: columns of lines can't be copied; expected csv, tsv, jsonl or"),
-        (["--device", "cuda:77"], "cuda:77"),
-        (["--precision", "1", "--min-probability", "1"], "--precision: it chooses --min-probab"),
-        (["--steps", "--min-probability", "1"], "--min-probability: --steps writes rows; give"),
-        (["--steps", "--format", "csv"], "--format: found csv; --steps writes jsonl"),
-        (["--steps", "--output", "o.tsv"], "--output: found o.tsv; --steps writes jsonl"),
-    ],
-)
-def test_options_that_do_not_go_together(
-    trained: Path, cli: Cli, options: list[str], words: str
-) -> None:
-    ended = cli("predict", "-", trained / "run", *options, stdin="rise")
-    assert (ended.code, ended.out, len(ended.problems)) == (2, "", 1)
-    assert words in ended.err
-
-
 @pytest.fixture(scope="module")
 def of_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose rows were files: a folder of folders of them."""
@@ -414,10 +394,7 @@ def test_what_is_done_is_not_done_again_and_what_fails_leaves_nothing(many: Path
         (["in/*", "--output-dir", "in"], "--output-dir: in holds in/part-0.txt.gz"),
         (["*/part-0*", "--output-dir", "out"], "out/part-0.txt.gz.tsv"),
         (["in/*", "--output-dir", "run/config.yaml"], "--output-dir: run/config.yaml: "),
-        (["in/*", "--shard", "0/2"], "--shard: it chooses among the files of --output-dir"),
         (["in/*", "--output-dir", "out", "--shard", "3/3"], "expected K/N, with K from 0 to N - 1"),
-        (["in/*", "--output-dir", "out", "--steps"], "--output-dir: --steps writes rows"),
-        (["in/*", "--output-dir", "out", "--output", "x.tsv"], "--output: --output-dir says where"),
     ],
 )
 def test_refusals_of_many_files(many: Path, cli: Cli, options: list[str], words: str) -> None:

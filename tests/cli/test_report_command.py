@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.tiny import Cli, listing
 
 
@@ -25,20 +23,3 @@ def test_the_page_holds_the_scores_and_the_errors(beside: Path, tmp_path: Path, 
     digests = json.loads(Path("run/environment.json").read_text())["data"]
     for words in (*digests.values(), "test.tsv", "seqtrain fit run/config.yaml", "share read"):
         assert words in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["run", "-o", "r.pdf"], "report.html"),
-        (["none", "-o", "r.html"], "no such run"),
-        (["run/best", "-o", "r.html"], "no run"),
-        (["run", "-o", "nowhere/r.html"], "no folder"),
-    ],
-)
-def test_refusals(beside: Path, cli: Cli, arguments: list[str], words: str) -> None:
-    before = listing(beside)
-    ended = cli("report", *arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert words in ended.err
-    assert listing(beside) == before

@@ -14,7 +14,7 @@ import pytest
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
 from tests.helpers.program import ended
-from tests.helpers.tiny import Cli, Ended, assert_same_run, listing
+from tests.helpers.tiny import Cli, Ended, assert_same_run
 
 
 @pytest.fixture(scope="module")
@@ -154,30 +154,6 @@ def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
         assert_same_run(f"many/seed-{seed}", str(project / f"parts/seed-{seed}"))
     names = json.loads((project / "parts/ensemble.json").read_text())["members"]
     assert names == ["seed-0", "seed-1", "seed-10"]
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            ("--seeds", "0,0"),
-            "--seeds: found '0,0'; expected 2 to 1,000 different numbers such as 0,1,2",
-        ),
-        (("--folds", "3", "--seeds", "0,1"), "--folds: trains on parts of train"),
-        (
-            ("--folds", "3", "--nproc-per-node", "2"),
-            "--nproc-per-node: trains one run, --seeds and",
-        ),
-        (("--folds", "3", "--resume"), "--resume: of several runs needs --run-dir"),
-        (("--jobs", "2"), "--jobs: trains several runs at a time, by --seeds or --folds; give"),
-        (("--jobs", "2", "--seeds", "0,1", "--log", "tensorboard"), "--log: shows runs one after"),
-    ],
-)
-def test_refusals(project: Path, cli: Cli, given: tuple[str, ...], said: str) -> None:
-    before = listing(project)
-    ended = cli("fit", "c.yaml", *given)
-    assert (ended.code, said in ended.err) == (2, True), ended.err
-    assert listing(project) == before
 
 
 USES: list[Callable[[Cli], Ended]] = [

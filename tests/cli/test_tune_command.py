@@ -124,12 +124,7 @@ def test_searches_that_share_a_storage_know_of_better_trials(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--budget", "soon"], "--budget: found soon; expected a time such as 90, 10m or 2h"),
-        (["--budget", "0m"], "--budget: found 0m; expected"),
-        (["--set", "data.validation=null"], "data.validation: null; a search chooses by rows"),
-        (["--set", "tune.space={seed: [1]}"], "tune.space: seed: trials that differ in it"),
         (["--run-dir", "best"], "--run-dir: best isn't empty"),
-        (["--resume"], "no search of c under runs"),
         (["--resume", "--run-dir", "best", "--set", "seed=3"], "found seed: 3, then seed: 2"),
     ],
 )

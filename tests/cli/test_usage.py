@@ -48,61 +48,12 @@ def test_version(cli: Cli) -> None:
     assert cli("--version").out == f"seqtrain {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["fitt", "c.yaml"], "did you mean fit?"),
-        (["xyz"], "expected " + ", ".join(COMMANDS)),
-        (["fit"], "CONFIG"),
-        (["fit", "c.yaml", "d.yaml"], "d.yaml"),
-        (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
-        (["fit", "c.yaml", "--epochs", "3"], "--set training.max_epochs"),
-        (["fit", "c.yaml", "--learning-rate", "3"], "--set training.lr=…"),
-        (["fit", "c.yaml", "--seed", "3"], "--set seed=…"),
-        (["fit", "c.yaml", "--output-dir", "x"], "--run-dir"),
-        (["fit", "c.yaml", "--debug"], "seqtrain --debug fit"),
-        (["fit", "c.yaml", "--run-dir"], "--run-dir"),
-        (["predict", "x", "--format", "xml"], "jsonl"),
-        (["predict", "x", "--top-k", "0"], "--top-k"),
-        (["predict", "x", "--top-k", "two"], "--top-k"),
-        (["predict", "-x"], "-x"),
-        (["config"], "CONFIG"),
-    ],
-)
-def test_usage_errors_are_one_line(cli: Cli, arguments: list[str], words: str) -> None:
-    ended = cli(*arguments)
-    assert ended.code == 2
-    assert ended.out == ""
-    assert len(ended.problems) == 1
-    assert ended.err.startswith("seqtrain: ")
-    assert words in ended.err
-    assert len(ended.err) < 200
-
-
 def test_resolved_config_loads_back(project: Path, cli: Cli) -> None:
     ended = cli("config", "c.yaml", "--set", "model.rnn=lstm")
     assert ended.code == 0
     assert "# default" in ended.out
     (project / "again.yaml").write_text(ended.out)
     assert load_config("again.yaml") == load_config("c.yaml", ["model.rnn=lstm"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("train", "c.yaml"), "no command train; did you mean fit?"),
-        (("evaluate",), "no command evaluate; did you mean eval?"),
-        (("fit", "c.yml"), "did you mean c.yaml?"),
-        (("fit", "train.tsv"), "is a data file by its name; expected a YAML file"),
-        (("fit", "c.yaml", "--set", "data.test=tset.tsv"), "did you mean test.tsv?"),
-    ],
-)
-def test_what_was_meant_is_named(
-    project: Path, cli: Cli, arguments: tuple[str, ...], words: str
-) -> None:
-    ended = cli(*arguments)
-    assert ended.code == 2
-    assert words in ended.err
 
 
 def test_the_shell_completes_keys_and_values() -> None:

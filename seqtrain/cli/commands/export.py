@@ -27,7 +27,7 @@ def export(
     from seqtrain.errors import ConfigError
     from seqtrain.export.export_folder import export as run_export
 
-    refuse((f"--output: {folder} is named already", folder and output))
+    refuse((f"--output: {folder} is named already; give one of them", folder and output))
     target = folder or output
     if target is None:
         raise ConfigError("DIR: missing; expected a new folder, as in: seqtrain export RUN DIR")

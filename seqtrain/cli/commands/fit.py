@@ -100,10 +100,16 @@ def fit(
     given |= {"cache": not no_cache, "init_from": init_from}
     shown = {"quiet": quiet, "verbose": verbose, "log": log is not None}
     refuse(
-        ("--jobs: trains several runs at a time, by --seeds or --folds", jobs and not several),
-        ("--nproc-per-node: trains one run, --seeds and --folds several", several and launches),
-        ("--log: shows runs one after another, --jobs trains them at once", log and jobs),
-        ("--resume: of several runs needs --run-dir", several and resume and path is None),
+        (
+            "--jobs: trains several runs at a time; give --seeds or --folds with it",
+            jobs and not several,
+        ),
+        ("--nproc-per-node: trains one run; leave out --seeds and --folds", several and launches),
+        ("--log: shows runs one after another; leave out --jobs", log and jobs),
+        (
+            "--resume: of several runs needs --run-dir, which holds them",
+            several and resume and path is None,
+        ),
     )
     if several:
         from seqtrain.api.fit import resolved_config

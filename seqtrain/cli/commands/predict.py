@@ -126,12 +126,16 @@ def predict(
         "--min-probability": min_probability is not None,
         "--output-dir": output_dir,
     }
+    one, both = "give one of them", None not in (precision, min_probability)
     refuse(
-        ("--top-k: --probabilities writes every class", top_k and probabilities),
-        ("--precision: it chooses --min-probability", None not in (precision, min_probability)),
-        ("--output: --output-dir says where to write", output and output_dir),
-        ("--shard: it chooses among the files of --output-dir", shard and not output_dir),
-        *((f"{name}: --steps writes rows", steps and on) for name, on in beside_steps.items()),
+        (f"--top-k: --probabilities writes every class; {one}", top_k and probabilities),
+        (f"--precision: it chooses --min-probability; {one}", both),
+        (f"--output: --output-dir says where to write; {one}", output and output_dir),
+        ("--shard: chooses among files; give --output-dir with it", shard and not output_dir),
+        *(
+            (f"{name}: --steps writes rows; {one}", steps and on)
+            for name, on in beside_steps.items()
+        ),
     )
     default = "jsonl" if steps and top_k else "tsv" if output_dir else None
     written = _row_format(format or default, output, steps=steps)
