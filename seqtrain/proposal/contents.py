@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,31 +98,18 @@ class Facts:
         return "symbols" if self.reading.kind == "tokens" or self.text is None else self.text.split
 
 
-def read_facts(
-    files: Sequence[str], reading: ReadOptions, known: Container[str | None] | None = None
-) -> RowFacts:
-    """Read the rows of files; with known labels refuse another one.
-
-    Raises:
-        DataError: they can't be read so, or as said.
-    """
+def read_facts(files: Sequence[str], reading: ReadOptions) -> RowFacts:
+    """Read the rows of files; raises DataError where they can't be read so."""
     facts = RowFacts()
     for path in files:
-        own = reading if known is None else reading.for_file(path)
         problems = RowProblems(display_name(path))
-        for example in read_rows(path, own):
-            if example.problem == BLANK_LABEL:
+        for row in read_rows(path, reading.for_file(path)):
+            if row.problem is None:
+                facts.add(row.sequence, str(row.label))
+            elif row.problem == BLANK_LABEL:
                 facts.unlabelled += 1
-                continue
-            if example.problem is not None:
-                problems.add(example.line, example.problem, example.file)
-                continue
-            if known is not None and example.label not in known:
-                raise DataError(
-                    f"{display_name(example.file or path)}:{example.line}: label "
-                    f"{quote(str(example.label))} isn't among those of train"
-                )
-            facts.add(example.sequence, str(example.label))
+            else:
+                problems.add(row.line, row.problem, row.file)
         problems.raise_if_any()
     return facts
 

@@ -80,7 +80,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         del splits["test"]
         doubts.append(f"{unlabelled} has no labels, so it isn't data.test; it is for predict")
     further = {
-        name: read_facts(files_of(name, paths), facts.reading, known=facts.classes)
+        name: read_facts(files_of(name, paths), facts.reading)
         for name, paths in splits.items()
         if name != "train"
     }
@@ -264,8 +264,8 @@ def _files(
 
 def _columns(facts: Facts) -> Iterator[Choice]:
     reading = facts.reading
-    if reading.format == "fasttext" or not reading.by_name:
-        why = "each line begins with __label__" if reading.by_name else "--format"
+    if not reading.by_name:
+        why = "each line begins with __label__" if reading.format == "fasttext" else "--format"
         yield Choice("data.format", reading.format, why)
     if reading.delimiter != "auto":
         yield Choice("data.delimiter", reading.delimiter, "separates the columns")

@@ -10,7 +10,7 @@ from os.path import isdir
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, resolve_format
+from seqtrain.config.formats import ENDINGS, is_text_encoding, resolve_format
 from seqtrain.data.examples import EVERY_COLUMN, RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples, read_rows
 from seqtrain.data.readers.delimited import read_records
@@ -61,10 +61,9 @@ class Wishes:
     @property
     def kind(self) -> str | None:
         """The kind of sequence that the settings name."""
-        kinds = [
-            value.partition("=")[2] for value in self.settings if value.startswith("data.kind=")
-        ]
-        return kinds[-1] if kinds and kinds[-1] in ("text", "tokens", "features") else None
+        named = [x for x in self.settings if x.startswith("data.kind=")]
+        kind = "".join(named[-1:]).removeprefix("data.kind=")
+        return kind if kind in ("text", "tokens", "features") else None
 
 
 @dataclass(frozen=True)
@@ -88,18 +87,19 @@ def find_columns(path: str, wishes: Wishes) -> Table:
             f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}; "
             "or give --format"
         )
+    if wishes.encoding and not is_text_encoding(wishes.encoding):
+        raise DataError(
+            f"--encoding: found {quote(wishes.encoding)}; expected a name such as cp1252 or gbk"
+        )
     encoding, doubts = wishes.encoding or _encoding(path, format), list[str]()
     if encoding not in ("utf-8", "utf-16") and wishes.encoding is None:
         doubts.append(
             f"{display_name(path)} isn't UTF-8; it is read as {encoding} (Western European); if "
             "letters come out wrong, give --encoding, such as cp1251 or gbk"
         )
-    reading = ReadOptions(
-        _text_format(path, format, encoding),
-        delimiter=wishes.delimiter,
-        encoding=encoding,
-        by_name=wishes.format == "auto",
-    )
+    found = _text_format(path, format, encoding)
+    by_name = wishes.format == "auto" and found == format
+    reading = ReadOptions(found, delimiter=wishes.delimiter, encoding=encoding, by_name=by_name)
     if reading.format in ("csv", "tsv"):
         return _delimited(path, reading, wishes, doubts)
     if reading.format in ("jsonl", "parquet"):
