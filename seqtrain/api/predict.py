@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import load
-from seqtrain.api.predictors import Classifier, Prediction, Predictor, RowPolicy, one_model
+from seqtrain.api.predictors import Classifier, Prediction, Predictor, one_model
 from seqtrain.api.run_events import RunLike
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
@@ -66,8 +66,8 @@ def predict(
         input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
         delimiter: of a csv file: comma, semicolon, tab or pipe; None: as data.delimiter.
         keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
-        empty: as in `RowPolicy`.
-        bad_rows: as in `RowPolicy`.
+        empty: as in `Predictor.predict_examples`.
+        bad_rows: as there.
 
     Returns:
         One prediction per row, in input order, as soon as they are known.
@@ -77,7 +77,7 @@ def predict(
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     path = path_of_file(source)
-    classifier, policy = _loaded(run, device), RowPolicy(empty, bad_rows)
+    classifier = _loaded(run, device)
     reading = replace(classifier.preprocessing.reading, bad_rows=bad_rows)
     options = reading.for_input(path, input_format)
     options = replace(
@@ -88,7 +88,7 @@ def predict(
             f"--keep: columns of {options.format} can't be copied; expected {one_of(WITH_COLUMNS)}"
         )
     bursts = arrivals(path, options)
-    return classifier.predict_examples(bursts, display_name(path), report, ranks, policy)
+    return classifier.predict_examples(bursts, display_name(path), report, ranks, empty, bad_rows)
 
 
 def _loaded(run: RunLike | Predictor, device: str) -> Predictor:

@@ -8,7 +8,7 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, field
 from itertools import tee
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,28 +56,6 @@ class Prediction(Summarized):
     def problem(self) -> str | None:
         """Why there is no prediction; None where there is one."""
         return None if self.example is None else self.example.problem
-
-
-class RowPolicy(NamedTuple):
-    """What happens to rows that are no usable sequence.
-
-    Attributes:
-        empty: error, unk (an unknown token is read) or blank (no prediction, in its place); None:
-            as in training, and blank where training refused them.
-        bad_rows: error, or blank.
-    """
-
-    empty: str | None = None
-    bad_rows: str = "error"
-
-    def apply(self, fitted: Preprocessing) -> Preprocessing:
-        """Return the preprocessing that reads rows to predict so."""
-        refused = self.empty is None and fitted.lengths.empty == "error"
-        empty = "blank" if refused else self.empty
-        return fitted.for_prediction(empty=empty, bad_rows=self.bad_rows)
-
-
-DEFAULT_POLICY = RowPolicy()
 
 
 class Predictor(Summarized):
@@ -137,7 +115,8 @@ class Predictor(Summarized):
         source: str,
         report: EncodingReport | None = None,
         ranks: int | None = None,
-        policy: RowPolicy = DEFAULT_POLICY,
+        empty: str | None = None,
+        bad_rows: str = "error",
     ) -> Iterator[Prediction]:
         """Classify examples as they come, in their order; memory stays flat.
 
@@ -147,7 +126,10 @@ class Predictor(Summarized):
             source: name for messages, such as the file's.
             report: counts the rows, and those cut or empty.
             ranks: how many labels, the most probable ones, have a probability; None: all.
-            policy: what happens to rows that can't be used.
+            empty: what happens to empty sequences: error, unk (an unknown token is read) or blank
+                (no prediction, in its place); None: as in training, and blank where training
+                refused them.
+            bad_rows: what happens to rows that can't be read: error, or blank.
 
         Raises:
             DataError: a row can't be read; the predictions of the rows before it come first.
@@ -155,7 +137,7 @@ class Predictor(Summarized):
         """
         copies = tee(_lists(bursts), len(self.members))
         streams = [
-            member.probabilities(copy, source, None if number else report, policy)
+            member.probabilities(copy, source, None if number else report, (empty, bad_rows))
             for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
         ]
         orders = [[own.labels.index(label) for label in self.labels] for own in self.members]
@@ -185,7 +167,7 @@ class Classifier(Predictor):
         self.network = model.network.to(device)
         self.calibration = model.calibration
         self.device = device
-        self._default_rules = DEFAULT_POLICY.apply(model.preprocessing)
+        self._rules: dict[tuple[str | None, str], Preprocessing] = {}
         super().__init__([self], path)
 
     def summary(self) -> dict[str, str]:
@@ -226,7 +208,7 @@ class Classifier(Predictor):
         bursts: Iterable[Iterable[Example]],
         source: str,
         report: EncodingReport | None,
-        policy: RowPolicy,
+        policy: tuple[str | None, str],
     ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
         """Classify examples chunk by chunk, batched by length; arguments as `predict_examples`.
 
@@ -234,13 +216,20 @@ class Classifier(Predictor):
             The rows; the probability of each class, (B, C) float64; the share of each row's tokens
             that the model doesn't know. Where a row has a problem, its figures mean nothing.
         """
-        rules, carried = self._default_rules, CarriedStates()
-        if policy != DEFAULT_POLICY:
-            rules = policy.apply(self.preprocessing)
+        rules, carried = self._rules_for(*policy), CarriedStates()
         for examples, store in rules.encode_chunks(bursts, source, report):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             found = check_finite(logits, store).double().softmax(dim=1)
             yield examples, found, unknown_shares(store)
+
+    def _rules_for(self, empty: str | None, bad_rows: str) -> Preprocessing:
+        """Return the preprocessing that reads rows to predict so, made once."""
+        if (empty, bad_rows) not in self._rules:
+            refused = empty is None and self.preprocessing.lengths.empty == "error"
+            asked = "blank" if refused else empty
+            made = self.preprocessing.for_prediction(empty=asked, bad_rows=bad_rows)
+            self._rules[empty, bad_rows] = made
+        return self._rules[empty, bad_rows]
 
 
 class Ensemble(Predictor):
