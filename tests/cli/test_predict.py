@@ -410,8 +410,9 @@ def test_a_text_that_names_no_file_is_classified(trained: Path, cli: Cli) -> Non
     ended = cli("predict", "rise the climb", trained / "run")
     assert ended.out == cli("predict", "-", trained / "run", stdin="rise the climb").out
     assert "INPUT is no file; it is read as one sequence" in ended.err
-    missing = cli("predict", "rise.txt", trained / "run")
-    assert (missing.code, "no such file" in missing.err) == (2, True)
+    for name in ("rise.txt", "rise the climb.csv"):
+        missing = cli("predict", name, trained / "run")
+        assert (missing.code, "no such file" in missing.err) == (2, True)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

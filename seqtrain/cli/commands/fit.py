@@ -105,7 +105,7 @@ def fit(
             jobs and not several,
         ),
         ("--nproc-per-node: trains one run; leave out --seeds and --folds", several and launches),
-        ("--log: shows runs one after another; leave out --jobs", log and jobs),
+        ("--log: shows runs one after another; leave out --jobs", log and (jobs or 1) > 1),
         (
             "--resume: of several runs needs --run-dir, which holds them",
             several and resume and path is None,

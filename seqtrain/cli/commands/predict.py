@@ -168,10 +168,11 @@ def predict(
 
 def _given_text(source: str) -> str:
     """Let a text with blanks that names no file be one line of standard input."""
-    if source == "-" or len(source.split()) < 2 or os.path.exists(source):
-        return source
     from seqtrain.cli.output.console import note
+    from seqtrain.config.formats import resolve_format
 
+    if len(source.split()) < 2 or os.path.exists(source) or resolve_format(source, "auto"):
+        return source
     note("INPUT is no file; it is read as one sequence")
     sys.stdin = io.TextIOWrapper(io.BytesIO(source.encode(errors="surrogateescape")))
     return "-"
