@@ -12,21 +12,19 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqtrain.data.store import IN_MEMORY, Array, FileLines, SequenceStore, blocks
+from seqtrain.data.store import IN_MEMORY, Array, blocks
 from seqtrain.errors import SeqtrainError
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.strict_json import to_json
 from seqtrain.files.writing import is_stray, remove
 
-FORMAT = 11
+FORMAT = 12
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400
@@ -35,9 +33,8 @@ ENTRY = "entry.json"
 
 
 class Entry(NamedTuple):
-    """What an entry holds, by name."""
+    """What an entry holds: JSON values, and arrays, by name."""
 
-    stores: dict[str, SequenceStore]
     values: dict[str, Any]
     arrays: dict[str, Array]
 
@@ -68,23 +65,19 @@ def entry_name(recipe: Any) -> str:
 def load(path: Path) -> Entry | None:
     """Return what an entry holds, large arrays mapped from its files; None: absent or damaged."""
     try:
-        return read_folder(path, partial(_read_entry, path.name))
+        return read_folder(path, _read_entry)
     except (OSError, LookupError, TypeError, ValueError, SeqtrainError):
         return None
 
 
 def save(path: Path, entry: Entry) -> bool:
     """Write an entry, whole or not at all, in place of another; return whether it could be."""
-    arrays = dict(entry.arrays)
-    for name, store in entry.stores.items():
-        arrays |= {f"{name}.{own}": array for own, array in store.arrays().items()}
-    files = {name: asdict(store.files) for name, store in entry.stores.items() if store.files}
-    forms = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
-    listed = {"name": path.name, "arrays": forms, "stores": files, "values": entry.values}
-    content = {name: (block.tobytes() for block in blocks(x)) for name, x in arrays.items()}
+    forms = {name: [str(array.dtype), list(array.shape)] for name, array in entry.arrays.items()}
+    content = {name: (block.tobytes() for block in blocks(x)) for name, x in entry.arrays.items()}
+    listed = to_json({"arrays": forms, "values": entry.values})
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_folder(path, {**content, ENTRY: to_json(listed)}, durable=False)
+        write_folder(path, {**content, ENTRY: listed}, durable=False)
     except (OSError, SeqtrainError):
         return False
     with suppress(OSError):
@@ -92,21 +85,12 @@ def save(path: Path, entry: Entry) -> bool:
     return True
 
 
-def _read_entry(name: str, saved: VerifiedFolder) -> Entry:
+def _read_entry(saved: VerifiedFolder) -> Entry:
     listed = saved.read_json(ENTRY)
-    if listed["name"] != name:
-        raise ValueError("an entry under another's name")
     arrays = {name: _read_array(saved, name, *form) for name, form in listed["arrays"].items()}
-    stores = {
-        name: SequenceStore.from_arrays(
-            {x.removeprefix(f"{name}."): arrays.pop(x) for x in [*arrays] if f"{name}." in x},
-            FileLines(tuple(files["names"]), tuple(files["starts"])),
-        )
-        for name, files in listed["stores"].items()
-    }
     with suppress(OSError):
         os.utime(saved.path)
-    return Entry(stores, listed["values"], arrays)
+    return Entry(listed["values"], arrays)
 
 
 def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> Array:

@@ -31,6 +31,7 @@ from seqtrain.data.splits import Part, hold_out
 from seqtrain.data.store import (
     UNKNOWN_LABEL,
     Array,
+    FileLines,
     GrowingArray,
     Ints,
     SequenceStore,
@@ -116,14 +117,22 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     found = cache.load(entry)
     if found is None:
         return None
-    (stores, values, arrays), sizes = found, config.model.ngrams
+    values, sizes, parts = found.values, config.model.ngrams, dict[str, dict[str, Array]]()
+    for name, array in found.arrays.items():
+        part, _, own = name.rpartition(".")
+        parts.setdefault(part, {})[own] = array
+    stores = {
+        name: SequenceStore.from_arrays(parts[name], FileLines(tuple(names), tuple(starts)))
+        for name, (names, starts) in values["files"].items()
+    }
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams = vectors = None
     if sizes is not None:
-        tokens = values["preprocessing"]["ngrams"].get("tokens")
+        tokens, arrays = values["preprocessing"]["ngrams"].get("tokens"), parts["ngrams"]
         ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"], tokens)
     if values["coverage"] is not None:
-        vectors = WordVectors(arrays["rows"], arrays["vectors"], Coverage(**values["coverage"]))
+        arrays = parts["vectors"]
+        vectors = WordVectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
     return PreparedData(
         splits=stores,
         preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),
@@ -153,10 +162,15 @@ def _entry_of(data: PreparedData) -> cache.Entry:
     if data.unlabelled is not None and data.unlabelled is not data.splits["train"]:
         stores[UNLABELLED] = data.unlabelled
     ngrams, vectors = data.preprocessing.ngrams, data.vectors
-    arrays: dict[str, Array] = {} if ngrams is None else {"keys": ngrams.keys, "idf": ngrams.idf}
+    arrays: dict[str, Array] = {}
+    for name, store in stores.items():
+        arrays |= {f"{name}.{own}": array for own, array in store.arrays().items()}
+    if ngrams is not None:
+        arrays |= {"ngrams.keys": ngrams.keys, "ngrams.idf": ngrams.idf}
     if vectors is not None:
-        arrays |= {"rows": vectors.rows, "vectors": vectors.values}
+        arrays |= {"vectors.rows": vectors.rows, "vectors.values": vectors.values}
     values = {
+        "files": {name: (x.files.names, x.files.starts) for name, x in stores.items() if x.files},
         "preprocessing": data.preprocessing.to_json(),
         "tokens": _tokens(data.preprocessing),
         "reports": {name: asdict(report) for name, report in data.reports.items()},
@@ -164,7 +178,7 @@ def _entry_of(data: PreparedData) -> cache.Entry:
         "digests": data.digests,
         "coverage": None if vectors is None else asdict(vectors.coverage),
     }
-    return cache.Entry(stores, values, arrays)
+    return cache.Entry(values, arrays)
 
 
 def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessing | None) -> str:

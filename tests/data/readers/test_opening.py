@@ -65,13 +65,6 @@ def test_what_is_no_regular_file_is_refused_without_a_hang(
         assert str(caught.value).startswith(problem)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable_file(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").touch(mode=0o000)
-    with pytest.raises(DataError, match=r"a\.tsv: Permission denied"):
-        list(read_examples(str(tmp_path / "a.tsv"), ReadOptions(**TSV)))
-
-
 def test_prediction_reads_standard_input_and_pipes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,27 +82,3 @@ def test_every_row_has_its_example(name: str, kinds: list[str], last_end: bool) 
         if usable and not {"undecodable", "nul"} & set(kinds):
             drop = replace(form.options, bad_rows="drop")
             assert [x.line for x in read_examples(str(path), drop, labelled=False)] == usable
-
-
-def test_the_example_of_the_issue() -> None:
-    """Seven predictions for six rows, and everything behind them moved."""
-    for name in ("csv", "tsv", "jsonl"):
-        form = FORMS[name]
-        good = form.good.encode()
-        rows = [good.replace(b"{}", b"1"), b"", b"a\xff", b"", good, good]
-        rows = [row.replace(b"{{", b"{").replace(b"}}", b"}").replace(b"{}", b"2") for row in rows]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "a"
-            path.write_bytes(form.head + b"\n".join(rows) + b"\n")
-            blank = replace(form.options, bad_rows="blank")
-            found = list(read_rows(str(path), blank, labelled=False))
-        problems = [row.problem for row in found]
-        assert problems == [
-            None,
-            "the line is blank",
-            "byte 2 is not UTF-8 (0xff); save the file as UTF-8, "
-            "or set data.encoding, such as cp1252",
-            "the line is blank",
-            None,
-            None,
-        ]
