@@ -44,8 +44,8 @@ FEWEST_STEPS = 8
 PROBED = 200
 """Lists of whole numbers that are looked at: are they symbols or measurements?"""
 DATE = re.compile(r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?")
-NUMBERS = re.compile(r"\[+\s*[-+.0-9]")
-"""How a text begins that holds a list of numbers."""
+NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
+"""A text that was meant as a list of numbers, though it can't be read: refused with the reason."""
 LISTS = ("series", "symbols", "turns")
 DESCRIBED = {
     "series": "lists of numbers",
@@ -279,7 +279,7 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         raise DataError(no_series(others))
     raise DataError(
         "--sequence: it isn't clear which column holds the sequence; found "
-        f"{_described(others) or 'the label alone'}; give --sequence COLUMN"
+        f"{_described(others) or 'the label alone'}; give --sequence COLUMN, once or for each"
     )
 
 

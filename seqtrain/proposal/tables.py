@@ -134,6 +134,8 @@ def _encoding(path: str, format: str) -> str:
                     decoder.decode(block)
                     block = stream.read(BUFFER)
             except UnicodeDecodeError:
+                if b"\0" in block:
+                    return "utf-8"  # no text: the reader says so
                 letters = [c for c in block.decode("latin-1") if c.isalpha()]
                 if sum(not c.isascii() for c in letters) > MOST_ACCENTS * len(letters):
                     raise DataError(

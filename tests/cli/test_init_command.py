@@ -228,6 +228,8 @@ def test_how_far_a_figure_of_few_rows_can_be_trusted(init: Init) -> None:
         ({"a.csv": "id,v,w,y\n" + "1,2,3,a\n4,5,6,b\n" * 9}, ["a.csv", "--label", "y",
          "--sequence", "v", "--sequence", "w"], "found 2 columns of one number each"),
         ({"a.csv": TABLE}, ["a.csv", "--no-header", "--label", "Urteil"], "names (--header"),
+        ({"a.csv": table("s;y\n", [[f'"0,{i};1,5"', y] for i, y in enumerate(LABELS)], ";")},
+         ["a.csv"], "found both , and ; between numbers; write decimals with a point"),
         ({"a/dataset_dict.json": ""}, ["a"], "Hugging Face's save_to_disk"),
         ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
