@@ -214,6 +214,8 @@ class ModelConfig(Section):
     """Convolutions before the encoder (features: in place of the linear map). null: none."""
     ngrams: GramSizes | None = None
     """text, tokens: add a linear classifier on n-grams of tokens to the network. null: none."""
+    ngrams_spelling: bool = False
+    """ngrams with subwords: also count n-grams of characters within words, of subwords' sizes."""
     max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
     """Largest number of n-grams; the most frequent of train stay."""
     kernels: bool = False
@@ -277,6 +279,8 @@ class TrainingConfig(Section):
     """Update, and decay, only the rows of tables that a batch touches; false: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
+    ngrams_lr: LearningRate | None = None
+    """ngrams: learning rate of plain SGD, per example of a batch. null: learned as all weights."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
     """Decay of weight matrices, not biases: decoupled in adamw, an L2 term in adam and sgd."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"

@@ -416,7 +416,12 @@ class _Preparation:
             return None
         sizes, most = model.ngrams, model.max_ngrams
         ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
-        if model.subwords is None or train.spellings is None or train.words is None:
+        if (
+            not model.ngrams_spelling
+            or model.subwords is None
+            or train.spellings is None
+            or train.words is None
+        ):
             return ngrams
         words, beyond = word_grams(vocabulary.spelled, *model.subwords), np.array(train.spellings)
         ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))

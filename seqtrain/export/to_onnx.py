@@ -21,7 +21,8 @@ from seqtrain.model.pooling import pooling_names
 from seqtrain.text import listed
 
 COMPUTED = {
-    *("embedding_dim", "subwords", "convolutions", "ngrams", "rnn", "hidden_size", "num_layers"),
+    *("embedding_dim", "subwords", "convolutions", "ngrams", "ngrams_spelling", "rnn"),
+    *("hidden_size", "num_layers"),
     *("bidirectional", "join", "pooling", "initial_state", "kernels"),
 }
 """Keys of the model section that the graph follows."""

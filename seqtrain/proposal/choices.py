@@ -24,6 +24,9 @@ LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS, SMALL_BATCH = 1000, 16
 """A data set with fewer rows is learned better in small batches."""
+PLAIN_ROWS, PLAIN_ROWS_PER_CLASS, PLAIN_LR = 5000, 400, 1.5
+"""With fewer texts than these, n-grams learn better by plain SGD with this learning rate, and those
+of characters help."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
 KERNEL_ROWS = 3000
@@ -64,6 +67,12 @@ def _are_few_word_classes(facts: Facts) -> bool:
     return facts.family == "words" and len(facts.classes) <= MANY_CLASSES
 
 
+def _are_few_texts(facts: Facts) -> bool:
+    of_numbers = facts.family in ("series", "channels")
+    most = min(PLAIN_ROWS, PLAIN_ROWS_PER_CLASS * len(facts.classes))
+    return not of_numbers and facts.rows < most
+
+
 def _data(facts: Facts) -> Iterator[Choice]:
     if facts.family in ("characters", "alphabet") and facts.text is not None:
         yield Choice("data.tokenizer", "char", facts.text.why)
@@ -79,6 +88,8 @@ def _beside(facts: Facts) -> Iterator[Choice]:
     family, beside = facts.family, "in a linear classifier beside the GRU"
     if family == "words":
         yield Choice("model.ngrams", [1, 2], f"words and pairs of words, {beside}")
+        if _are_few_texts(facts):
+            yield Choice("model.ngrams_spelling", True, "and parts of words, as there are few rows")
         yield Choice("model.subwords", [3, 5], "rare words are also read in parts")
         if _are_few_word_classes(facts):
             yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
@@ -135,6 +146,8 @@ def _training(facts: Facts) -> Iterator[Choice]:
     few = _are_few_word_classes(facts)
     lr = 0.002 if few else 0.004 if facts.family in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "the highest learning rate")
+    if _are_few_texts(facts):
+        yield Choice("training.ngrams_lr", PLAIN_LR, "n-grams learn by plain SGD: few rows")
     if few:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")

@@ -172,7 +172,9 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
     subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
     has_kernels = preprocessing.kernels is not None
-    if (sizes, subwords, has_kernels) != (config.ngrams, config.subwords, config.kernels):
+    spelled = ngrams is not None and ngrams.has_spelling
+    wanted = config.ngrams, config.subwords, config.kernels, config.ngrams_spelling
+    if (sizes, subwords, has_kernels, spelled) != wanted:
         raise ValueError("n-grams, subwords or kernels aren't those of the preprocessing")
     return config
 

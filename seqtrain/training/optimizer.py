@@ -3,8 +3,8 @@
 A vocabulary has far more vectors than a batch has distinct tokens, and a dense update of all can
 cost more than the model. The other rows stay as they are, as with torch.optim.SparseAdam: neither
 momentum nor weight decay moves them. Where the native library serves, it updates all weights in one
-call. The linear classifier on n-grams learns by plain SGD whatever the rule: Adam makes rare
-n-grams count as much as frequent ones, which costs it 5 to 10 points on small data sets.
+call. The linear classifier on n-grams may learn by plain SGD (training.ngrams_lr): with Adam rare
+n-grams count as much as frequent ones, which costs accuracy where rows are few.
 
 V rows of a table, U touched ones, E size of a row.
 """
@@ -27,12 +27,11 @@ from seqtrain.model.ngrams import GAIN
 from seqtrain.training.state import check_tensor
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
-NEVER_DECAYING = "initial_state"
-NGRAM_STEP, LARGEST_NGRAM_STEP = 1.5, 100.0
-"""Learning rate of the n-grams' weights, of a sequence's values of length 1: for each example of a
-batch, and at most; any from a third to three times of it is as good."""
+NEVER_DECAYING = ("initial_state", "ngrams.weight")
+MOST_EXAMPLES = 64
+"""Examples of a batch that raise the learning rate of training.ngrams_lr."""
 NGRAM_BIAS = 0.1
-"""Learning rate of their bias, as a share of it."""
+"""Learning rate of the n-grams' bias, as a share of that of their weights."""
 MOMENTS = {
     "adamw": ("exp_avg", "exp_avg_sq"),
     "adam": ("exp_avg", "exp_avg_sq"),
@@ -57,7 +56,9 @@ class Optimizer:
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
         self._rule = config.optimizer
         self._max_grad_norm = config.max_grad_norm
-        self._decay = decay_of_each(model, config.weight_decay)
+        self._ngrams_lr = config.ngrams_lr
+        skipped = () if config.ngrams_lr is None else ("ngrams.weight", "ngrams.bias")
+        self._decay = decay_of_each(model, config.weight_decay, skipped)
         self._state: dict[Tensor, dict[str, Tensor]] = {}
         self._embedding = model.embedding
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
@@ -67,7 +68,7 @@ class Optimizer:
         self._described: dict[Tensor, Weight] = {}
         self._gradients = native.Gradients([])
         self._scale, self._lr = 1.0, config.lr
-        self._ngrams = network.ngrams
+        self._ngrams = None if config.ngrams_lr is None else network.ngrams
 
     def freeze(self, *, frozen: bool) -> None:
         """Let the vectors of tokens stay as they are from now on, or learn."""
@@ -85,7 +86,7 @@ class Optimizer:
             weight.grad = None
 
     def clip(self) -> Tensor | float:
-        """Scale the gradients, but for the n-grams', so that their norm is at most max_grad_norm.
+        """Scale the gradients, but those of training.ngrams_lr, to a norm of max_grad_norm at most.
 
         Returns:
             The norm before scaling, a scalar.
@@ -109,8 +110,8 @@ class Optimizer:
 
         `examples` is how many the batch has, in all processes.
         """
-        if self._ngrams is not None:
-            rate = -min(NGRAM_STEP * examples, LARGEST_NGRAM_STEP) * lr / self._lr
+        if self._ngrams is not None and self._ngrams_lr is not None:
+            rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
             table, bias = self._ngrams.weight, self._ngrams.bias
             if table.grad is not None and bias.grad is not None:
                 table.add_(table.grad, alpha=rate / GAIN**2)
@@ -200,15 +201,18 @@ def native_serves(weight: Tensor) -> bool:
     return mine and weight.is_contiguous() and not native.why_not()
 
 
-def decay_of_each(model: nn.Module, weight_decay: float) -> dict[Tensor, float]:
+def decay_of_each(
+    model: nn.Module, weight_decay: float, skipped: tuple[str, ...] = ()
+) -> dict[Tensor, float]:
     """Return the weight decay of each weight that learns, matrices that decay first.
 
-    It spares biases and the learned initial state. The weights of n-grams aren't among them.
+    It spares biases, the learned initial state, and the weights of n-grams. Weights whose names
+    end as `skipped` says are left out.
     """
     decaying: dict[Tensor, float] = {}
     others: dict[Tensor, float] = {}
     for name, weight in model.named_parameters():
-        if not weight.requires_grad or ".ngrams." in f".{name}":
+        if not weight.requires_grad or name.endswith(skipped):
             continue
         if weight.ndim > 1 and not name.endswith(NEVER_DECAYING):
             decaying[weight] = weight_decay

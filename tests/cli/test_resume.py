@@ -176,9 +176,10 @@ def options_of(*settings: str) -> list[str]:
 
 
 LANGUAGE_MODEL = ("pretraining.objective=language_model", "pretraining.max_epochs=1")
+SPELLED = ("model.ngrams_spelling=true", "training.ngrams_lr=1.5")
 STOPPED = {
     "plain": ("training.weight_decay=0.1", "training.checkpoint_every={steps: 2}"),
-    "refit": ("training.refit=true", "model.ngrams=[1, 2]", "model.subwords=[3, 4]"),
+    "refit": ("training.refit=true", "model.ngrams=[1, 2]", "model.subwords=[3, 4]", *SPELLED),
     "autoencoder": ("pretraining.objective=autoencoder", "pretraining.max_epochs=1"),
     "language model": (*LANGUAGE_MODEL, "training.optimizer=sgd", "training.precision=bfloat16"),
 }

@@ -10,9 +10,10 @@ import torch
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.ngram_vocabulary import fit_ngrams
+from seqtrain.data.ngram_vocabulary import fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
+from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.runs.model_folder import Model, new_network
@@ -67,12 +68,11 @@ def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:
     return store_of(rows, [number % 3 for number in range(len(rows))])
 
 
-NGRAMS = fit_ngrams(
-    np.array([2, 3, 4, 2, 3, 5, 1, 2, 3, 6, 7], np.int32),
-    np.array([0, 4, 8, 11]),
-    shortest=1,
-    longest=3,
-    most=12,
+IDS = np.array([2, 3, 4, 2, 3, 5, 1, 2, 3, 6, 7], np.int32)
+STARTS = np.array([0, 4, 8, 11])
+NGRAMS = fit_ngrams(IDS, STARTS, shortest=1, longest=3, most=12)
+SPELLED = with_spelling(
+    NGRAMS, IDS.astype(np.int64), STARTS, word_grams(["", "", *WORDS[2:]], 5, 9)
 )
 PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "poolings": ("tokens", {}, {"pooling": ["max", "last", "attention"], "bidirectional": True}),
@@ -81,8 +81,8 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "subwords": ("text", {"subwords": (2, 4)}, {"subwords": [2, 4]}),
     "n-grams and long subwords": (
         "text",
-        {"subwords": (5, 9), "ngrams": NGRAMS},
-        {"subwords": [5, 9], "ngrams": [1, 3]},
+        {"subwords": (5, 9), "ngrams": SPELLED},
+        {"subwords": [5, 9], "ngrams": [1, 3], "ngrams_spelling": True},
     ),
     "convolutions": (
         "tokens",
