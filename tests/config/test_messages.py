@@ -162,6 +162,7 @@ OF_A_KEY = {
     "training.augment": "{slice: 0.1}",
     "training.bptt": "5",
     "model.ngrams": "[1, 2]",
+    "training.ngrams_lr": "1.5",
     "model.subwords": "[3, 5]",
     "model.vectors": "v.vec",
     "model.vectors_keep": "7",
