@@ -81,7 +81,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     if options.sequence is None:  # features: a column for each time step
         if any(FRACTION.fullmatch(name) for name in columns.names):
             problems.fail(columns.line, "found numbers; expected names of columns as in training")
-        others = {label_at, columns.names.get("")}
+        beside = [columns.known.get(x) for x in ("", options.group, *keep)]
+        others = {label_at, *beside}
         where = [index for index in range(columns.width) if index not in others]
     if not where:
         problems.fail(columns.line, "no column but the label's; expected a sequence")

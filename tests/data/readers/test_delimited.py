@@ -203,6 +203,8 @@ def test_a_column_for_each_time_step_or_channel(read: Read) -> None:
     assert row.sequence.tolist() == [[1, 3], [2, 4]]
     (row,) = read(",t1,t2,label\n0,1,2,a\n", "a", **series, label="label")
     assert row.sequence.tolist() == [[1], [2]]  # without the index that pandas writes
+    (row,) = read("id,t1,t2\n7,1,2\n", "a", **series, label="y", keep=("id",), labelled=False)
+    assert (row.sequence.tolist(), row.kept) == ([[1], [2]], {"id": "7"})
 
 
 def test_arff(read: Read) -> None:
