@@ -10,13 +10,12 @@ from seqtrain.api.labelled import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
-from seqtrain.api.run_events import RunLike, path_of
+from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.data.readers import read_rows
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
-from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized
 
@@ -86,7 +85,7 @@ def check(
         DataError: the file is missing or has rows that can't be used.
         RunError: memory ran out, or the predictions aren't finite.
     """
-    directory = find(path_of(run))
+    directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)
     file = None if data is None else path_of_file(data, "data")
     source, store = _read(directory, classifier, file)

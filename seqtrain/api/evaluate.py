@@ -12,12 +12,12 @@ from torch import Tensor
 
 from seqtrain.api.labelled import Labelled, load_labelled
 from seqtrain.api.predictors import check_alike
-from seqtrain.api.run_events import RunLike, path_of
+from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_logits
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.runs.finding import find, members, name_one
+from seqtrain.runs.finding import members, name_one
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import Summarized, display_name
 
@@ -83,7 +83,7 @@ def evaluate(
         DataError: the file is missing or has rows that can't be used.
         RunError: memory ran out, or a prediction isn't finite.
     """
-    path = find(path_of(run)).path
+    path = directory_of(run).path
     runs = members(path)
     if runs and steps:
         raise ConfigError(f"--steps: {name_one(path)}")

@@ -9,7 +9,7 @@ from seqtrain.api.load import load_one
 from seqtrain.api.origin import has_grown
 from seqtrain.api.predict import path_of_file
 from seqtrain.api.predictors import Classifier
-from seqtrain.api.run_events import RunLike, path_of
+from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare
@@ -17,7 +17,6 @@ from seqtrain.data.readers import Files
 from seqtrain.data.sources import data_files, files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data, other_data
 from seqtrain.text import display_name
 
@@ -57,7 +56,7 @@ def load_labelled(
     """Load a run's best model and what to score it on; as `evaluate`."""
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
-    directory = find(path_of(run))
+    directory = directory_of(run)
     classifier = load_one(directory.path, device=device)
     if data is not None:
         found = _read_files(classifier, path_of_file(data, "data"), "--data")
@@ -74,7 +73,7 @@ def load_labelled(
 
 def default_split(*runs: RunLike) -> str:
     """Return test, or validation where not every run has a test split but each has that one."""
-    configs = [run.config() for run in (find(path_of(run)) for run in runs) if run.holds(CONFIG)]
+    configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
     for name in ("test", "validation"):
         if all(getattr(config.data, name) is not None for config in configs):
             return name

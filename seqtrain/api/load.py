@@ -8,9 +8,9 @@ from functools import cache, partial
 import torch
 
 from seqtrain.api.predictors import Classifier, Ensemble, one_model
-from seqtrain.api.run_events import RunLike, path_of
+from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.evaluation.devices import select_device
-from seqtrain.runs.finding import find, members, model_folder
+from seqtrain.runs.finding import members, model_folder
 from seqtrain.runs.model_folder import load_model
 
 
@@ -28,7 +28,7 @@ def load(run: RunLike = None, *, device: str = "auto") -> Classifier | Ensemble:
         ConfigError: there is no such device.
     """
     chosen = select_device(device)
-    path = find(path_of(run)).path
+    path = directory_of(run).path
     _one_thread_after_fork()
     runs = members(path)
     each = [Classifier(load_model(model_folder(at)), chosen, at) for at in runs or [path]]

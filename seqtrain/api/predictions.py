@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
-from seqtrain.api.run_events import RunLike, path_of
+from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example
 from seqtrain.data.sources import numbered_rows
@@ -19,7 +19,6 @@ from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.files.strict_json import number_at
 from seqtrain.report import PredictedExample, RunFacts, model_card, most_confident_errors
-from seqtrain.runs.finding import find
 from seqtrain.text import display_name, shorten
 
 SHOWN_TEXT = 400
@@ -127,7 +126,7 @@ def run_facts(
     Raises:
         CheckpointError: it is a model folder alone.
     """
-    directory = find(path_of(run))
+    directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
     shown = predict_split(directory.path, split=split, data=data, steps=steps, device=device)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from os import PathLike
 
 from seqtrain.api.predict import path_of_file
-from seqtrain.api.run_events import RunLike, path_of
+from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_rows
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
-from seqtrain.runs.finding import find
 from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.text import display_name
 
@@ -56,7 +55,7 @@ def reconstruct(
         DataError: a row can't be read; the rows before it come first.
     """
     path, chosen = path_of_file(source), select_device(device)
-    autoencoder, fitted = load_autoencoder(find(path_of(run)).pretrained)
+    autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)
     autoencoder.to(chosen)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens

@@ -12,6 +12,8 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
 from seqtrain.data.summary import SplitSummary
 from seqtrain.evaluation.metrics import Scores
+from seqtrain.runs.finding import find
+from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import Summarized
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
@@ -114,6 +116,6 @@ RunLike: TypeAlias = Run | str | PathLike[str] | None
 """A run directory, a model folder, or what `fit` returned; None: the newest run."""
 
 
-def path_of(run: RunLike) -> Path | None:
-    """Return the directory of a run, or None where the newest is meant."""
-    return run.path if isinstance(run, Run) else None if run is None else Path(run)
+def directory_of(run: RunLike) -> RunDirectory:
+    """Return the directory of a run; raises a CheckpointError where there is none."""
+    return find(run.path if isinstance(run, Run) else None if run is None else Path(run))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import sys
 import xml.etree.ElementTree as ElementTree
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -15,8 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from seqtrain.cli.main import run
-from seqtrain.cli.output.compare_screen import show_comparison
-from seqtrain.comparison.results import Comparison, Speed, VariantResult
 from seqtrain.model.engines.native import why_not
 from tests.helpers.tiny import listing
 
@@ -34,23 +30,14 @@ HEADINGS = [
     "mistakes: padding is read as data; -valid: the same pooling done right",
 ]
 MODES = ("training", "prediction")
-WIDTH = 80
 PRESENT = ALL[1:] if why_not() else ALL
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Screen(StringIO):
-    """A terminal that keeps what it shows."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 class Compared(NamedTuple):
-    """What `seqtrain compare --json --chart` left: its figures, its screen and its chart."""
+    """What `seqtrain compare --json --chart` left: its figures and its chart."""
 
     found: dict[str, Any]
-    screen: str
     chart: str
 
 
@@ -63,7 +50,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         file.write("no label\n")
     few = (folder / "data" / "orders" / "validation.tsv").read_text().splitlines()[:51]
     (folder / "few.tsv").write_text("\n".join(few))  # soon scored, so that there is time to learn
-    before, out, err = listing(folder), StringIO(), Screen()
+    before, out, err = listing(folder), StringIO(), StringIO()
     arguments = ["compare", str(ROOT / "configs" / "quickstart.yaml"), *SMALL, "--json"]
     arguments += ["--chart", str(chart), "--set", "data.bad_rows=drop"]
     arguments += ["--set", "data.validation=few.tsv"]
@@ -74,7 +61,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
             run(arguments)
     assert ended.value.code == 0, err.getvalue()
     assert listing(folder) == before
-    return Compared(json.loads(out.getvalue()), err.getvalue(), chart.read_text())
+    return Compared(json.loads(out.getvalue()), chart.read_text())
 
 
 def test_figures(compared: Compared) -> None:
@@ -109,34 +96,3 @@ def test_chart(compared: Compared) -> None:
     legend = 2
     assert len(list(picture.iter(f"{SVG}rect"))) == 2 * len(PRESENT) + legend
     assert len(list(picture.iter(f"{SVG}path"))) == 2 * len(PRESENT) + 1  # spreads
-
-
-def test_table_on_a_terminal(
-    compared: Compared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It explains itself, within 80 columns."""
-    rows = [
-        VariantResult(**{**row, **{mode: row[mode] and Speed(**row[mode]) for mode in MODES}})
-        for row in compared.found["candidates"]
-    ]
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    show_comparison(Comparison(**{**compared.found, "candidates": rows, "rnn": "lstm"}))
-    table, _, rest = capsys.readouterr().out.partition("\nreal tokens")
-    lines = table.splitlines()
-    assert max(map(len, lines)) <= WIDTH
-    headings = [heading.replace("GRU", "LSTM") for heading in HEADINGS]
-    text = " ".join(table.split())
-    assert all(f"part {number}: {each}" in text for number, each in enumerate(headings, 1))
-    names = {line[3:].split()[0]: line[1] for line in lines if line[3:4].strip()}
-    assert all(name in names for name in ALL)
-    assert [name for name in ALL if names[name] == "!"] == WRONG
-    (recommended,) = (name for name in ALL if names[name] == "*")
-    assert recommended not in WRONG
-    assert re.search(r"\*: recommended; !: wrong(; ·: not measured)?$", text)
-    rest = " ".join(rest.split())
-    assert "1 thread;" in rest
-    assert "accuracy: after " in rest
-    assert "equal batches are one model, trained once" in rest
-    assert "recommended: " in rest

@@ -145,9 +145,3 @@ def test_refusals(old: str, cli: Cli, given: tuple[str, ...], said: str) -> None
     assert ended.code == 2
     assert said in ended.err
     assert not Path("new").exists()
-
-
-def test_a_missing_model_is_named(project: Path, cli: Cli) -> None:
-    ended = cli("fit", "c.yaml", "--init-from", "nowhere")
-    assert ended.code == 2
-    assert "nowhere: no such run" in ended.err

@@ -56,21 +56,6 @@ def test_every_input_format_gives_the_same_rows(trained: Path, tmp_path: Path, c
     assert all(label in ("down", "up") and 0.5 <= float(p) <= 1 for label, p in table)
 
 
-def test_order_is_kept_and_neighbours_change_nothing(
-    trained: Path, tmp_path: Path, cli: Cli
-) -> None:
-    texts = [text for text, _ in rows(60, seed=5)]
-    (tmp_path / "in.txt").write_text("\n".join(texts) + "\n")
-    options = (trained / "run", "--format", "jsonl")
-    out = cli("predict", tmp_path / "in.txt", *options).out
-    together = [json.loads(line) for line in out.splitlines()]
-    assert [row["index"] for row in together] == list(range(60))
-    for i in range(0, 60, 9):
-        alone = json.loads(cli("predict", "-", *options, stdin=texts[i]).out)
-        assert alone["label"] == together[i]["label"]
-        assert alone["probability"] == pytest.approx(together[i]["probability"], abs=2e-6)
-
-
 def test_top_k_every_class_and_jsonl(trained: Path, cli: Cli) -> None:
     run = trained / "run"
     table = read(cli("predict", "-", run, "--top-k", 9, stdin="rise").out)
