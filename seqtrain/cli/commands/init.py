@@ -15,9 +15,9 @@ def init(
         list[str],
         typer.Argument(
             metavar="DATA",
-            help="File or folder to train on, or a folder with train and test inside. Further files "
-            "are recognized by their names: validation or test in them, or names that differ only "
-            "in numbers.",
+            help="File or folder to train on, or a folder with train and test inside. Further "
+            "files are recognized by their names: validation or test in them, or names that differ "
+            "only in numbers.",
         ),
     ],
     label: Annotated[
