@@ -31,7 +31,6 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
 from seqtrain.data.sources import check_files
 from seqtrain.data.store import SequenceStore
-from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import calibrate
@@ -93,12 +92,12 @@ def fit(
         start = find_start(held, config, wanted, processes)
         began = time.perf_counter()
         data = _read_data(config, start, processes, default_folder() if cache else None)
-        _check_data(config, data, processes)
+        setting, recorder = Setting(config, data, chosen, processes), None
+        _check_data(setting)
         if processes.is_first:
-            listener(_data_event(config, data, time.perf_counter() - began))
+            listener(DataEvent(data, config, time.perf_counter() - began))
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         held.enter_context(processes.signals)
-        setting, recorder = Setting(config, data, chosen, processes), None
         with processes.first_before_others():
             state, kept = _state(setting, start)
         state.follow_first()
@@ -154,8 +153,9 @@ def _read_data(
     return data
 
 
-def _check_data(config: Config, data: PreparedData, processes: Processes) -> None:
+def _check_data(setting: Setting) -> None:
     """Refuse data that don't fit into memory; other data, or another config, on another process."""
+    config, data, processes = setting.config, setting.data, setting.processes
     with processes.first_before_others():
         rules = data.preprocessing
         check_model(config.model, rules.input_size, len(rules.labels), rules.num_ngrams)
@@ -169,13 +169,6 @@ def _check_data(config: Config, data: PreparedData, processes: Processes) -> Non
     if others:
         problem = f"data: not as rank 0 encoded it on {others}; give all hosts the same files"
         raise DataError(*processes.lines(problem))
-
-
-def _data_event(config: Config, data: PreparedData, seconds: float) -> DataEvent:
-    """Return what the listener is called with once the data is read."""
-    summaries = summarize(data)
-    padding = padding_shares(data, config.batching, config.seed)
-    return DataEvent(data, summaries, padding, warnings(data, summaries, config.data), seconds)
 
 
 def _state(setting: Setting, start: Start) -> tuple[RunState, str | None]:

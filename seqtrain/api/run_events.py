@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
-from seqtrain.data.summary import SplitSummary
+from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.runs.finding import find
 from seqtrain.runs.run_directory import RunDirectory
@@ -24,17 +25,28 @@ class DataEvent:
 
     Attributes:
         data: the splits and the preprocessing.
-        summaries: figures of each split.
-        padding: share of padding of train in random batches, and in buckets.
-        warnings: what the user should know, a line each.
+        config: of the run.
         seconds: it took.
     """
 
     data: PreparedData
-    summaries: dict[str, SplitSummary]
-    padding: tuple[float, float]
-    warnings: list[str]
+    config: Config
     seconds: float
+
+    @cached_property
+    def summaries(self) -> dict[str, SplitSummary]:
+        """Figures of each split."""
+        return summarize(self.data)
+
+    @cached_property
+    def padding(self) -> tuple[float, float]:
+        """Share of padding of train in random batches, and in buckets."""
+        return padding_shares(self.data, self.config.batching, self.config.seed)
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What the user should know, a line each."""
+        return warnings(self.data, self.summaries, self.config.data)
 
 
 @dataclass(frozen=True)
