@@ -299,10 +299,9 @@ def joined_stores(stores: Iterable[SequenceStore]) -> SequenceStore:
     for store in stores:
         spellings = store.spellings
         if store.words is not None and spellings is not None:
-            tables += [] if store.words in tables else [store.words]
-            before = np.int32(sum(map(len, tables[: tables.index(store.words)])))
+            before = np.int32(sum(map(len, tables)))
             parts = (np.where(part < 0, part, part + before) for part in blocks(spellings))
-            spellings = concatenate(parts)
+            tables, spellings = [*tables, store.words], concatenate(parts)
         if store.files is not None:
             names += store.files.names
             starts += [start + end for start in store.files.starts]
