@@ -35,7 +35,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import Combine, check_finite
+from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
@@ -238,7 +238,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
         if recorder is not None:
             recorder.end_pretraining(pretrainer)
     learn(state.trainer)
-    scores = None
+    scores: tuple[Scores | None, dict[str, float]] = None, {}
     if finish:
         if not state.trainer.progress.refit:
             _calibrate_best(state, recorder)
@@ -248,7 +248,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
                     recorder.save_last()
                 learn(state.trainer)
         scores = _test_scores(state, recorder)
-    return _finished(state, recorder, scores)
+    return _finished(state, recorder, *scores)
 
 
 def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
@@ -257,8 +257,7 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
         state.take(None if recorder is None else recorder.best_weights())
     validation = state.data.splits.get("validation")
     if validation is not None and state.config.training.calibration != "none":
-        logits = _logits(state, recorder, validation, partial(torch.cat, dim=1))
-        branches = torch.split(logits, len(state.model.preprocessing.labels), dim=1)
+        branches = _branches(state, recorder, validation)
         state.model = state.model.calibrated(
             calibrate(branches, torch.from_numpy(validation.labels))
         )
@@ -266,25 +265,33 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
             recorder.save_best()
 
 
-def _test_scores(state: RunState, recorder: Recorder | None) -> Scores | None:
-    """Score the test split, where there is one, with the weights that the network has."""
-    test = state.data.splits.get("test")
+def _test_scores(
+    state: RunState, recorder: Recorder | None
+) -> tuple[Scores | None, dict[str, float]]:
+    """Score test, where there is one, by the network as it is; and each branch's accuracy alone."""
+    test, network = state.data.splits.get("test"), state.model.network
     if test is None:
-        return None
-    logits = check_finite(_logits(state, recorder, test), test)
-    return score_logits(logits, test, state.model.preprocessing.labels)
+        return None, {}
+    branches, labels = _branches(state, recorder, test), torch.from_numpy(test.labels)
+    accuracies = [float((logits.argmax(1) == labels).double().mean()) for logits in branches]
+    logits = check_finite(network.combine(branches), test)
+    scores = score_logits(logits, test, state.model.preprocessing.labels)
+    return scores, dict(zip(network.branch_names, accuracies, strict=True))
 
 
-def _logits(
-    state: RunState, recorder: Recorder | None, store: SequenceStore, combine: Combine | None = None
-) -> Tensor:
-    """Return logits of the network; a signal ends it, the checkpoint stays as it is."""
+def _branches(
+    state: RunState, recorder: Recorder | None, store: SequenceStore
+) -> tuple[Tensor, ...]:
+    """Return the logits of each branch; a signal ends it, the checkpoint stays as it is."""
     stop = partial(_stop_if_asked, state, recorder, save=False)
     given = (state.model.network, store, state.setting.device, state.processes)
-    return shared_logits(*given, before_batch=stop, combine=combine)
+    logits = shared_logits(*given, before_batch=stop, combine=partial(torch.cat, dim=1))
+    return torch.split(logits, len(state.model.preprocessing.labels), dim=1)
 
 
-def _finished(state: RunState, recorder: Recorder | None, scores: Scores | None) -> Run:
+def _finished(
+    state: RunState, recorder: Recorder | None, scores: Scores | None, branches: dict[str, float]
+) -> Run:
     """Return the finished run, recorded."""
     trainer, monitor = state.trainer, state.config.training.monitor
     progress = trainer.progress
@@ -297,6 +304,7 @@ def _finished(state: RunState, recorder: Recorder | None, scores: Scores | None)
         stopped_early=trainer.out_of_patience,
         refit=progress.refit,
         test=scores,
+        branches=branches,
         advice=_advice(trainer) if "validation" in state.data.splits else None,
     )
     if recorder is not None:

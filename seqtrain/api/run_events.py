@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -102,6 +102,7 @@ class Run(Summarized):
         test: scores of data.test at the best epoch, where one is given.
         refit: whether a new model was then trained on train and validation together.
         advice: what may be gained by training longer, where it ended too early; None elsewhere.
+        branches: accuracy on test of each branch alone, by name.
     """
 
     path: Path
@@ -112,6 +113,7 @@ class Run(Summarized):
     test: Scores | None
     refit: bool = False
     advice: str | None = None
+    branches: dict[str, float] = field(default_factory=dict)
 
     def summary(self) -> dict[str, str]:
         """Return where it is, its best epoch, and how good it is."""

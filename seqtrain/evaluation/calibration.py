@@ -155,9 +155,10 @@ def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None
     """Return the shares of two branches whose predictions have the least mean cross-entropy.
 
     Each is tried with its own temperature, as in stacking (Wolpert 1992). None, equal shares,
-    where there is one branch, or too few rows to choose by.
+    where there is one branch, too few rows to choose by, or all of them are right.
     """
-    if len(branches) == 1 or int((labels >= 0).sum()) < FEWEST_ROWS:
+    right = (combined(branches).argmax(1) == labels)[labels >= 0]
+    if len(branches) == 1 or len(right) < FEWEST_ROWS or bool(right.all()):
         return None
     some = slice(None, None, -(-len(labels) // MOST_ROWS))
     branches, labels = [logits[some] for logits in branches], labels[some]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -62,6 +63,16 @@ def test_resolved_config_repeats_the_run(
     assert cli("fit", "run/config.yaml", "--run-dir", tmp_path / "again").code == 0
     for name in ("best/model.safetensors", "last/model.safetensors", "config.yaml"):
         assert (tmp_path / "again" / name).read_bytes() == (trained / "run" / name).read_bytes()
+
+
+def test_the_end_compares_with_the_n_grams_alone(project: Path, cli: Cli) -> None:
+    ended = cli("fit", "c.yaml", "--set", "model.ngrams=[1, 2]", "--run-dir", "r")
+    line = re.compile(r"^test ([\d.]+)% \(n-grams alone ([\d.]+)%\)$", re.MULTILINE)
+    (figures,) = line.findall(ended.err)
+    scores = json.loads(cli("eval", "r", "--json").out)
+    expected = scores["accuracy"], scores["parts"]["ngrams"]["accuracy"]
+    assert figures == tuple(f"{100 * value:.1f}" for value in expected)
+    assert ("adds nothing to n-grams" in ended.err) == (expected[0] <= expected[1])
 
 
 def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:

@@ -42,6 +42,9 @@ EPOCH_COLUMNS = [
 ]
 """77 characters in all, with a blank between two."""
 LOSS_SMOOTHING = 0.98
+FLOORS = {"ngrams": "n-grams", "kernels": "kernels"}
+"""Branches that a linear model on its own would have, in words."""
+NO_GAIN = "more rows or `seqtrain tune` may help, else a linear model is enough"
 
 
 class FitScreen:
@@ -187,9 +190,18 @@ class FitScreen:
             note(run.advice)
         if run.test is not None:
             print_scores(self._console, run.test, "test")
+            self._compare(run.test.accuracy, run.branches)
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
             note_next(run.path, "predict FILE", *["eval", "errors"] * (self._splits > trained_on))
+
+    def _compare(self, accuracy: float, branches: dict[str, float]) -> None:
+        """Say how good the cheap branch alone is, and what to try where the whole is no better."""
+        for name, alone in branches.items():
+            if floor := FLOORS.get(name):
+                note(f"test {accuracy:.1%} ({floor} alone {alone:.1%})")
+                if accuracy <= alone:
+                    note(f"the recurrent network adds nothing to {floor} here; {NO_GAIN}")
 
 
 def _other_epoch(event: EpochEvent, speed: str) -> str:

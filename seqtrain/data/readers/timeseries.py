@@ -21,7 +21,9 @@ class _Header:
 
 def read_ts(source: RowSource) -> Iterator[Example]:
     """Read one series per line; `?` and NaN are missing values."""
-    lines = (row for row in source.lines() if isinstance(row[1], BadRow) or row[1][:1] != "#")
+    lines = (
+        row for row in source.lines() if isinstance(row[1], BadRow) or row[1][:1] not in ("#", "%")
+    )
     header = _read_header(lines, source)
 
     def parse(text: str) -> tuple[Any, ...]:
