@@ -1,7 +1,5 @@
 """A classifier of sequences for scikit-learn: cross_val_score, GridSearchCV, Pipeline, pickle.
 
-    from seqtrain.sklearn import SequenceClassifier
-
     SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
 
 Needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
@@ -154,7 +152,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return np.array([[each.probabilities[name] for name in names] for each in predictions])
 
     def _config(self, train: str, kind: str) -> Config:
-        """Return the config that these parameters stand for."""
         sections: dict[str, Any] = {
             "seed": int(check_random_state(self.random_state).randint(2**31)),
             "data": {
@@ -181,7 +178,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Classifier(model, select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences, as JSON has them while it is learned from."""
+        """Return X as a list of sequences, as JSON has them while training."""
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
         array = np.asarray(X) if hasattr(X, "__array__") else X
@@ -205,11 +202,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     @property
     def _takes_nan(self) -> bool:
-        """Whether NaN marks a missing value."""
         return bool((self.settings or {}).get("data.missing") == "mask")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the parameters, and the files of the model folder."""
         state: dict[str, Any] = super().__getstate__()
         trained = state.get("classifier_")
         if trained is not None:
@@ -230,7 +225,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 self.classifier_ = self._classifier(load_model(Path(folder, "best")))
 
     def __sklearn_tags__(self) -> Any:
-        """Say that X may be texts."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.three_d_array = True
@@ -239,12 +233,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
 
 def _renamed(error: SeqtrainError, old: str, new: str) -> list[str]:
-    """Return the problems of an error, each with another beginning."""
     return [line.replace(old, new, 1) for line in error.problems]
 
 
 def _plain(sequence: Any, *, listed: bool) -> Any:
-    """Return a sequence as a text, a list of symbols, or feature vectors (T, F)."""
     if isinstance(sequence, str):
         return str(sequence)
     if not isinstance(sequence, Sequence | np.ndarray):

@@ -1,12 +1,8 @@
 """What computes a variant: seqtrain's classifier, or a plain script of torch with its weights.
 
-The scripts are those of today's tutorials: padded batches, cross-entropy, torch's Adam. Only the
-way through the encoder differs, so the logits are the same.
-
-- packed: pad, `pack_padded_sequence(enforce_sorted=False)`, run; the last states come as h_n.
-- padded: pad, run over the padding too, and take the states at length - 1, by gathering or by a
-  mask. A backward direction reads each sequence reversed, layer by layer, for it must not begin in
-  the padding.
+The scripts are those of today's tutorials; only the way through the encoder differs: packed, or run
+over the padding, with states at length - 1 taken by gathering or by a mask, and each backward
+direction reading reversed sequences.
 """
 
 from __future__ import annotations
@@ -182,7 +178,7 @@ def plain_logits(
     """Classify padded sequences, in any order, by torch's own module with a model's weights.
 
     Shape:
-        steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C), row by row.
+        steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C).
     """
     config, training = model.config, model.training
     both = config.bidirectional

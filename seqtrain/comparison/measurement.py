@@ -109,7 +109,7 @@ def take_turns(
     """Measure variants until the seconds are over: always the one measured the shortest so far.
 
     Ratios of speeds measured so can be trusted where the speeds themselves can't. Each variant has
-    one turn at least, unless a batch takes too long. `before` is called before every turn.
+    one turn at least, unless a batch takes too long.
     """
     deadline = time.monotonic() + seconds
     running = [run for run in runs if not run.problem]
@@ -133,10 +133,7 @@ def learn_equally(
     """Train all variants on as many examples in the time left, at most as long as `fit` would.
 
     Variants with equal logits and equal batches are the same model, so the fastest of them learns
-    for all; each of the others learns for itself. `before` is called before each learns.
-
-    Returns:
-        Examples of train that each learned from, each pass counted; 0: there was no time.
+    for all. Returns the examples of train that each learned from, each pass counted; 0: no time.
     """
     models: dict[object, list[VariantRun]] = {}
     for run in sorted(runs, key=lambda each: -each.rate("training")):

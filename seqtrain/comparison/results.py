@@ -17,13 +17,7 @@ AS_FAST = 1.25
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a variant was in one mode.
-
-    Attributes:
-        tokens_per_second: real time steps, padding never counted.
-        turns: measured in.
-        slowest, fastest: of these turns, in tokens per second; they show the noise.
-    """
+    """How fast a variant was in one mode: real time steps per second, padding never counted."""
 
     tokens_per_second: float
     turns: int
@@ -47,7 +41,6 @@ class VariantResult:
     """What was found of one variant.
 
     Attributes:
-        name: of the variant.
         kind: engine, option, recipe, wrong or pooling, as `Variant` says.
         setting: what to write into a config to have it; empty for a recipe.
         training, prediction: speeds; None where nothing could be measured.
@@ -81,12 +74,9 @@ class Comparison:
 
     Attributes:
         rows, tokens: of the part of train that was measured on.
-        warnings: what was done to rows as they were read, a line each.
-        candidates: one per variant.
         passes: over these rows before accuracies were measured; 0: there was no time for it.
         held_out: sequences that accuracies are measured on.
         recommended: name of the variant to take; None if there is none.
-        reason: for it, a sentence.
         seconds: the comparison took, with reading and the first batches.
     """
 
@@ -113,9 +103,8 @@ def thousands(tokens_per_second: float) -> str:
 def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, str]:
     """Return the name of the variant to take, and why, in a few sentences.
 
-    That is the engine that model.engine: auto takes, unless another variant with the right logits
-    is faster in training beyond noise: another engine, or a setting or recipe that is also AS_FAST
-    times as fast.
+    That is the engine of model.engine: auto, unless another one with the right logits is faster in
+    training beyond noise: another engine, or a setting or recipe also AS_FAST times as fast.
     """
     right = [(each, each.training) for each in results if each.is_right and each.training]
     right.sort(key=lambda one: -one[1].tokens_per_second)

@@ -39,10 +39,8 @@ class Task:
     """What every variant is given.
 
     Attributes:
-        train: the sequences to learn from and to classify.
         held_out: the sequences that accuracy is measured on.
         input_size: of the vocabulary, or width of the feature vectors.
-        warnings: what was done to rows as they were read, a line each.
         probe: rows of train whose logits are compared, before any training.
     """
 
@@ -70,11 +68,7 @@ class Task:
 
 
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
-    """Read the data as `fit` does, and draw what is measured on.
-
-    Raises:
-        ConfigError, DataError: what was given is wrong.
-    """
+    """Read the data as `fit` does, and draw what is measured on."""
     check_files(config, beside)
     config, left_out = recurrent_alone(with_width(config))
     data = prepare(config, cache_folder=default_folder())
@@ -123,10 +117,7 @@ def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
 def _hold_out(
     train: SequenceStore, validation: SequenceStore | None, seed: int
 ) -> tuple[SequenceStore, SequenceStore]:
-    """Return what to learn from, and what accuracy is measured on.
-
-    Rows of one group can't be parted: without validation nothing is held out of these.
-    """
+    """Return what to learn from, and what accuracy is measured on; groups aren't divided."""
     if validation is None:
         if train.groups is not None:
             return train, train.selection(np.arange(0))
@@ -141,7 +132,7 @@ def typical_first(lengths: Ints, config: Config) -> list[Ints]:
     """Return the batches of an epoch such that the first few are like all of them.
 
     The median by length comes first, then the quartiles, the eighths and so on (van der Corput's
-    sequence), so a slow variant, measured on few batches, is measured on typical ones.
+    sequence), so a slow variant is measured on typical batches.
     """
     plan = plan_epoch(lengths, config.batching, seed=config.seed, epoch=0)
     plan.sort(key=lambda rows: int(lengths[rows].max()))

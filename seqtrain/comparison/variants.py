@@ -18,13 +18,12 @@ COLLATE, RANDOM = {"sort": "collate"}, {"bucketing": False}
 
 @dataclass(frozen=True)
 class Variant:
-    """One variant.
+    """One variant: keys of the sections model and batching that it changes.
 
     Attributes:
         kind: engine; option (of seqtrain's, with the engine that auto takes); recipe (how torch's
             module is used elsewhere); wrong (padding is read as if it were data); pooling (what a
             wrong one would be without its mistake).
-        model, batching: keys of these sections that it changes.
         pads: whether it computes on padding.
     """
 
@@ -73,10 +72,7 @@ ones take the state after a padded row's last time step, and the mean of all of 
 
 
 def variants_for(config: Config, device: torch.device) -> dict[str, str]:
-    """Return by name why each variant can't run a config here; empty where it can.
-
-    Left out are those that the config is already, or has no use for.
-    """
+    """Return by name why each variant can't run a config here; empty where it can."""
     left_out = {f"{config.model.pooling}-valid"}
     if not config.batching.bucketing:
         left_out.add("random-batches")

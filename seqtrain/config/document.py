@@ -36,12 +36,7 @@ _DOUBTFUL = re.compile(
 
 
 class Location(NamedTuple):
-    """Where something stands.
-
-    Attributes:
-        where: `file:line:column`, an option as given, or nothing for a mapping of Python.
-        order: sorts locations: the file from top to bottom, then the options.
-    """
+    """`file:line:column` or an option as given, and the order of locations: file, then options."""
 
     where: str = ""
     order: tuple[int, ...] = ()
@@ -68,13 +63,7 @@ class Problem(NamedTuple):
 
 @dataclass
 class Document:
-    """A config as written.
-
-    Attributes:
-        value: dict, list, text, number, bool, None or Unreadable.
-        locations: of each key, and of its value; items of a list have the same one twice.
-        problems: keys that can't be used, such as one given twice.
-    """
+    """A config as written, where each key and its value stand, and keys that can't be used."""
 
     value: Any = None
     locations: dict[Keys, tuple[Location, Location]] = field(default_factory=dict)
@@ -107,15 +96,9 @@ class _Composer(yaml.SafeLoader):
 
 
 def read_yaml(text: str, locate: Locate, root: Keys = ()) -> Document:
-    """Read one strict YAML document.
+    """Read one strict YAML document, whose value is Unreadable where the text can't be read.
 
-    Args:
-        text: the YAML.
-        locate: makes the location of a line and column of this text.
-        root: keys under which the value stands in the config.
-
-    Returns:
-        The document; of a text that can't be read, its value is Unreadable.
+    `locate` makes the location of a line and column; `root` is the value's place in the config.
     """
     document, loader = Document(), None
     try:
@@ -169,7 +152,6 @@ def _walk(key: Any, node: Any, path: Keys, document: Document, locate: Locate) -
 
 
 def _key_fault(key: Any) -> str:
-    """Say why a key can't be used; else nothing."""
     if not isinstance(key, yaml.ScalarNode):
         return "a list or mapping can't be a key; expected text"
     if key.value == "<<" and not key.style:
@@ -178,11 +160,7 @@ def _key_fault(key: Any) -> str:
 
 
 def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
-    """Read an unquoted scalar: null, true, false, a decimal number, or else text.
-
-    Returns:
-        Its value; Unreadable where YAML tools don't agree on it (`no`, `012`, `1:30`).
-    """
+    """Read an unquoted scalar; Unreadable where YAML tools differ on it (`no`, `012`, `1:30`)."""
     if text in _WORDS:
         return _WORDS[text]
     if _NOT_FINITE.fullmatch(text):

@@ -52,15 +52,7 @@ def advice(path: str) -> str | None:
 
 
 def resolve_format(path: str, format: str) -> str | None:
-    """Return the format of a data file.
-
-    Args:
-        path: the file, or for txt also a folder.
-        format: a format, or auto to go by the ending of the path.
-
-    Returns:
-        The format, or None if it is auto and the ending names none.
-    """
+    """Return the format of a data file; None if it is auto and the path's ending names none."""
     if format != "auto":
         return format
     known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])

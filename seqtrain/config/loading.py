@@ -40,14 +40,9 @@ _UNKNOWN = ("extra_forbidden", "invalid_key")
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a config file.
+    """Read a config file, YAML in UTF-8 of 1 MiB at most.
 
-    Args:
-        path: a YAML file in UTF-8, of 1 MiB at most.
-        overrides: options `section.key=value` that replace values of the file.
-
-    Returns:
-        The config, defaults filled in.
+    `overrides` are options `section.key=value` that replace values of the file.
 
     Raises:
         ConfigError: the file can't be read, or all that is wrong in it and the options.
@@ -57,12 +52,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ()) -> Config:
-    """Read a config from YAML text.
-
-    Args:
-        text: the YAML.
-        name: what messages call the text, usually its file.
-        overrides: options `section.key=value` that replace values of the text.
+    """Read a config from YAML text; `name` is what messages call the text, usually its file.
 
     Raises:
         ConfigError: all that is wrong in the text and the options.
@@ -83,11 +73,7 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
 
 
 def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
-    """Check a mapping as a config.
-
-    Args:
-        mapping: sections by name, each a mapping of keys, or a section object.
-        overrides: options `section.key=value` that replace values of the mapping.
+    """Check a mapping, sections by name, each a mapping of keys or a section object, as a config.
 
     Raises:
         ConfigError: all that is wrong in the mapping and the options, by dotted key.
@@ -98,11 +84,7 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
 
 
 def check_device(name: str) -> None:
-    """Refuse the name of a device that no machine has; needs no torch.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Refuse, as a ConfigError, the name of a device that no machine has; needs no torch."""
     try:
         TrainingConfig.model_validate({"device": name})
     except ValidationError:
@@ -120,7 +102,6 @@ def _plain(value: object) -> object:
 
 
 def _apply_override(document: Document, option: str, number: int) -> None:
-    """Replace a value of a document by that of an option `section.key=value`."""
     at = Location(f"--set {shorten(option, 50)}", (1, number))
     name, equals, text = option.partition("=")
     path: Keys = tuple(name.strip().split("."))
@@ -143,16 +124,7 @@ def _apply_override(document: Document, option: str, number: int) -> None:
 
 
 def _checked(document: Document, overrides: Sequence[str], top: Location = NOWHERE) -> Config:
-    """Turn a document into a config.
-
-    Args:
-        document: plain values and where they stand; its value is a dict.
-        overrides: options that replace values, the last one wins.
-        top: where to point if no key stands there.
-
-    Raises:
-        ConfigError: every problem of the document, of its values and between them.
-    """
+    """Turn a document into a config; `top` is where to point if no key stands there."""
     for number, option in enumerate(overrides):
         _apply_override(document, option, number)
     values = document.value
@@ -206,7 +178,6 @@ def _location(document: Document, path: Keys, detail: ErrorDetails, top: Locatio
 
 
 def _text(path: Keys, detail: ErrorDetails, values: Any) -> str:
-    """Say what is wrong with the value at a key."""
     if detail["type"] == "missing":
         return f"missing; expected {expected(path)}"
     if detail["type"] == BROKEN_RULE:
@@ -242,7 +213,6 @@ def _read(path: str | Path) -> bytes:
 
 
 def _decode(content: bytes, name: str) -> str:
-    """Decode UTF-8, with or without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

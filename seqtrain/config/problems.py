@@ -54,11 +54,7 @@ FOREIGN_NAMES = {
 
 
 def raise_if_any(problems: Iterable[Problem]) -> None:
-    """Raise all problems together, one short line each, in the order of their locations.
-
-    Raises:
-        ConfigError: there is a problem.
-    """
+    """Raise all problems together as a ConfigError, a line each, in the order of locations."""
     ordered = sorted(problems, key=lambda problem: problem.location.order)
     lines = []
     for location, path, say in ordered[:SHOWN_PROBLEMS]:
@@ -86,11 +82,9 @@ def wrong_value(path: Keys, value: object) -> str:
 
 
 def unknown_key(path: Keys, *, of_section: bool) -> str:
-    """Say that a key is unknown, and which one may have been meant.
+    """Say that a key, by its path, is unknown, and which one may have been meant.
 
-    Args:
-        path: the section and key, or the key at the top.
-        of_section: whether keys stand under the first of these.
+    `of_section` says whether keys stand under the first of the path.
     """
     retired = RETIRED_KEYS.get(".".join(map(str, path)))
     if retired is not None:
@@ -107,12 +101,7 @@ def unknown_key(path: Keys, *, of_section: bool) -> str:
 
 
 def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
-    """Return the known key nearest to an unknown one: of the same name elsewhere, or a like one.
-
-    Args:
-        path: the section and key, or the key at the top.
-        of_section: whether keys stand under the first of these.
-    """
+    """Return the known key nearest to an unknown one: of the same name elsewhere, or a like one."""
     leaf = str(path[-1])[:100].lower()
     if of_section and len(path) == 1:
         return nearest(leaf, SECTIONS)
@@ -158,7 +147,6 @@ def _lists_words(arm: dict[str, Any]) -> bool:
 
 
 def _words(arm: dict[str, Any]) -> list[str]:
-    """Say what one arm of a schema allows."""
     kind = arm.get("type")
     if "enum" in arm or "const" in arm:
         return [str(word) for word in arm.get("enum", [arm.get("const")])]
@@ -170,7 +158,6 @@ def _words(arm: dict[str, Any]) -> list[str]:
 
 
 def _range(noun: str, arm: dict[str, Any]) -> str:
-    """Say a range of numbers: `a number from 0 to 1`."""
     limits = {"exclusiveMinimum": "above", "minimum": "of at least"}
     limits |= {"exclusiveMaximum": "below", "maximum": "at most"}
     words = [f"{limits[limit]} {_number(arm[limit])}" for limit in limits if limit in arm]

@@ -16,14 +16,9 @@ _NOT_PLAIN = re.compile(r"<\w+>|\{[^}]*\}")
 
 
 def render_config(config: Config, *, defaulted: bool = False) -> str:
-    """Write a whole config as YAML, one key per line, in the order of the schema.
+    """Write a whole config as YAML that `parse_config` reads back, in the order of the schema.
 
-    Args:
-        config: what to write.
-        defaulted: end the line of each key that was not given with the comment `# default`.
-
-    Returns:
-        YAML that `parse_config` reads back to an equal config.
+    With `defaulted`, the line of each key that was not given ends with the comment `# default`.
     """
     rows = list(_rows(config, ""))
     width = max((len(text) for text, is_default in rows if is_default), default=0)

@@ -103,7 +103,6 @@ def _is(value: object, words: list[str]) -> bool:
 
 
 def _formats(keys: Keys) -> dict[str, str]:
-    """Return the formats of the data files, each with the first key that has it."""
     found: dict[str, str] = {}
     for key in FILES:
         for name in names_of(keys[key]):
@@ -159,7 +158,6 @@ def _groups(keys: Keys) -> Broken:
 
 
 def _vectors(keys: Keys) -> Broken:
-    """Word vectors stand in a text file."""
     path = keys["model.vectors"] or ""
     how = "a binary file; expected text, such as a .vec file or one of GloVe"
     found = how if path.lower().endswith(".bin") else advice(path)
@@ -168,7 +166,6 @@ def _vectors(keys: Keys) -> Broken:
 
 
 def _layers(keys: Keys) -> Broken:
-    """A language model doesn't see what it predicts."""
     key, layers = "pretraining.objective", keys["model.num_layers"]
     if keys[key] == "language_model" and keys["model.bidirectional"] and layers > 1:
         seen = f"found language_model, but the upper of {layers} bidirectional layers see the token"

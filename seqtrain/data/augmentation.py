@@ -1,8 +1,4 @@
-"""Series changed a little each time they are learned from: shifted, and cut to a window.
-
-What is drawn is a pure function of the seed, the epoch and the batch, so that a run that is stopped
-and resumed draws the same.
-"""
+"""Random shift and window of series in training, a function of seed, epoch and batch alone."""
 
 from __future__ import annotations
 
@@ -29,17 +25,9 @@ def augmented(
     """Return the sequences of a batch, changed.
 
     A window is cut first: of U(1 - slice, 1) of a sequence's steps, rounded, at least one, anywhere
-    within it. Then each channel of each sequence is shifted by one number from N(0, shift²).
-
-    Args:
-        rows: of feature vectors.
-        shift: standard deviation of a shift, in deviations of the channel in train; 0: none.
-        slice: largest share of a sequence's steps that is cut off; 0: none.
-        channels: the first of a vector, which are shifted; those behind are indicators of missing
-            values, which stay 0.
-        seed: of the run.
-        epoch: number of the epoch, from 0.
-        batch: number of the batch in its epoch, from 0.
+    within it. Then each channel of each sequence is shifted by one number from N(0, shift²), in
+    standard deviations of the channel in train. Only the first `channels` of a vector are shifted:
+    those behind are indicators of missing values.
     """
     generator = np.random.default_rng([seed, epoch, batch, DRAWS])
     share, left = generator.random((2, len(rows)))

@@ -1,10 +1,6 @@
 """Batches: sequences sorted by length and packed, the way back to their order, the loop over them.
 
-By default `collate` sorts and packs, straight from the flat store. With `batching.sort: module` it
-pads sequences in the order they came in, and the classifier calls `sort_and_pack`.
-
-B batch, T longest length, N packed time steps, C channels, U distinct unknown words, G n-grams of
-all of them.
+B batch, T longest length, N packed time steps, C channels.
 """
 
 from __future__ import annotations
@@ -56,12 +52,7 @@ class Grams:
 
 @dataclass(frozen=True)
 class Spellings:
-    """Which steps of a batch are unknown words, and these words' n-grams.
-
-    Attributes:
-        numbers: of the unknown word at each step, -1 where the step is none; laid out as the ids.
-        grams: of the words by number.
-    """
+    """Number of the unknown word at each step, laid out as the ids (-1: none), and its n-grams."""
 
     numbers: Tensor
     grams: Grams
@@ -89,12 +80,11 @@ class Batch:
         inputs: packed, longest sequence first; or padded with 0, in the order they came in.
         lengths: time steps of each sequence, on the CPU.
         labels: class index of each sequence, -1 where unknown.
-        groups: number of the group of each sequence, -1: alone; None where the store has none.
+        groups: number of the group of each sequence, -1: alone.
         sorted_indices: for each row of the batch, its index in the order they came in; on the CPU.
         unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
         examples: row numbers in the store, in the order they came in.
-        spellings: of the words that the vocabulary lacks, laid out as the inputs; None where
-            spelling doesn't count.
+        spellings: of the words that the vocabulary lacks; None where spelling doesn't count.
 
     Shape:
         inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
@@ -149,11 +139,10 @@ class Batch:
 
 
 def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
-    """Put the sequences of one batch together, at least one, on the CPU.
+    """Put the sequences of one batch together, on the CPU; a `collate_fn` for DataLoader.
 
-    `DataLoader(store, batch_sampler=plan, collate_fn=collate)` works as it is. Sort is collate
-    (here, by length, stable, longest first, and packed) or module (padded as they come, for the
-    classifier to sort).
+    Sort is collate (here, by length, stable, longest first, and packed) or module (padded as they
+    come, for the classifier to sort).
     """
     inputs: PackedSequence | Tensor
     order, spelled = np.arange(len(rows)), None
@@ -191,16 +180,10 @@ def map_batches(
     lower: str = SHORTER,
     before_batch: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Batch, Result]]:
-    """Yield each batch of a plan, on a device, with what is computed of it.
+    """Yield each batch of a plan, on a device, with what `compute` returns for it.
 
-    Args:
-        compute: takes a batch; its results return to the caller's order by `Batch.restore`.
-        store: the sequences.
-        plan: rows of the store for each batch.
-        device: where to compute.
-        collate: puts sequences together.
-        lower: the keys to lower where memory runs out, for the RunError.
-        before_batch: what it raises ends the work.
+    Results return to the caller's order by `Batch.restore`. `lower` names the keys to lower where
+    memory runs out, for the RunError.
     """
     for rows in plan:
         before_batch()
@@ -228,12 +211,10 @@ def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
 def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
     """Sort padded rows by length, stable, longest first, and pack them.
 
-    Args:
-        padded: in any order, (B, T) or (B, T, C); what stands in the padding counts for nothing.
-        lengths: steps of each row, on the CPU, (B,) int64; others raise a ValueError.
+    Returns the packed rows; then `sorted_indices` and `unsorted_indices` as in `Batch`.
 
-    Returns:
-        The packed rows; then `sorted_indices` and `unsorted_indices` as in `Batch`.
+    Shape:
+        padded: (B, T) or (B, T, C). lengths: (B,) int64, on the CPU; others raise a ValueError.
     """
     check_lengths(lengths, *padded.shape[:2])
     order = lengths.argsort(descending=True, stable=True)
@@ -259,7 +240,6 @@ def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
 
 
 def _pad(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> Tensor:
-    """Write sequences, side by side, into padded rows."""
     valid = np.arange(lengths.max()) < lengths[:, None]
     dtype = values.dtype if values.ndim > 1 else np.int64
     padded = np.full((*valid.shape, *values.shape[1:]), fill, dtype)

@@ -1,8 +1,4 @@
-"""Data encoded before, kept under the user's cache folder.
-
-An entry is a verified folder named by its recipe: a file for each array, and `entry.json`, which
-lists them. Anything missing or wrong means no entry.
-"""
+"""Data encoded before, kept under the user's cache folder in verified folders named by recipe."""
 
 from __future__ import annotations
 
@@ -94,7 +90,6 @@ def _read_entry(saved: VerifiedFolder) -> Entry:
 
 
 def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> Array:
-    """Copy an array, or, where it is large, check it and map it from its file."""
     if prod(shape) * np.dtype(kind).itemsize < IN_MEMORY:
         return np.frombuffer(bytearray().join(saved.read_blocks(file)), kind).reshape(shape)
     for _ in saved.read_blocks(file):

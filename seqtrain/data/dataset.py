@@ -66,14 +66,12 @@ class PreparedData:
 
     Attributes:
         splits: the stores of train and, where given, validation and test.
-        preprocessing: fitted on train, its vocabulary on pretraining.data too.
         reports: what encoding did to the rows of each split, and of each file of pretraining.data.
         eligible_tokens: distinct tokens that may enter the vocabulary; 0 for features.
         digests: SHA-256 of each data file, by path as configured.
-        from_cache: whether the splits were encoded before.
         entry: of the cache, which `load_prepared` takes in another process; None: there is none.
         unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
-        vectors: what tokens begin with, where the config names a file of word vectors.
+        vectors: initial word vectors, where the config names a file.
     """
 
     splits: dict[str, SequenceStore]
@@ -92,11 +90,8 @@ def prepare(
 ) -> PreparedData:
     """Read, split, fit and encode the data of a config; each file is read once.
 
-    Args:
-        config: data paths are relative to the current directory.
-        cache_folder: where encoded data is kept between runs; None: nowhere.
-        known: an older preprocessing, which is kept and grows by the tokens and labels of train;
-            then nothing is taken from the cache.
+    `known` is an older preprocessing, which is kept and grows by the tokens and labels of train;
+    then the cache isn't used.
 
     Raises:
         DataError: a file is missing, has bad rows (all named by line), or changes meanwhile.
@@ -207,13 +202,7 @@ def _is_bpe(data: DataConfig) -> bool:
 
 @dataclass
 class _Preparation:
-    """The data of a config while they are read, held out, fitted and encoded.
-
-    Attributes:
-        config: of the run.
-        known: of an older train, whose ids of tokens and labels, and scales, stay; or None.
-        digests: of the files that were read.
-    """
+    """The data of a config while they are read, held out, fitted and encoded."""
 
     config: Config
     known: Preprocessing | None
@@ -291,7 +280,6 @@ class _Preparation:
     def _parts(
         self, names: list[str], read: SequenceStore, report: EncodingReport
     ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-        """Part what was read of the train file as the config says."""
         if not held_out_fractions(self.config.data):
             return {"train": read}, {"train": report}
         assert read.keys is not None
@@ -308,11 +296,6 @@ class _Preparation:
     def _held_out(
         self, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
     ) -> dict[str, Ints]:
-        """Return the rows of each part that is held out of train.
-
-        It follows from the rows as they are read, not from how they are encoded: from their labels
-        by number, with these labels' names, their keys as `row_keys` has them, and their groups.
-        """
         config = self.config
         ranks: Ints = np.argsort(np.argsort(np.array(names))).astype(np.int32)
         if groups is not None:
@@ -322,10 +305,7 @@ class _Preparation:
     def _fit(
         self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
     ) -> PreparedData:
-        """Fit labels and scales on train, the vocabulary on unlabelled parts too.
-
-        The encoder of the parts numbered tokens and labels as they came; ids become final in place.
-        """
+        """Fit labels and scales on train, the vocabulary on unlabelled parts too."""
         names, train, known = [*encoder.labels], parts["train"], self.known
         old = () if known is None else known.labels
         new = {names[i] for i in np.flatnonzero(counts_of(train.labels, len(names)))}
@@ -443,7 +423,6 @@ class _Preparation:
             )
 
     def _check_rows(self, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
-        """Every split needs rows, and train two classes."""
         keeps = "every class keeps a row in train, and equal sequences stay together"
         for name, store in splits.items():
             value, problem = getattr(self.config.data, name), ""
@@ -470,7 +449,6 @@ class _Preparation:
 
 
 def _renumber(numbers: Array, final: Array) -> None:
-    """Replace provisional numbers by final ones, in place."""
     for block in blocks(numbers):
         block[...] = final[block]
 

@@ -29,10 +29,7 @@ Input: TypeAlias = tuple[Iterator[Example], RowProblems, bool]
 class LengthPolicy:
     """What happens to sequences that are too long or empty; the keys are the config's.
 
-    Attributes:
-        max_length: steps at most, or None.
-        overlong: head, tail, middle (the part kept) or error.
-        empty: error, drop or unk; in prediction also blank: a row without a prediction.
+    In prediction `empty` may also be blank: a row without a prediction.
     """
 
     max_length: int | None
@@ -57,8 +54,7 @@ class EncodingReport:
 
     Attributes:
         rows: rows kept.
-        held_out: rows among these, and among those counted below, that now are validation's
-            or test's.
+        held_out: rows read that now are validation's or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
         unanswered: rows without a prediction.
@@ -98,11 +94,9 @@ class Encoder:
     """Turns examples into rows of a store.
 
     Attributes:
-        policy: what happens to overlong and empty sequences.
-        ids: of what was read, by its tokens; None: feature vectors were read. Of tokens that a
-            `SpellingIndex` numbers, which they are stands beside.
+        ids: of tokens, by piece; None: feature vectors were read.
         labels: class index of each label; its `__missing__` decides about new ones.
-        channels: width of a feature vector (features); 0: as the first series with steps has it.
+        channels: width of a feature vector; 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
     """
 
@@ -125,14 +119,8 @@ class Encoder:
     ) -> tuple[SequenceStore, dict[int, str]]:
         """Encode some examples at once; return a store, and why some can't be used, by index.
 
-        Args:
-            examples: in order.
-            lines: of each, as the store has them.
-            source: name of the input, for messages.
-            report: counts up what was done.
-            groups: numbers of the groups known so far, which grow.
-            keep_bad: an example that can't be used has a row too, which means nothing.
-            keyed: the store has keys.
+        The report counts up what was done, and groups grow by new names. With keep_bad an example
+        that can't be used has a row too, which means nothing.
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
@@ -210,7 +198,6 @@ class Encoder:
     def _vectors(
         self, examples: list[Example], problems: dict[int, str]
     ) -> tuple[Features, list[int]]:
-        """Return the vectors of all series, none of those with a problem, and how many each has."""
         found, nothing = list[Features](), self._blank()[:0]
         for i, example in enumerate(examples):
             vectors: Any = example.sequence
@@ -222,7 +209,6 @@ class Encoder:
         return np.concatenate([nothing, *found]), [len(vectors) for vectors in found]
 
     def _refusal(self, vectors: Features) -> str | None:
-        """Say why a series can't be used: another width, or values that the model can't take."""
         if vectors.shape[1] != self.channels:
             return f"{vectors.shape[1]} channels; expected {self.channels}"
         for is_bad, said in (
@@ -283,7 +269,6 @@ class Encoder:
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 
     def _labels(self, examples: list[Example], source: str, report: EncodingReport) -> list[int]:
-        """Return the class index of each example, and note labels that train doesn't have."""
         index = self.labels
         labels = [UNKNOWN_LABEL if e.label is None else index[e.label] for e in examples]
         if UNKNOWN_LABEL in labels:
@@ -317,10 +302,7 @@ def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
 
 
 def row_keys(examples: Iterable[Example]) -> Ints:
-    """Return a key of each sequence as it is read, (B,) int64; 0 for blank ones.
-
-    Keys are equal where sequences are, but for case and outer blanks of texts.
-    """
+    """Return a key of each sequence, (B,) int64, equal but for case and outer blanks; blank: 0."""
     keys = []
     for example in examples:
         sequence = example.sequence

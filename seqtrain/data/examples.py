@@ -34,12 +34,11 @@ class Example(NamedTuple):
     Attributes:
         sequence: text, list of symbols, or feature vectors of shape (T, C), NaN where missing
             (an empty sequence of features read from JSON has shape (0, 0)).
-        label: the label as written, or None where the input has none.
+        label: as written, or None where the input has none.
         line: line of the file on which the row begins, from 1 (npz, parquet: row, from 1).
         file: the file inside the folder that was read, or None where the input is one file.
-        group: name of the group that the row belongs to, or None where it stands alone.
-        kept: the columns to copy to its prediction, by name, as `ReadOptions.keep` asks for them.
-        problem: why it can't be used; None: it can.
+        kept: the columns to copy to its prediction, as `ReadOptions.keep` asks for them.
+        problem: why it can't be used.
     """
 
     sequence: Sequence
@@ -56,11 +55,7 @@ class BadRow(ValueError):
 
 
 class RowProblems:
-    """Gathers the complaints about one input's rows, to raise them together.
-
-    Attributes:
-        file: that is being read: the input, or one of its folder.
-    """
+    """Gathers the complaints about one input's rows, to raise them together."""
 
     def __init__(self, name: str) -> None:
         self.name = self.file = name
@@ -98,18 +93,13 @@ class ReadOptions:
     Attributes:
         format: csv, tsv, jsonl, fasttext, txt, ts, npz, parquet; in prediction also lines, a
             sequence each, and files, each of which is a sequence.
-        kind: text, tokens or features.
         header: csv, tsv: whether the first row names the columns; auto: where one is named.
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).
         delimiter: csv, tsv: comma, semicolon, tab, pipe, or auto (found from the first lines).
         encoding: of lines that aren't UTF-8; utf-16: of the whole file.
-        sequence: column of the sequence, a name or an index from 0; several texts are joined,
-            several columns of features are channels or time steps; None, of features in a csv
-            file: all columns but the label's.
-        label: column of the label.
-        group: column of the group that a row belongs to.
-        bad_rows: what happens to rows that can't be used: error or drop; in prediction error or
-            blank: a row without a prediction.
+        sequence: column, a name or an index from 0; several texts are joined, several columns of
+            features are channels or time steps; None, of features in a csv file: all others.
+        bad_rows: error or drop; in prediction error or blank: a row without a prediction.
         by_name: another file's format goes by its own name; else the format was set for all.
         whole_files: each of train's files was a sequence: a folder of folders of them.
         keep: columns that prediction copies to its rows; `EVERY_COLUMN` alone: all.
@@ -138,9 +128,7 @@ class ReadOptions:
     def for_input(self, source: str, format: str | None = None) -> ReadOptions:
         """Return how prediction reads a source: standard input and .txt as lines, else as training.
 
-        A model trained on lines of label<TAB>text reads a .txt file so, where a line has a tab; one
-        trained on files reads it, and each file of a folder, as one sequence. A given format goes
-        before what the name says.
+        Lines of label<TAB>text and whole files are read as in training. A given format goes first.
         """
         if format is not None:
             return replace(self, format=format)
@@ -204,13 +192,9 @@ def parse_rows(
 ) -> Iterator[Example]:
     """Yield the example of each row, in order; of a bad one with its problem.
 
-    Args:
-        rows: line number and content of each row, or a BadRow.
-        parse: returns sequence and label of a row, and then its group and the columns to keep
-            where there are some; or raises BadRow.
-        blank_rows: blank rows are rows as others; else those at the end of the file are dropped,
-            and all others are bad.
-        file: the file within a folder, for the examples.
+    `parse` returns sequence and label of a row, then its group and the columns to keep where there
+    are some; or raises BadRow. Without blank_rows, blank rows at the end of the file are dropped,
+    and all others are bad.
     """
     blanks = array("q")  # their lines, until it is known whether the file ends with them
     for line, row in rows:

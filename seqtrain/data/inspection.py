@@ -32,10 +32,6 @@ RowPlace = tuple[str, int]
 class Inspection:
     """What was found, row by row; of a sequence only hashes are kept.
 
-    Args:
-        config: of the data; rows that fit refuses are counted, too.
-        cache_folder: as `prepare` takes it, whose errors are raised.
-
     Attributes:
         data: the splits, encoded, without rows that fit would refuse.
         summaries: the figures that fit shows, by split.
@@ -151,7 +147,6 @@ class Inspection:
         self.cut[split] = cut, cut / max(1, len(lengths))
 
     def _refusal(self, length: int) -> str | None:
-        """Say why fit refuses a row of so many steps, if it does."""
         data = self.config.data
         if not length and data.empty == "error":
             return EMPTY

@@ -1,9 +1,7 @@
 """N-grams of encoded sequences: their keys, and the vocabulary that train chooses.
 
-An n-gram is n ids in a row of one sequence; those of two ids and more also begin before its first
-step and end behind its last one, where the boundary stands for a step. An n-gram is known by a key
-of 64 bits, folded id by id, equal on every machine and for every vocabulary. Where spelling counts
-(model.subwords), the n-grams of characters within words are known, too, by their buckets.
+N-grams of two ids and more also begin before the first step and end behind the last one, where the
+boundary stands for a step. A key of 64 bits is folded id by id, equal on every machine.
 
 N steps of all sequences, B sequences, K n-grams of ids.
 """
@@ -50,8 +48,8 @@ class NgramVocabulary:
         keys: ascending, (K,) int64.
         idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32; where
             spelling counts, buckets of characters follow, (K + BUCKETS,), 0 of those never seen.
-        tokens: ids from this one on count as <unk>, as which n-grams know tokens that a vocabulary
-            learned after them (`--init-from`); None: all ids are told apart.
+        tokens: ids from this one on count as <unk>: the vocabulary learned them later
+            (`--init-from`).
     """
 
     shortest: int
@@ -101,7 +99,7 @@ def folded(keys: Keys, ids: Keys) -> Keys:
 def fit_ngrams(
     values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int, *, most: int
 ) -> NgramVocabulary:
-    """Choose the n-grams of a store that occur most often, of equal ones those of the least keys.
+    """Choose the n-grams that occur most often, of equal ones those of the least keys.
 
     Raises:
         DataError: all sequences are too short for one.
@@ -130,11 +128,8 @@ def with_spelling(
 ) -> NgramVocabulary:
     """Let a vocabulary know the n-grams of characters within words, too.
 
-    Args:
-        vocabulary: of the sequences.
-        words: word at each step, (N,).
-        offsets: where each sequence begins, and the end, (B + 1,).
-        grams: of each word.
+    Shape:
+        words: word at each step, (N,). offsets: (B + 1,).
     """
     holders = np.zeros(BUCKETS, dtype=np.int64)
     for some, starts in _parts(words, offsets):

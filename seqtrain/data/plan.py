@@ -1,7 +1,4 @@
-"""The batch plan: which rows go together, as a pure function of lengths, seed and epoch.
-
-B rows. A plan is a list of batches, each an array of row numbers.
-"""
+"""The batch plan: which rows go together, as a pure function of lengths, seed and epoch."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
     """Return the batches of one epoch of training, which hold every row exactly once.
 
     Rows are shuffled, sorted by length within pools (where bucketing), cut into batches, and the
-    batches shuffled. In epoch 0 the largest batch in padded steps comes first, of equal ones that
-    with the longest row: memory runs out there or never. Draws on a generator of its own.
+    batches shuffled. In epoch 0 the largest batch in padded steps comes first, so that memory runs
+    out there or never.
     """
     generator = np.random.default_rng([seed, epoch])
     order = row_numbers(len(lengths))
@@ -42,9 +39,8 @@ def plan_epoch_of_groups(
 ) -> list[Ints]:
     """Return the batches of one epoch, each row in a later batch than its group's row before it.
 
-    Groups are shuffled, and so many of them taken at once that their rows fill some batches: all
-    their first rows, then all second rows, and so on, each round batched as `plan_epoch` does it.
-    Group -1 stands alone.
+    Groups are shuffled and taken until their rows fill some batches: all their first rows, then all
+    second rows, and so on, each round batched as `plan_epoch` does it. Group -1 stands alone.
     """
     generator = np.random.default_rng([seed, epoch])
     rank, group = rows_in_groups(groups)

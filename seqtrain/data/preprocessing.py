@@ -32,15 +32,11 @@ class Preprocessing:
     """Reading, tokenizing, lookup and scaling, as fitted.
 
     Attributes:
-        reading: how rows are read from a file.
-        tokenizer, lowercase, bpe_model: how a text is split.
-        lengths: what happens to overlong and empty sequences.
         missing: error or mask, for missing feature values.
         labels: label of each class index, in sorted order.
-        vocabulary: tokens by id (text, tokens).
         mean, std: of each channel in train (features).
         standardize: train, series or both (features); by series is the model's work.
-        subwords: characters of n-grams of words, at least and at most, where spelling counts.
+        subwords: least and most characters of n-grams of words, where spelling counts.
         ngrams: the n-grams of tokens that train chose, where the model counts them.
         kernels: time steps of train's shortest, median and longest sequence, where the model has a
             bank of kernels.
@@ -117,17 +113,10 @@ class Preprocessing:
         *,
         rows: int = CHUNK_ROWS,
     ) -> Iterator[tuple[list[Example], SequenceStore]]:
-        """Encode examples for prediction, chunk by chunk, as they come.
+        """Encode examples for prediction, chunk by chunk of at most `rows`, as they come.
 
-        Args:
-            bursts: examples, whose labels are ignored; a burst doesn't wait for the next one.
-            source: name for messages, such as the file's.
-            report: counts up the rows, and those cut, empty, or without a prediction.
-            rows: how many at most a chunk.
-
-        Yields:
-            The examples of a chunk and their store, row for row; groups keep their numbers. Where
-            an example has a problem, its row of the store means nothing.
+        A burst of examples doesn't wait for the next one. Yields the examples of a chunk and their
+        store, row for row; where an example has a problem, its row of the store means nothing.
 
         Raises:
             DataError: a row can't be used; the rows before it come first.
@@ -155,7 +144,6 @@ class Preprocessing:
         return Encoder(self.lengths, ids, labels, len(self.mean), self.missing)
 
     def _encoder(self) -> Encoder:
-        """Return an encoder for other rows than train's."""
         if self.subwords is None or self.vocabulary is None:
             return self._known
         tokens = SpellingIndex(self.vocabulary.index, len(self.vocabulary))
@@ -169,7 +157,6 @@ class Preprocessing:
         return self.encoder(tokens, labels)
 
     def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
-        """Return a store with its features scaled, or with the spellings of its unknown words."""
         if self.kind == "features":
             return replace(store, values=concatenate(map(self.scale, blocks(store.values))))
         tokens = None if encoder.ids is None else encoder.ids.index
@@ -191,9 +178,8 @@ class Preprocessing:
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
         """Return the same, with no row left out: each has a prediction, or none, or fails.
 
-        Args:
-            empty: error, unk or blank; None: as in training, and unk where they were dropped there.
-            bad_rows: what happens to rows that can't be used: error or blank.
+        `empty` is error, unk or blank; None: as in training, and unk where they were dropped there.
+        `bad_rows` is error or blank.
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
         reading = replace(self.reading, bad_rows=bad_rows)

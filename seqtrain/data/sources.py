@@ -44,11 +44,7 @@ def check_files(config: Config, beside: Path | None) -> None:
 
 
 def files_of(key: str, named: object) -> list[str]:
-    """Return the files that a key names, in its order, those of a pattern in the order of names.
-
-    Raises:
-        DataError: nothing matches a pattern, or a file is named twice.
-    """
+    """Return the files that a key names, in its order, those of a pattern in the order of names."""
     files: list[str] = []
     for name in names_of(named):
         found = matching_files(name)
@@ -66,8 +62,7 @@ def files_of(key: str, named: object) -> list[str]:
 def matching_files(name: str) -> list[str]:
     """Return the files of a pattern, sorted; a path that exists is none, whatever it looks like.
 
-    `**` stands for any number of folders; links to folders aren't followed there, for they may lead
-    in a circle.
+    `**` stands for any number of folders; it follows no links.
     """
     if not glob.has_magic(name) or os.path.lexists(name):
         return [name]
@@ -106,10 +101,7 @@ def split_files(data: DataConfig, split: str) -> Files:
 def numbered_rows(
     path: str, options: ReadOptions, start: int = 0, digests: Digests | None = None
 ) -> Iterator[tuple[int, Example]]:
-    """Yield a file's rows, each with its line as the store of all files has it, from a start on.
-
-    Of a folder's many files, a row is known by its number through all that can be read.
-    """
+    """Yield a file's rows, each with its line as the store of all files has it, from a start on."""
     number = start
     for example in read_rows(path, options, digests=digests):
         number += example.problem is None
@@ -117,7 +109,6 @@ def numbered_rows(
 
 
 def _named(config: Config) -> list[tuple[str, object]]:
-    """Return each key that names data files, and what it says."""
     named: list[tuple[str, object]] = [
         (f"data.{name}", getattr(config.data, name)) for name in SPLITS
     ]

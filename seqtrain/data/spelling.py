@@ -22,12 +22,7 @@ MOST_GRAMS = 1024
 
 @dataclass(frozen=True, eq=False)
 class WordGrams:
-    """The n-grams of some words, side by side.
-
-    Attributes:
-        buckets: of all words, each from 0 to BUCKETS - 1, (G,) int32.
-        offsets: where each word's begin; the last entry is their number, (V + 1,) int64.
-    """
+    """Buckets of the n-grams of some words, (G,) int32, and where each word's begin, (V + 1,)."""
 
     buckets: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]

@@ -25,12 +25,12 @@ def hold_out(
 ) -> dict[str, Ints]:
     """Hold out several parts, stratified; a later one changes no earlier one.
 
-    Args:
-        labels: class of each row, from 0, (B,).
-        parts: a fraction of all rows, by the name of the part, less than 1 together; or which of
-            how many equal parts of what the others leave.
-        seed: decides which rows; of a class the same, whatever other classes there are.
-        keys: equal for rows of one set, (B,); BLANK: the row is learned. None: no two are alike.
+    A part is a fraction of all rows, or which of how many equal parts of what the others leave.
+    Of a class the seed decides the same rows, whatever other classes there are.
+
+    Shape:
+        labels: class of each row, from 0, (B,). keys: equal for rows of one set, (B,); BLANK: the
+        row is learned. None: no two are alike.
     """
     first = row_numbers(len(labels)) if keys is None else first_alike(keys)
     left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)
@@ -58,9 +58,8 @@ def first_alike(keys: Ints) -> Ints:
 def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) -> Mask:
     """Hold out a share of the rows of every class, of those that are left.
 
-    The rarest class chooses first, also for others that share its sets. What rounding leaves over
-    goes to the next class, so that small classes add up to the share too; each class's count is
-    within one set of its share and no less than its whole part, or less to keep a row in train.
+    The rarest class chooses first. What rounding leaves over goes to the next class, so that small
+    classes add up to the share too; a class keeps a row in train.
     """
     held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0
@@ -81,7 +80,7 @@ def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) ->
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
     """Hold out one of several parts, which share out the sets of every class evenly.
 
-    A set counts as of the class of its first row. Fewer sets than parts: none is held out.
+    A set counts as of the class of its first row.
     """
     is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
     for label in range(int(labels.max(initial=-1)) + 1):

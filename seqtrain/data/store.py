@@ -40,12 +40,7 @@ COMPARED, PASSES = 2**20, 16
 
 
 class GrowingArray:
-    """An array of any length, appended bit by bit in bounded memory.
-
-    Args:
-        dtype: of a number.
-        shape: of a row.
-    """
+    """An array of any length, appended bit by bit in bounded memory."""
 
     def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
@@ -138,12 +133,7 @@ def run_starts(ordered: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class FileLines:
-    """Lines of several files, counted through all of them.
-
-    Attributes:
-        names: of the files, for messages.
-        starts: how many lines stand before each file's first.
-    """
+    """Lines of several files, counted through all; starts: how many stand before each file's."""
 
     names: tuple[str, ...]
     starts: tuple[int, ...]
@@ -163,15 +153,13 @@ class SequenceStore:
         offsets: where each sequence begins in values; the last entry is the number of steps.
         labels: class index of each sequence, -1 where unknown.
         lines: line of its file on which each sequence was read, from 1, counted on through several
-            files; for a folder the number of the row through its files, in the order of names.
+            files; for a folder the number of the row through its files.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
             rows stand in order; -1: alone. None: all are alone.
-        spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere. None where
-            spelling doesn't count (model.subwords).
-        words: the character n-grams of the words that the vocabulary lacks; None as spellings.
-        files: which lines are of which file; None: nobody asks.
-        keys: equal for sequences that are written alike, but for case and outer blanks; 0 for
-            blank ones. None: nobody asks.
+        spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere.
+        words: the character n-grams of the words that the vocabulary lacks.
+        files: which lines are of which file.
+        keys: as `row_keys` has them.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups, keys: (B,).
@@ -213,11 +201,7 @@ class SequenceStore:
         return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
 
     def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
-        """Return the first steps of these rows, as many as lengths says, as a store of their own.
-
-        Shape:
-            rows, lengths: (P,); a row may come again with another length.
-        """
+        """Return the first steps of rows, (P,), as many as lengths says, (P,), as a new store."""
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return SequenceStore(

@@ -41,13 +41,10 @@ class SplitSummary:
     """Figures of one split.
 
     Attributes:
-        rows: sequences.
-        steps: steps of all sequences.
         length_quantiles: steps at least, at 5 %, at the median, at 95 %, and at most.
         unknown: share of steps that are <unk>, in [0, 1].
         repeats: sequences that stand in train too, but for case and outer blanks (0 for train).
-        majority: share of rows that the class most frequent in train has here: the accuracy of
-            always predicting it.
+        majority: accuracy of always predicting the class most frequent in train.
     """
 
     rows: int
@@ -137,7 +134,6 @@ class _Doubts:
         yield from self._labels()
 
     def _repeats(self, name: str, repeats: int, rows: int) -> str:
-        """Say how many sequences of a split are in train too."""
         if repeats < rows:
             return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
         key = f"name another file in data.{name}"
@@ -198,7 +194,6 @@ class _Doubts:
         yield f"nearly all sequences are one token, and {found}: {key}"
 
     def _unknown(self) -> Iterator[str]:
-        """Say where most tokens of another split are unknown."""
         key = "is it a set of another sort, or another language?"
         if self.rules.kind == "tokens":
             key = "where they are sentences, data.kind: text splits them into words"
@@ -222,7 +217,6 @@ class _Doubts:
             )
 
     def _vocabulary(self) -> Iterator[str]:
-        """Say that data.max_vocab_size left tokens out, and how many there were."""
         vocabulary, vectors = self.rules.vocabulary, self.data.vectors
         own = len(vocabulary or SPECIAL) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
         if vocabulary is not None and self.data.eligible_tokens > own:

@@ -1,8 +1,7 @@
 """From text to tokens: the five tokenizers, in two steps.
 
-A text is first divided into pieces, where no token crosses a border: at blanks and marks (word), at
-blanks (whitespace), between characters (char, byte), or not at all (bpe). Then each piece is split
-into its tokens. So what a piece was split into can be remembered: a natural text repeats its words.
+A text is divided into pieces (at blanks and marks, between characters, or not at all), then each
+piece is split into its tokens. So what a piece was split into can be remembered.
 """
 
 from __future__ import annotations
@@ -35,20 +34,13 @@ BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Splits a text, or a list of symbols.
-
-    Attributes:
-        divide: returns the pieces of a text that was made ready.
-        split: returns the tokens of a piece.
-        ready: makes a text ready, or several with NULs between; None: it is.
-    """
+    """Makes a text ready, or several with NULs between, divides it into pieces, splits these."""
 
     divide: Callable[[Any], Iterable[str]]
     split: Callable[[str], Iterable[str]]
     ready: Callable[[str], str] | None = None
 
     def __call__(self, text: Any) -> list[str]:
-        """Return the tokens of a text: those of all its pieces."""
         (pieces,) = self.pieces([text])
         return list(chain.from_iterable(map(self.split, pieces)))
 
@@ -94,10 +86,7 @@ TOKENIZERS = {
 def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenizer:
     """Return a tokenizer, which gives no tokens for blanks alone (but char and byte keep blanks).
 
-    Args:
-        name: word, whitespace, char, byte or bpe.
-        lowercase: lower-case the text first.
-        bpe_model: JSON of the trained model, for bpe; raises as `read_merges`.
+    `bpe_model` is JSON of the trained model; raises as `read_merges`.
     """
     tokenizer = TOKENIZERS[name] if bpe_model is None else _bpe_tokenizer(bpe_model)
     if not lowercase:
@@ -109,10 +98,7 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 
 def _bpe_tokenizer(model: str) -> Tokenizer:
-    """Rebuild the tokenizer that `train_bpe` made, from its merges alone.
-
-    Without the package tokenizers it splits the same, in many times the time.
-    """
+    """Rebuild the tokenizer that `train_bpe` made, a slow one without the package tokenizers."""
     merges = read_merges(model)
     try:
         package = _import_tokenizers()
@@ -132,10 +118,10 @@ def _bpe_tokenizer(model: str) -> Tokenizer:
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:
-    """Return the pairs of tokens that a trained model, JSON that anybody may have written, joins.
+    """Return the pairs of tokens that a trained model joins, and nothing else of its JSON.
 
-    The rest of it isn't used: it could replace, pad, cut or divide texts in ways that take all
-    memory, or that differ from call to call. Raises a ValueError where pairs join no tokens.
+    Raises:
+        ValueError: pairs join no tokens.
     """
     try:
         description: Any = parse_json(model)

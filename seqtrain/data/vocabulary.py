@@ -42,12 +42,7 @@ class FixedIndex(dict[str, int]):
 
 
 class SpellingIndex(dict[str, int]):
-    """Ids of known tokens; unknown ones are numbered beyond, up to MOST_SPELLINGS of them.
-
-    Attributes:
-        first: number of ids of the vocabulary, <pad> and <unk> included.
-        unknown: the tokens numbered first, first + 1, …
-    """
+    """Ids of known tokens; unknown ones are numbered beyond, up to MOST_SPELLINGS of them."""
 
     def __init__(self, known: Mapping[str, int], first: int) -> None:
         super().__init__(known)
@@ -63,10 +58,7 @@ class SpellingIndex(dict[str, int]):
 
 
 class PieceIds(dict[str, bytes]):
-    """Ids of the tokens of each piece of text met before, as the bytes of an int32 array.
-
-    The index has the id of each token; its `__missing__` decides about new ones.
-    """
+    """Ids of the tokens of each piece of text met before, as the bytes of an int32 array."""
 
     def __init__(self, tokenizer: Tokenizer, index: Mapping[str, int]) -> None:
         super().__init__()
@@ -122,15 +114,11 @@ def fit_vocabulary(
 ) -> tuple[Vocabulary, npt.NDArray[np.int32], int]:
     """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
 
-    Args:
-        tokens: by provisional id, (V,).
-        counts: occurrences of each in train, (V,).
-        min_count: occurrences that a token needs.
-        max_size: largest vocabulary, <pad> and <unk> included.
-        known: tokens that keep their ids, in train or not; others follow them.
+    Known tokens keep their ids, others follow. `max_size` includes <pad> and <unk>. Returns the
+    vocabulary, the final id of each provisional one, and how many tokens could be in it.
 
-    Returns:
-        The vocabulary, the final id of each provisional one, and how many tokens could be in it.
+    Shape:
+        tokens, counts: (V,), by provisional id.
     """
     frequent = np.flatnonzero(counts >= min_count).tolist()
     before = SPECIAL if known is None else known.tokens

@@ -1,6 +1,5 @@
 """Word vectors trained elsewhere: .vec, word2vec's text format and GloVe's, read as a stream.
 
-Each line holds a word and its numbers; .vec and word2vec count words and numbers in a first line.
 Only the numbers of words that are kept are parsed, so a large file takes little memory.
 """
 
@@ -35,8 +34,6 @@ class Coverage:
     """How a file of vectors and a vocabulary meet.
 
     Attributes:
-        file: its path.
-        words: in it.
         counted: words that its first line counts; None: it counts none.
         size: numbers of a vector.
         tokens: of the vocabulary, those that the file alone adds left out.
@@ -84,13 +81,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class WordVectors:
-    """The vectors that a vocabulary takes from a file.
-
-    Attributes:
-        rows: id of each token that has one, (K,) int64.
-        values: the vectors, (K, E) float32.
-        coverage: figures.
-    """
+    """The vectors that a vocabulary takes from a file: ids, (K,), and values, (K, E)."""
 
     rows: npt.NDArray[np.int64]
     values: npt.NDArray[np.float32]
@@ -116,16 +107,10 @@ def with_width(config: Config) -> Config:
 def read_vectors(
     path: str, vocabulary: Vocabulary, *, keep: int, is_token: Callable[[str], bool]
 ) -> tuple[WordVectors, list[str]]:
-    """Read the vectors of a vocabulary's words, and the first other words of the file.
+    """Read the vectors of a vocabulary's words, and `keep` other words that are tokens.
 
-    Args:
-        path: the file; a line that isn't a word and its numbers is a DataError.
-        vocabulary: of train.
-        keep: how many other words are kept.
-        is_token: whether the tokenizer can yield a word.
-
-    Returns:
-        The vectors, and the other words, whose ids follow the vocabulary's.
+    The ids of other words follow the vocabulary's. A line that isn't a word and its numbers is a
+    DataError.
     """
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
     values: dict[int, npt.NDArray[np.float32]] = {}
@@ -157,8 +142,6 @@ def read_vectors(
 
 
 class _VectorFile:
-    """A file of vectors: numbers of a vector, and words that the first line counts."""
-
     def __init__(self, path: str) -> None:
         self.path = path
         self.counted: int | None = None

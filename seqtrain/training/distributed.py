@@ -1,7 +1,6 @@
-"""Several processes that train one model, started by torchrun: rank and size, sum, broadcast.
+"""Processes that train one model, started by torchrun: rank, size, all-reduce, broadcast.
 
-Each update sums the gradients of all processes. A process that fails raises and ends; the others
-then find the connection closed and end too, or the launcher ends them.
+A process that fails raises and ends; the others find the connection closed and end too.
 """
 
 from __future__ import annotations
@@ -47,12 +46,9 @@ class Processes:
     """The processes that train together; this process alone where no launcher started it.
 
     Attributes:
-        rank, size: number of this process, from 0, and how many there are.
-        local_rank, local_size: the same among the processes of this host.
         restarts: how often the launcher has started all of them again.
         may_restart: whether the launcher does so where a process is lost.
         launch: what tells this launch from others; None: no launcher.
-        signals: the signals that stop a run.
         patient: the same processes, where one may wait for hours; None: not connected.
     """
 
@@ -104,13 +100,9 @@ class Processes:
         return lines if self.is_first else ()
 
     def sum(self, *tensors: Tensor) -> list[Tensor]:
-        """Add up tensors of all processes, to the same bits in each; signals travel along.
+        """All-reduce tensors of one type and device, to the same bits in each process.
 
-        Args:
-            tensors: of one type and device; their shapes are the same in every process.
-
-        Raises:
-            RunError: a process is lost, or too late.
+        Signals travel along. As in all methods, a lost process is a RunError.
         """
         if self.size == 1:
             return list(tensors)
@@ -125,11 +117,7 @@ class Processes:
         return [total.view_as(tensor) for total, tensor in zip(sums, tensors, strict=True)]
 
     def broadcast(self, content: bytes = b"") -> bytes:
-        """Wait for all processes, and return the bytes that the first one has.
-
-        Raises:
-            RunError: a process is lost.
-        """
+        """Wait for all processes, and return the bytes that the first one has."""
         if self.size == 1:
             return content
         length = torch.tensor(len(content) if self.is_first else 0, device="cpu")
@@ -143,11 +131,7 @@ class Processes:
         return received.numpy().tobytes()
 
     def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes of all processes, by rank: at most `LONGEST`, no zero among them.
-
-        Raises:
-            RunError: a process is lost.
-        """
+        """Return the bytes of all processes, by rank: at most `LONGEST`, no zero among them."""
         table = torch.zeros(self.size, LONGEST, dtype=torch.uint8, device="cpu")
         row = torch.tensor(list(content), dtype=torch.uint8, device="cpu")
         table[self.rank, : len(row)] = row
@@ -155,11 +139,7 @@ class Processes:
         return [row.numpy().tobytes().rstrip(b"\0") for row in table]
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Say which processes have other bytes than rank 0 has; nothing where all are equal.
-
-        Raises:
-            RunError: a process is lost.
-        """
+        """Say which processes have other bytes than rank 0 has; nothing where all are equal."""
         if self.size == 1:
             return ""
         digest = hashlib.sha256()
@@ -180,7 +160,6 @@ class Processes:
 
     @contextmanager
     def _lost_is_an_error(self) -> Iterator[None]:
-        """Turn what torch raises of a broken connection into a RunError."""
         try:
             yield
         except RuntimeError as error:
@@ -196,11 +175,7 @@ ALONE = Processes()
 def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     """Connect this process with those that a launcher started beside it, until the block is left.
 
-    Args:
-        device: that was asked for.
-
-    Yields:
-        The processes, and this one's own device: of a host's GPUs the one with its local rank.
+    Yields the processes, and this one's own device: the GPU of its local rank.
 
     Raises:
         ConfigError: the environment isn't that of a launcher, or the device can't be shared.
@@ -304,11 +279,7 @@ def _check_options(hosts: str | None, endpoint: str | None) -> None:
 
 
 def _code(codes: dict[int, int]) -> int:
-    """Return the code that says why processes ended; a negative one is a signal.
-
-    Raises:
-        RunError: one was killed, and no other says why.
-    """
+    """Return the code that says why processes ended; a negative one is a signal."""
     killed = {rank: -code for rank, code in codes.items() if code < 0}
     if killed:
         names = ", ".join(f"rank {rank} by signal {n}" for rank, n in sorted(killed.items()))

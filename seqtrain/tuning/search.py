@@ -36,12 +36,11 @@ TrialListener: TypeAlias = Callable[[Trial, bool], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search ends.
+    """When a search ends; None: no limit.
 
     Attributes:
         seconds: after these no trial begins, and those under way end with their epoch; but the
-            first trial always trains all its epochs. None: no limit.
-        trials: at most; None: no limit.
+            first trial always trains all its epochs.
         jobs: trials side by side.
     """
 
@@ -60,9 +59,6 @@ def train_trial(
     """Train the next trial of a study, in whatever process; the study keeps how it ended.
 
     After so many seconds it ends with its epoch, unless it is the search's first; None: no limit.
-
-    Raises:
-        Interrupted: a signal stopped it.
     """
     torch.set_num_threads(threads)
     began, is_first = time.monotonic(), best_of(study.trials()) is None
@@ -114,11 +110,7 @@ class Search:
     cache: bool
 
     def run(self, signals: StopSignals) -> None:
-        """Run trials until a limit is reached.
-
-        Raises:
-            Interrupted: by a signal; the trials under way are lost.
-        """
+        """Run trials until a limit is reached; a signal loses the trials under way."""
         (self.directory / FOLDER).mkdir(exist_ok=True)
         jobs, threads = self.limits.jobs, max(1, torch.get_num_threads() // self.limits.jobs)
         self._known = {trial.number for trial in self.study.trials()}

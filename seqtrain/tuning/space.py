@@ -79,8 +79,7 @@ def kind_of(config: Config) -> str:
 def space_of(config: Config) -> Space:
     """Return what a search may try for a config: its kind's values, changed as tune.space says.
 
-    A value that the rest of the config doesn't go with is left out, and the config's own value is
-    always among those to try.
+    A value that the rest of the config doesn't go with is left out; the config's own is kept.
 
     Raises:
         ConfigError: tune.space has a key or value that the config can't take.
@@ -148,7 +147,6 @@ def rounded(value: float) -> float:
 
 
 def _problems(config: Config, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why a config can't have some values."""
     try:
         changed(config, settings)
     except ConfigError as error:
@@ -157,7 +155,6 @@ def _problems(config: Config, settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) -> Range | list[Any]:
-    """Check what tune.space says of a key."""
     if key in FIXED or key.partition(".")[0] not in TUNED:
         raise ConfigError(f"tune.space: {key}: trials that differ in it can't be compared")
     values, whole = list(wanted), False

@@ -35,7 +35,6 @@ class Trial:
     """One trial.
 
     Attributes:
-        number: in the study, from 0.
         settings: values tried, by `section.key`.
         state: complete; pruned (worse than the median of others after as many epochs); failed; or
             stopped, as the time was over.
@@ -43,7 +42,6 @@ class Trial:
         loss: of validation in that epoch, in nats.
         best_epoch: that epoch, from 1.
         curve: after each epoch its number and the best value so far, where greater is better.
-        seconds: duration.
         problem: why it failed.
     """
 
@@ -93,12 +91,7 @@ def import_optuna() -> Any:
 
 @dataclass(frozen=True)
 class Study:
-    """Optuna's study of a search, in a journal; searches of one config and data may share it.
-
-    Attributes:
-        name: of the study.
-        search: name of this search.
-    """
+    """Optuna's study of a search, in a journal; searches of one config and data may share it."""
 
     journal: Path
     name: str
@@ -138,8 +131,7 @@ class Study:
     def begin(self) -> tuple[Any, Trial]:
         """Begin the next trial: the config itself, then about half of it, then what was good.
 
-        Returns:
-            Optuna's trial, which takes the values of epochs, and ours.
+        Returns Optuna's trial, which takes the values of epochs, and ours.
         """
         known = len(self.optuna.trials)
         is_first = best_of(self.trials()) is None and not self.under_way()
@@ -182,17 +174,12 @@ class Study:
         return [trial for trial in found if trial.user_attrs.get(SEARCH) == self.search]
 
     def _trial(self, asked: Any) -> Trial:
-        """Return one of Optuna's trials, under way, as ours."""
         own = {key: value_at(self.config, key) for key in asked.params}
         params = asked.params.items()
         return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
     def trials(self, *, of_others: bool = False) -> list[Trial]:
-        """Return the trials of this search that are over, or those of others in its study.
-
-        Raises:
-            CheckpointError: the journal is damaged.
-        """
+        """Return the trials of this search that are over, or those of others in its study."""
         found = [trial.user_attrs for trial in self.optuna.get_trials(deepcopy=False)]
         over = [kept for kept in found if RECORD in kept]
         wanted = [kept[RECORD] for kept in over if (kept[SEARCH] != self.search) is of_others]
@@ -202,11 +189,7 @@ class Study:
             raise self._damaged(error) from None
 
     def write(self, directory: Path) -> None:
-        """Write trials.jsonl, a line per trial, and best.yaml: the keys given, and those changed.
-
-        Raises:
-            RunError: the disk is full, or fails.
-        """
+        """Write trials.jsonl, a line per trial, and best.yaml: keys given, and those changed."""
         trials, config = self.trials(), self.config
         lines = [json_line(asdict(trial)) + "\n" for trial in trials]
         write_file(directory / TRIALS, "".join(lines).encode())

@@ -44,15 +44,7 @@ HELD_OUT = 0.1
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found.
-
-    Attributes:
-        run: the best trial's, finished: its test rows chose nothing.
-        best: its record.
-        trials: all that are over, in order.
-        config: that was tuned.
-        others: trials of other searches in the study.
-    """
+    """The best trial and its finished run, all trials that are over, and other searches'."""
 
     run: Run
     best: Trial
@@ -122,12 +114,6 @@ def tune(
 
 
 def _search(search: Search, signals: StopSignals, storage: Path | None) -> Trial:
-    """Run trials, and return the best one.
-
-    Raises:
-        RunError: none came to its end.
-        Interrupted: by a signal; the message says how to go on.
-    """
     directory = search.directory
     try:
         search.run(signals)
@@ -154,11 +140,7 @@ def _study_name(config: Config, digests: dict[str, str], space: Space) -> str:
 
 
 def _check_journal(path: Path) -> None:
-    """Refuse what can't be a journal of Optuna's, which would append to any file.
-
-    Raises:
-        ConfigError: as said.
-    """
+    """Refuse what can't be a journal of Optuna's, which would append to any file."""
     try:
         is_known = path.read_bytes()[: len(JOURNAL_BEGINS)] in (b"", JOURNAL_BEGINS)
     except OSError:
@@ -171,11 +153,7 @@ def _check_journal(path: Path) -> None:
 
 
 def _with_test_split(config: Config) -> Config:
-    """Hold out rows that choose nothing, where the config has no test split.
-
-    Raises:
-        ConfigError: it has no validation split to choose by.
-    """
+    """Hold out rows that choose nothing, where the config has no test split."""
     if config.data.validation is None:
         raise ConfigError(
             "data.validation: null; a search chooses by rows that aren't learned; set "
@@ -187,11 +165,7 @@ def _with_test_split(config: Config) -> Config:
 
 
 def _begun(run_dir: Path | None, name: str, config: Config) -> Path:
-    """Return the directory of the search that goes on.
-
-    Raises:
-        CheckpointError: there is none, or it is of another config.
-    """
+    """Return the directory of the search that goes on, if there is one, of this config."""
     found = RUNS.glob(f"{escape(name)}-tuned-*/{BASE}") if run_dir is None else [run_dir / BASE]
     bases = [path for path in found if path.is_file()]
     if not bases:

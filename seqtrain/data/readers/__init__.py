@@ -64,9 +64,6 @@ def read_rows(
         digests: gets the SHA-256 of the file under its path, once all of it was read; a file that
             held something else before is a DataError.
 
-    Yields:
-        The rows; a bad one has a problem.
-
     Raises:
         DataError: the file can't be read on, or is labelled and has no rows.
     """
@@ -101,11 +98,7 @@ def read_examples(
 
 
 def digest_of(path: str) -> str:
-    """Return the SHA-256 of a file, or of what is read of a folder in format txt, in hexadecimal.
-
-    Raises:
-        DataError: nothing readable stands there, or a pipe or device without an end.
-    """
+    """Return the SHA-256 of a file, or of what is read of a folder, in hexadecimal."""
     if os.path.isdir(path):
         return _digest_of_folder(path, {file: digest_of(file) for file, _, _ in list_folder(path)})
     total = hashlib.sha256()
@@ -116,7 +109,6 @@ def digest_of(path: str) -> str:
 
 
 def _digest_of_folder(folder: str, digests: Digests) -> str:
-    """Return the SHA-256 of the names in a folder and of what stands under them."""
     total = hashlib.sha256()
     for file, digest in digests.items():
         name = os.fsencode(os.path.relpath(file, folder)).replace(os.fsencode(os.sep), b"/")

@@ -35,8 +35,6 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 
 
 class _Columns:
-    """The columns of a file, by index and, where it has a header, by name."""
-
     def __init__(self, line: int, first: list[str], names: dict[str, int]) -> None:
         self.line, self.width, self.names = line, len(first), names
         self.known: dict[Any, int] = {index: index for index in range(len(first))} | names
@@ -240,8 +238,8 @@ def peeked(source: RowSource) -> str:
 def find_delimiter(source: RowSource) -> str:
     """Return the character that separates the fields of a file, which stays at its beginning.
 
-    It is that of the config; a tab in tsv; that of Excel's first line `sep=;`; else the first of
-    comma, semicolon, tab and pipe that stands equally often in each of the first lines.
+    It is the config's; a tab in tsv; that of Excel's first line `sep=;`; else the first of comma,
+    semicolon, tab and pipe that stands equally often in each of the first lines.
     """
     if source.options.delimiter != "auto":
         return DELIMITERS[source.options.delimiter]

@@ -58,11 +58,7 @@ def read_jsonl(source: RowSource) -> Iterator[Example]:
 
 
 def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
-    """Return what reads one row, given as an object.
-
-    Raises:
-        DataError: a field is named by an index.
-    """
+    """Return what reads one row, given as an object."""
     options = source.options
 
     def name_of(key: str, column: Column | None) -> str | None:
@@ -119,7 +115,6 @@ def _sequence(row: Fields, name: str, kind: str) -> Sequence:
 
 
 def _joined(parts: list[Sequence]) -> Sequence:
-    """Join texts by a space, lists of symbols end to end."""
     texts = [part for part in parts if isinstance(part, str)]
     return " ".join(texts) if texts else list(chain.from_iterable(map(list, parts)))
 

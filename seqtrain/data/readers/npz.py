@@ -106,7 +106,6 @@ def _of_rectangle(x: Array, y: Array | None, name: str) -> dict[str, Array]:
 
 
 def _borders(arrays: dict[str, Array], total: int, name: str) -> list[int]:
-    """Return the borders of the sequences, B + 1 of them."""
     if ("offsets" in arrays) == ("lengths" in arrays):
         raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
     key = "offsets" if "offsets" in arrays else "lengths"
@@ -123,7 +122,6 @@ def _borders(arrays: dict[str, Array], total: int, name: str) -> list[int]:
 
 
 def _labels(labels: Array, rows: int, name: str) -> list[str]:
-    """Return the labels as text."""
     fits = labels.shape == (rows,) and labels.dtype.kind in "iuU"
     _check(fits, name, "labels", f"integers or strings ({rows},)", labels)
     if labels.dtype.kind == "U" and labels.dtype.itemsize:

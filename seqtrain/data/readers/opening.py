@@ -49,14 +49,7 @@ MAGIC = {
 
 @dataclass(frozen=True)
 class RowSource:
-    """An open file, and what its reader has to know.
-
-    Attributes:
-        stream: the file's bytes.
-        options: how its rows are read.
-        problems: where damage is reported.
-        labelled: every row must have its label; else (prediction) labels may be absent.
-    """
+    """An open file, and what its reader has to know."""
 
     stream: BinaryIO
     options: ReadOptions
@@ -68,9 +61,6 @@ class RowSource:
 
         A byte order mark at the start is dropped. A line that is no UTF-8 text, or holds a NUL, is
         damage; in prediction it is a BadRow where the options say blank.
-
-        Args:
-            keep_ends: lines have their ends.
 
         Raises:
             DataError: for damage, and for a line that is longer than `LINE_BYTES`.
@@ -126,15 +116,14 @@ def open_input(
 
     Args:
         path: a file, or `-` for standard input.
-        pipes: whether standard input and named pipes are welcome (they can be read once only).
-        raw: the bytes of the file as they are.
-        digests: gets the file's SHA-256 under its path, once it was read to its end, or holds
-            that of an earlier reading; then it must be read from its beginning on, without a jump.
+        pipes: allow standard input and named pipes, which can be read once only.
+        raw: don't decompress.
+        digests: gets the file's SHA-256 under its path at its end, or holds that of an earlier
+            reading; then the file must be read without a jump.
         encoding: utf-16 becomes UTF-8, in memory; all else stays.
 
     Raises:
-        DataError: what is missing, unreadable, no file, or named .gz without being gzip; or, with
-            digests, changes while it is read.
+        DataError: the file is missing, unreadable, no gzip, or changes while it is read.
         ConfigError: the package that reads .zst isn't installed.
     """
     if path == "-":
@@ -282,7 +271,6 @@ def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
 
 
 def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
-    """Return the lines of a block; None where one of them is bad."""
     if b"\0" in block:
         return None
     try:

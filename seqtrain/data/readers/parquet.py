@@ -21,8 +21,6 @@ NUMBER_BYTES = 8
 def read_parquet(source: RowSource) -> Iterator[Example]:
     """Read the rows of a parquet file; the line is the row, from 1.
 
-    A label of a file from Hugging Face's datasets has the name that the file gives its number.
-
     Raises:
         ConfigError: pyarrow isn't installed.
         DataError: it is no parquet file, lacks a column, or holds far more than its size tells.
@@ -56,9 +54,8 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
 def _rows(stream: BinaryIO, file: Any, columns: list[str], name: str) -> Iterator[dict[str, Any]]:
     """Yield the values of each row, in bounded memory.
 
-    A value may be stored once and stand in many rows. So a text is taken to be as large as its
-    column, and as many rows are read at once as a compressed file of this size might hold; lists of
-    texts are first read as numbers of the distinct ones.
+    A value stored once may stand in many rows, so a text is taken to be as large as its column;
+    lists of texts are first read as numbers of the distinct ones.
     """
     size, metadata, plain = stream.seek(0, os.SEEK_END), file.metadata, file.schema_arrow
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
@@ -104,7 +101,6 @@ def _content(array: Any) -> int:
 
 
 def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
-    """Return the names of the label's classes, where Hugging Face's datasets wrote them."""
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         names = features[label]["names"]

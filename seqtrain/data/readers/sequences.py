@@ -52,9 +52,8 @@ def json_type(value: object) -> str:
 def sequence_from_text(text: str, kind: str) -> Sequence:
     """Read a cell: text as it is, tokens split at blanks or a JSON list, features as numbers.
 
-    Tokens are JSON where they begin with `["`, or are integers. Features are JSON, what numpy
-    prints, or numbers with blanks or commas between: a line is one channel, several lines are a
-    time step each (below a header, if any). What isn't of the kind is a BadRow.
+    Features are JSON, what numpy prints, or numbers with blanks or commas between: a line is one
+    channel, several lines are a time step each. What isn't of the kind is a BadRow.
     """
     if kind == "text":
         return text
@@ -80,9 +79,7 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
 
 
 def sequence_from_json(value: object, kind: str) -> Sequence:
-    """Read a JSON value: a string (text, tokens), a list of strings or integers (tokens), or a list
-    of vectors or of numbers (features). What isn't of the kind is a BadRow.
-    """
+    """Read a JSON value: a string, list of symbols, or list of vectors or numbers; else BadRow."""
     if isinstance(value, str):
         return sequence_from_text(value, kind)
     if kind == "features":
@@ -135,9 +132,6 @@ def features_from_fields(fields: list[object]) -> Features:
     """Read single numbers as the time steps of one channel, else a channel from each field.
 
     Missing values at the end of a row of numbers are no time steps.
-
-    Args:
-        fields: cells of text, or what JSON holds.
     """
     if any(isinstance(x, list) or MANY.search(str(x).strip()) for x in fields):
         return joined_channels([sequence_from_json(x, "features") for x in fields])
@@ -188,7 +182,6 @@ def features_from_array(values: npt.NDArray[np.generic]) -> Features:
 
 
 def _floats(values: Iterable[object]) -> npt.NDArray[np.float64]:
-    """Convert JSON numbers, null to NaN."""
     items = list(values)
     if not set(map(type, items)) <= NUMBER_TYPES:
         odd = next(item for item in items if type(item) not in NUMBER_TYPES)
@@ -231,11 +224,8 @@ def _float32(values: npt.NDArray[np.float64]) -> Features:
 def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
     """Return a sequence as a reader would yield it; what isn't of the kind is a BadRow.
 
-    Args:
-        sequence: a string (kind text), a list of symbols (tokens), or an array, tensor or list of
-            shape (T, C) (features), of one channel also (T,).
-        kind: text, tokens or features.
-        channels: values per time step (features).
+    A sequence is a string (text), a list of symbols (tokens), or an array, tensor or list of shape
+    (T, C), or (T,) of one channel (features).
     """
     if kind == "text" and isinstance(sequence, str):
         return sequence
@@ -266,7 +256,6 @@ def _given_array(sequence: Any) -> npt.NDArray[Any] | None:
 
 
 def _features_from_given(vectors: npt.NDArray[Any]) -> Features:
-    """Convert numbers to float32; refuse all else."""
     others = (isinstance(value, str | bytes | complex) for value in vectors.flat)
     if vectors.dtype.kind == "O" and not any(others):
         try:

@@ -40,7 +40,6 @@ def read_ts(source: RowSource) -> Iterator[Example]:
 
 
 def _read_header(lines: Numbered, source: RowSource) -> _Header:
-    """Read the lines up to `@data`; those that tell nothing of use are passed over."""
     header, problems, line = _Header(), source.problems, 0
     for line, text in lines:
         if isinstance(text, BadRow):

@@ -1,4 +1,4 @@
-"""Format txt: lines of `label<TAB>text`, or a folder whose names are the labels; and fasttext.
+"""Formats txt (lines of `label<TAB>text`, or a folder whose names are the labels) and fasttext.
 
 In prediction also lines without labels, and files that are a sequence each.
 """
@@ -82,8 +82,8 @@ def list_folder(path: str) -> list[ClassFile]:
     """Return the files that are read of a folder, in the order of their names.
 
     It holds either a sub-folder per class, with a file per example, or a file `<class>.txt` (or
-    `.txt.gz`, `.txt.zst`) per class, with an example per line. Names that begin with a dot don't
-    count, nor do folders such as `unsup`, nor files named after a folder (aclImdb's urls_pos.txt).
+    `.txt.gz`, `.txt.zst`) per class, with an example per line. Hidden names, folders such as
+    `unsup` and files named after a folder (aclImdb's urls_pos.txt) don't count.
     """
     entries, name = _entries(path), display_name(path)
     folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
@@ -165,7 +165,6 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _entries(path: str) -> list[tuple[str, int]]:
-    """List a folder's names in order, with the mode of each."""
     try:
         names = sorted(name for name in os.listdir(path) if not name.startswith("."))
         return [(name, os.stat(os.path.join(path, name)).st_mode) for name in names]
@@ -180,7 +179,6 @@ def _class_of(name: str) -> str:
 
 
 def _pattern_hint(path: str, names: list[str]) -> str:
-    """Return a hint at the pattern that names a folder's data files, if it has any."""
     for name in names:
         if resolve_format(name, "auto") is not None:
             ending = name[len(os.path.splitext(uncompressed(name))[0]) :]

@@ -22,10 +22,8 @@ Between: TypeAlias = Callable[[Tensor, int], Tensor]
 class ProjectedTable:
     """What each vector of a table adds to the gates of an encoder's first layer.
 
-    It stands for the table and the weights as they were: project again once either changed.
-
-    Attributes:
-        rows: one tensor a direction (U, …), in the engine's own layout.
+    The rows are one tensor a direction, (U, …), in the engine's own layout. Project again once
+    table or weights changed.
     """
 
     rows: tuple[Tensor, ...]
@@ -38,10 +36,9 @@ class ProjectedTable:
 class DistinctInputs:
     """Packed time steps many of which share a vector, so that each vector is projected once.
 
-    Attributes:
-        table: the distinct vectors (U, E), or what `Engine.project` made of them.
-        index: row of the table of every packed time step (N,), in PackedSequence's order.
-        batch_sizes: number of sequences at every time step (T,), int64, on the CPU.
+    Shape:
+        table: (U, E). index: row of the table of every packed time step, (N,), in PackedSequence's
+        order. batch_sizes: sequences at every time step, (T,), int64, on the CPU.
     """
 
     table: Tensor | ProjectedTable
@@ -50,15 +47,7 @@ class DistinctInputs:
 
 
 class Engine(ABC):
-    """Computes a stack of recurrent layers; `choose_engine` says which one a model has.
-
-    Args:
-        reason: why it was chosen.
-
-    Attributes:
-        name: as model.engine has it.
-        reason: why it was chosen.
-    """
+    """Computes a stack of recurrent layers; `reason` is why `choose_engine` chose it."""
 
     name: ClassVar[str]
 
@@ -87,8 +76,7 @@ class Engine(ABC):
             inputs: the sequences, longest first.
             start: initial states, row by packed row; None: zeros.
             need_outputs: whether the states of all time steps are wanted too.
-            between: what becomes of a layer's states before the next layer reads them: dropout;
-                None: nothing.
+            between: changes a layer's states before the next layer reads them: dropout.
 
         Shape:
             inputs: N vectors of size E. start: (S, L * D, B, H). Returns: outputs (N, D * H) of the
@@ -96,9 +84,5 @@ class Engine(ABC):
         """
 
     def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable | None:
-        """Project a table of vectors (U, E) once for runs without gradients; the weights stay.
-
-        Returns:
-            What `DistinctInputs.table` may be; None where this engine has no use for it.
-        """
+        """Project a table (U, E) once for runs without gradients; None: this engine doesn't."""
         return None

@@ -1,7 +1,6 @@
 """The engine that is torch's own: its kernels over packed or padded steps, or masked step by step.
 
-Every way gives the same states. Legend of shapes: B batch, T longest length, N packed time steps,
-E input size, H hidden size, L layers, D directions, S tensors of a state.
+Every way gives the same states. Shapes as in `engines.interface`; T is the longest length.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ from seqtrain.model.packing import rows_and_steps
 class TorchEngine(Engine):
     """Runs on every device and in every type of number.
 
-    Args:
-        reason: why it was chosen.
-        unroll: packed; padded (kernels run over padding too, and the states at length - 1 are
-            taken); masked (step by step; a sequence that has ended keeps its state).
+    `unroll` is packed; padded (kernels run over padding too, and the states at length - 1 are
+    taken); masked (step by step; a sequence that has ended keeps its state).
     """
 
     name = "torch"
@@ -111,8 +108,8 @@ def _in_rectangles(
 ) -> tuple[Tensor, Tensor]:
     """Call torch's kernel once for all consecutive steps that have the same sequences.
 
-    Packed, they are a rectangle without padding. torch's own way over a packed batch takes step by
-    step, and its backward pass on the CPU a time that grows with the square of the length.
+    torch's own way over a packed batch takes step by step, and its backward pass on the CPU a time
+    that grows with the square of the length.
 
     Shape:
         data (N, E), sizes (T,), start (S, B, H) -> states (N, H), and the last ones (S, B, H).
@@ -168,10 +165,9 @@ def _masked(
 def _pad(
     data: Tensor, sizes: Tensor, *, reverse: bool
 ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
-    """Lay packed steps out row by row; in reverse each row begins with its own last step.
+    """Lay packed steps out row by row, (B, T, E), each with its index, and lengths (B,).
 
-    Returns:
-        (B, T, E) with zeros as padding, where each packed step stands in it, and lengths (B,).
+    In reverse each row begins with its own last step.
     """
     row, step = (index.to(data.device) for index in rows_and_steps(sizes))
     lengths = row.bincount(minlength=int(sizes[0]))
@@ -186,11 +182,7 @@ def _options(*, batch_first: bool) -> tuple[bool, int, float, bool, bool, bool]:
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:
-    """Return every time step with a vector of its own.
-
-    Raises:
-        TypeError: the vectors are projected for another engine.
-    """
+    """Return every time step with a vector of its own; a TypeError for another engine's table."""
     if isinstance(inputs, PackedSequence):
         return inputs
     if not isinstance(inputs.table, Tensor):

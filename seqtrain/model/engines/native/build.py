@@ -1,8 +1,6 @@
-"""Build hook: compile the native engine with the system's C++ compiler, where there is one.
+"""Build hook of hatchling: compile the native engine, where there is a C++ compiler.
 
-Run by hatchling when seqtrain is installed or packed into a wheel, or by hand:
-`python seqtrain/model/engines/native/build.py`. Without a working compiler the install goes on
-without.
+By hand: `python seqtrain/model/engines/native/build.py`.
 """
 
 from __future__ import annotations
@@ -60,14 +58,9 @@ def sources_digest() -> str:
 
 
 def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
-    """Compile the library with the first compiler that can.
+    """Compile the library with the first compiler that can; return what went wrong, in one line.
 
-    Args:
-        target: file to write; it is replaced at once, so that a running process keeps the old one.
-        extra: further flags, for compiling and linking.
-
-    Returns:
-        What went wrong, in one line; empty when the library is there.
+    The target is replaced at once, so that a running process keeps the old one.
     """
     problem = "no C++ compiler was found"
     older = {name: flags for name, flags in PATHS.items() if name != "bfloat16"}
@@ -82,7 +75,6 @@ def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
 
 
 def _put(built: Path, target: Path) -> str:
-    """Copy the library to where it belongs; return why that can't be, in one line, or nothing."""
     try:
         shutil.copyfile(built, target.with_suffix(".new"))
         target.with_suffix(".new").replace(target)

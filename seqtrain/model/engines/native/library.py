@@ -74,10 +74,6 @@ class Threads(ctypes.Structure):
 class Library:
     """The library's functions; they release Python's lock while they run.
 
-    Args:
-        path: the shared library.
-        wanted: vector path, or auto.
-
     Attributes:
         vector_path: the path that runs.
         has_bfloat16: whether products take bfloat16 where a call allows it.
@@ -162,11 +158,7 @@ def vector_path() -> str:
 
 
 def load_library() -> Library:
-    """Return the library.
-
-    Raises:
-        RuntimeError: there is none; says why.
-    """
+    """Return the library; a RuntimeError says why there is none."""
     library = find_library()
     if isinstance(library, str):
         raise RuntimeError(library)
@@ -174,18 +166,12 @@ def load_library() -> Library:
 
 
 def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return memory that the library may write, of any content.
-
-    Type and device are named: torch's own defaults, which a program may change, must not decide
-    how large it is or where it lies.
-    """
+    """Return memory that the library may write, on the CPU whatever torch's default device is."""
     return torch.empty(shape, dtype=dtype, device="cpu")
 
 
 def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torch.float32) -> int:
     """Return where number `offset` of a tensor lies; 0 (null) for no tensor.
-
-    Every address that the library gets comes from here.
 
     Raises:
         TypeError: not contiguous memory on the CPU, or of another type than the library reads.
@@ -208,8 +194,7 @@ def distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
         ids (N,) -> distinct ids, ascending (U,), and where each id stands among them (N,).
 
     Raises:
-        TypeError: not int64 on the CPU.
-        ValueError: an id outside the vocabulary.
+        TypeError, ValueError: not int64 on the CPU; an id outside the vocabulary.
     """
     library, ids = load_library(), ids.contiguous()
     scratch = new(vocab_size, dtype=torch.int32)

@@ -1,7 +1,6 @@
 """The native engine: a stack of recurrent layers in C++, with their gradients.
 
-Legend of shapes: B batch, T longest length, N packed time steps, U distinct vectors, E input size,
-H hidden size, L layers, D directions, S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
+Shapes as in `engines.interface`.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ class NativeEngine(Engine):
     """Calls the compiled library: float32 on the CPU.
 
     Under autocast to bfloat16, matrix products round what they multiply to it, where the processor
-    has such products; their sums, and all else, stay float32. Any number of forwards may wait for
-    their backward; each is gone back through once, as backward overwrites what forward saved.
+    has such products; their sums, and all else, stay float32. Each forward is gone back through
+    once, as backward overwrites what it saved.
     """
 
     name = "native"
@@ -62,14 +61,7 @@ class NativeEngine(Engine):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers; as `Engine.run`, float32 whatever autocast says.
-
-        Raises:
-            RuntimeError: the native library isn't there.
-            TypeError: a tensor of another type or device than the library's.
-            ValueError: sizes that don't fit, an index outside the table, or gradients wanted of
-                projected vectors.
-        """
+        """Run all layers; as `Engine.run`, float32 whatever autocast says."""
         library, directions = load_library(), 2 if encoder.bidirectional else 1
         layer = _first_layer(library, encoder, inputs, start)
         vectors, outputs, lasts = layer.vectors, None, []
@@ -122,16 +114,9 @@ class NativeEngine(Engine):
 class _Layer:
     """What a layer reads besides its parameters; tensors are contiguous.
 
-    Attributes:
-        cell: the layer's.
-        vectors: the input vectors (U, E), or what they add to the gates.
-        index: which vector each time step is (N,); None: vector i is step i.
-        batch_sizes: number of sequences at every step (T,).
-        start: initial states (S, D, B, H); None: zeros.
-        tokens: N.
-        batch: B.
-        threads: how many compute.
-        bfloat16: whether products may round what they multiply.
+    Shape:
+        vectors: (U, E). index: vector of each time step, (N,); None: vector i is step i.
+        batch_sizes: (T,). start: (S, D, B, H); None: zeros.
     """
 
     cell: Cell
@@ -278,11 +263,7 @@ def _add_steps(
 class _Lent:
     """A float buffer that is used again, once nobody refers to it: fresh megabytes are slow.
 
-    A buffer too small is dropped for the larger one that replaces it, so that no more is kept than
-    was lent at one time.
-
-    Args:
-        count: float32 numbers at least, of any content.
+    A buffer too small is dropped for the larger one that replaces it.
     """
 
     def __init__(self, count: int) -> None:
@@ -304,12 +285,7 @@ def _first_layer(
     inputs: PackedSequence | DistinctInputs,
     start: Tensor | None,
 ) -> _Layer:
-    """Check what is read before native code sees it; return the first layer, without a start.
-
-    Raises:
-        TypeError: another type or device than the library takes.
-        ValueError: sizes that don't fit, or an index outside the table.
-    """
+    """Check what is read before native code sees it; return the first layer, without a start."""
     cell, sizes = cell_of(encoder), inputs.batch_sizes.contiguous()
     directions = 2 if encoder.bidirectional else 1
     vectors: Tensor | ProjectedTable

@@ -15,14 +15,8 @@ def describe_weight(
 ) -> Weight:
     """Describe a weight and its state as the library updates them; it goes by where they lie.
 
-    Args:
-        weight: a matrix, a vector, or any tensor.
-        state: `exp_avg`, `exp_avg_sq` and `step`, as torch's Adam has them, float32.
-        decay: decoupled weight decay, a fraction of the learning rate.
-        l2: factor of the weight that is added to its gradient.
-
-    Raises:
-        TypeError, ValueError: another type, device, layout or size than the library takes.
+    State is torch's `exp_avg`, `exp_avg_sq` and `step`. Decay is decoupled, a fraction of the
+    learning rate; l2 is the factor of the weight that is added to its gradient.
     """
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     if not weight.shape == mean.shape == square.shape:
@@ -41,14 +35,10 @@ def describe_weight(
 
 
 class Gradients:
-    """Gradients of some weights, in the order of an update.
-
-    Args:
-        weights: each as `describe_weight` does, with its gradient: dense, or sparse by rows.
+    """Gradients of some weights, in the order of an update: dense, or sparse by rows.
 
     Raises:
-        TypeError: a gradient of another type or device than the library takes.
-        ValueError: a gradient that doesn't fit its weight.
+        TypeError, ValueError: of another type, device or shape than the library takes.
     """
 
     def __init__(self, weights: Sequence[tuple[Weight, Tensor]]) -> None:
