@@ -32,6 +32,7 @@ training.augment set | data.kind not features | expected null
 model.freeze set | data.kind features | expected false
 model.kernels true | data.kind not features | expected false
 model.ngrams set | data.kind features | expected null
+model.attention_size set | model.pooling last mean max | expected null
 model.ngrams_spelling true | model.ngrams null | expected false
 model.ngrams_spelling true | model.subwords null | whose sizes it takes; expected false
 training.ngrams_lr set | model.ngrams null | expected null

@@ -232,6 +232,8 @@ class ModelConfig(Section):
     """bidirectional: how the states of both directions are combined."""
     pooling: Pooling | Poolings = "last"
     """What the head sees: the last valid state; mean, max or attention over all of them; a list."""
+    attention_size: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    """attention: size of what it scores a state by. null: that of the states."""
     initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
     """State before the first time step: random in training, learned, or carried from the row
     before in data.group."""

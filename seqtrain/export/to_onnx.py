@@ -22,7 +22,7 @@ from seqtrain.text import listed
 
 COMPUTED = {
     *("embedding_dim", "subwords", "convolutions", "ngrams", "ngrams_spelling", "rnn"),
-    *("hidden_size", "num_layers"),
+    *("hidden_size", "num_layers", "attention_size"),
     *("bidirectional", "join", "pooling", "initial_state", "kernels"),
 }
 """Keys of the model section that the graph follows."""

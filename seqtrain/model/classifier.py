@@ -92,7 +92,7 @@ class ClassifierNetwork(nn.Module):
             self.subwords = self.inputs.subwords
             self.convolutions = self.inputs.convolutions
             self.encoder = make_encoder(config, self.inputs.width)
-            self.pooling = make_pooling(config.pooling, width)
+            self.pooling = make_pooling(config.pooling, width, config.attention_size)
             self.head = nn.Linear(width * len(pooling_names(config.pooling)), num_classes)
             if config.initial_state == "learned":
                 self.initial_state = nn.Parameter(self.zero_state(1).squeeze(2))

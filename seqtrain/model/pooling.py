@@ -88,19 +88,21 @@ class StepPooling(nn.Module):
     Args:
         how: mean, max or attention.
         width: H.
+        attention_size: of what attention scores a state by; None: H.
 
     Reference:
         Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
         segments: Milakov & Gimelshein 2018, arXiv:1805.02867.
     """
 
-    def __init__(self, how: str, width: int) -> None:
+    def __init__(self, how: str, width: int, attention_size: int | None = None) -> None:
         super().__init__()
         self.how = how
         self.width = width
         if how == "attention":
-            self.project = nn.Linear(width, width)
-            self.score = nn.Linear(width, 1, bias=False)
+            size = attention_size or width
+            self.project = nn.Linear(width, size)
+            self.score = nn.Linear(size, 1, bias=False)
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pool of no steps.
@@ -163,8 +165,8 @@ class PoolingList(nn.ModuleDict):
         width: H.
     """
 
-    def __init__(self, hows: Sequence[str], width: int) -> None:
-        super().__init__({how: StepPooling(how, width) for how in hows})
+    def __init__(self, hows: Sequence[str], width: int, attention_size: int | None = None) -> None:
+        super().__init__({how: StepPooling(how, width, attention_size) for how in hows})
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pools of no steps."""
@@ -217,12 +219,16 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: name != "last"))
 
 
-def make_pooling(pooling: str | Sequence[str], width: int) -> Pooling | None:
+def make_pooling(
+    pooling: str | Sequence[str], width: int, attention_size: int | None = None
+) -> Pooling | None:
     """Return what pools the states of all steps, as model.pooling has it; None: nothing does."""
     names = [name for name in pooling_names(pooling) if name != "last"]
     if not names:
         return None
-    return StepPooling(pooling, width) if isinstance(pooling, str) else PoolingList(names, width)
+    if isinstance(pooling, str):
+        return StepPooling(pooling, width, attention_size)
+    return PoolingList(names, width, attention_size)
 
 
 class _Maximum(torch.autograd.Function):

@@ -163,6 +163,7 @@ OF_A_KEY = {
     "training.bptt": "5",
     "model.ngrams": "[1, 2]",
     "training.ngrams_lr": "1.5",
+    "model.attention_size": "8",
     "model.subwords": "[3, 5]",
     "model.vectors": "v.vec",
     "model.vectors_keep": "7",

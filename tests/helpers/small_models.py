@@ -75,7 +75,15 @@ SPELLED = with_spelling(
     NGRAMS, IDS.astype(np.int64), STARTS, word_grams(["", "", *WORDS[2:]], 5, 9)
 )
 PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "poolings": ("tokens", {}, {"pooling": ["max", "last", "attention"], "bidirectional": True}),
+    "poolings": (
+        "tokens",
+        {},
+        {
+            "pooling": ["max", "last", "attention"],
+            "bidirectional": True,
+            "attention_size": 3,
+        },
+    ),
     "one pooling in a list": ("tokens", {}, {"pooling": ["attention"]}),
     "n-grams": ("tokens", {"ngrams": NGRAMS}, {"ngrams": [1, 3]}),
     "subwords": ("text", {"subwords": (2, 4)}, {"subwords": [2, 4]}),
