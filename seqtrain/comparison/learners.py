@@ -205,7 +205,6 @@ def plain_logits(
 
 
 def _both_directions(model: ClassifierNetwork, vectors: Tensor, lengths: Tensor) -> Tensor:
-    """Run both directions over padding; dropout between layers is that of torch's module."""
     encoder: nn.RNNBase = model.encoder
 
     def dropped(states: Tensor, layer: int) -> Tensor:

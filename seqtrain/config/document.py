@@ -127,7 +127,6 @@ def _location(mark: Any, locate: Locate) -> Location:
 
 
 def _walk(key: Any, node: Any, path: Keys, document: Document, locate: Locate) -> Any:
-    """Return the value of a node; note where its key and it stand."""
     at = _location(key.start_mark, locate), _location(node.start_mark, locate)
     document.locations[path] = at
     if isinstance(node, yaml.ScalarNode):

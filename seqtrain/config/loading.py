@@ -93,7 +93,6 @@ def check_device(name: str) -> None:
 
 
 def _plain(value: object) -> object:
-    """Copy sections and mappings to dicts, paths to text."""
     if isinstance(value, Section):
         return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
@@ -170,7 +169,6 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
 
 
 def _location(document: Document, path: Keys, detail: ErrorDetails, top: Location) -> Location:
-    """Find where to point: the value, the key if that is unknown, or the nearest key above."""
     if path in document.locations:
         return document.locations[path][detail["type"] not in _UNKNOWN]
     above = (document.locations.get(path[:end]) for end in range(len(path) - 1, 0, -1))
@@ -195,7 +193,6 @@ def _text(path: Keys, detail: ErrorDetails, values: Any) -> str:
 
 
 def _read(path: str | Path) -> bytes:
-    """Read a file of at most 1 MiB, without waiting on pipes and devices."""
     tried = shorten(os.path.abspath(path), 4096)
     try:
         if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):

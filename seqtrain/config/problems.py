@@ -130,7 +130,6 @@ def _section_schema(section: type[Section]) -> dict[str, Any]:
 
 
 def _arms(path: Keys) -> list[dict[str, Any]]:
-    """Return the JSON Schemas of which the value at a key has to fit one."""
     section = SECTIONS.get(str(path[0]))
     if section and len(path) == 1:
         return [{"$comment": "a mapping of keys"}]

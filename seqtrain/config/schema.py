@@ -36,8 +36,6 @@ def _broken(text: str) -> PydanticCustomError:
 
 
 def _must(words: str, test: Callable[[Any], bool]) -> AfterValidator:
-    """Refuse a value of the right type that breaks a rule of its own."""
-
     def check(value: Any) -> Any:
         if not test(value):
             raise _broken(f"found {brief(value)}; expected {words}")
@@ -386,7 +384,6 @@ SECTIONS: dict[str, type[Section]] = {
 
 
 def _right_keys(given: dict[str, Any], wrong: set[tuple[str | int, ...]]) -> dict[str, Any]:
-    """Return the values that are right by themselves, defaults included."""
     keys: dict[str, Any] = {}
     for name, section in SECTIONS.items():
         values = given.get(name, {})

@@ -248,7 +248,6 @@ def _pad(values: npt.NDArray[Any], lengths: Ints, fill: int = 0) -> Tensor:
 
 
 def _pack(values: npt.NDArray[Any], starts: Ints, lengths: Ints) -> PackedSequence:
-    """Gather sequences, longest first, time by time."""
     longest = int(lengths[0])
     # As many sequences have a step number t as are longer than t.
     batch_sizes = len(lengths) - np.bincount(lengths)[:longest].cumsum()

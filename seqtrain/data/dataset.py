@@ -355,7 +355,6 @@ class _Preparation:
     def _fit_tokens(
         self, rules: Preprocessing, tokens: Mapping[str, int], parts: dict[str, SequenceStore]
     ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
-        """Return the vocabulary, the final id of each token, how many are eligible, and vectors."""
         counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
         model, known = self.config.model, self.known
         vocabulary, ids, eligible = fit_vocabulary(
@@ -459,7 +458,6 @@ def _spelled(
     tokens: Mapping[str, int],
     ids: npt.NDArray[np.int32],
 ) -> dict[str, SequenceStore]:
-    """Note beside the steps which of the words that the vocabulary leaves out they are."""
     left_out = np.flatnonzero(ids == UNK)
     left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
     names = [*tokens]

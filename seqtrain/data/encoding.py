@@ -222,7 +222,6 @@ class Encoder:
     def _kept(
         self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the ids or vectors of each example that has a row."""
         policy = self.policy
         for i, steps in enumerate(found):
             if i not in problems and len(steps) > policy.most and policy.overlong == "error":

@@ -173,7 +173,6 @@ def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    """Return the same of all parts; of too many keys the most frequent ones."""
     arrays = zip(*parts, strict=True)
     keys, counts, holders = (np.concatenate([np.zeros(0, np.int64), *each]) for each in arrays)
     order = np.argsort(keys)

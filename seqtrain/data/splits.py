@@ -78,10 +78,7 @@ def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) ->
 
 
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
-    """Hold out one of several parts, which share out the sets of every class evenly.
-
-    A set counts as of the class of its first row.
-    """
+    """Hold out one of several parts, which share out the sets of every class evenly."""
     is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
     for label in range(int(labels.max(initial=-1)) + 1):
         sets = true_rows(is_first & (labels == label))

@@ -196,7 +196,6 @@ class SequenceStore:
         return self.values[start:stop], int(self.labels[row])
 
     def __getitems__(self, rows: Ints) -> SequenceStore:
-        """Return the sequences of these rows, in this order, as a store of their own."""
         rows = np.asarray(rows)
         return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
 

@@ -143,7 +143,6 @@ class _Doubts:
         return f"{name}: {said}; {key}"
 
     def _conflicts(self) -> Iterator[str]:
-        """Say where equal sequences of train have several labels: no model can tell these apart."""
         train, total, number, shown = self.train, 0, 0, list[tuple[int, int]]()
         assert train.keys is not None
         for rows, starts in equal_keys(train.keys):
@@ -172,7 +171,6 @@ class _Doubts:
             )
 
     def _unsplit(self) -> Iterator[str]:
-        """Say where sequences look as if the tokenizer didn't split them."""
         rules, train = self.rules, self.train
         if rules.vocabulary is None or len(train) < FEWEST or np.mean(train.lengths == 1) < MOSTLY:
             return
@@ -245,7 +243,8 @@ class _Doubts:
         """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
         names, by_form = self.rules.labels, dict[str, list[str]]()
         for name in names:
-            by_form.setdefault(_plain_form(name), []).append(name)
+            plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+            by_form.setdefault(plain, []).append(name)
         for alike in by_form.values():
             if len(alike) > 1:
                 shown = listed([ascii(name) for name in alike])
@@ -267,7 +266,6 @@ class _Doubts:
 
 
 def _repeats(store: SequenceStore, train: SequenceStore) -> int:
-    """Return how many sequences of a store stand in train too; blank ones aside."""
     assert store.keys is not None
     assert train.keys is not None
     found = np.zeros(len(store), dtype=bool)
@@ -327,7 +325,3 @@ def label_doubts(counts: Mapping[str, int]) -> list[str]:
             "rare classes; training.monitor: macro_f1 chooses the epoch by the F1 of all classes"
         )
     return doubts
-
-
-def _plain_form(label: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())

@@ -140,11 +140,7 @@ def read_merges(model: str) -> list[tuple[str, str]]:
 
 
 def _merged_text(text: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Apply merges in Python alone, byte-level without a blank in front.
-
-    Reference:
-        Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
-    """
+    """Apply merges in Python alone, byte-level (Radford et al. 2019) without a blank in front."""
     tokens: list[str] = []
     for found in BPE_PIECE.finditer("".join(map(_as_ascii, text))):
         parts = [ALPHABET[byte] for byte in text[found.start() : found.end()].encode()]
@@ -164,7 +160,6 @@ def _merged_text(text: str, ranks: dict[tuple[str, str], int]) -> list[str]:
 
 
 def _as_ascii(character: str) -> str:
-    """Return a character of the same class for the regular expression BPE_PIECE."""
     if character.isascii():
         return character
     kind = unicodedata.category(character)[0]

@@ -172,7 +172,6 @@ def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) ->
 
 
 def _with(tried: Range | list[Any], own: Any) -> Range | list[Any]:
-    """Return what is tried with the config's own value, where that can be among it."""
     if isinstance(tried, list):
         return tried if flow(own) in map(flow, tried) else [own, *tried]
     if not _is_number(own):

@@ -133,7 +133,6 @@ def _search(search: Search, signals: StopSignals, storage: Path | None) -> Trial
 
 
 def _study_name(config: Config, digests: dict[str, str], space: Space) -> str:
-    """Name the study of all searches of this config, but for its device, on this data."""
     anywhere = render_config(changed(config, {"training.device": "auto"}))
     same = repr((anywhere, sorted(digests.values()), sorted(space.items())))
     return f"seqtrain-{sha256(same.encode()).hexdigest()[:16]}"
@@ -165,7 +164,6 @@ def _with_test_split(config: Config) -> Config:
 
 
 def _begun(run_dir: Path | None, name: str, config: Config) -> Path:
-    """Return the directory of the search that goes on, if there is one, of this config."""
     found = RUNS.glob(f"{escape(name)}-tuned-*/{BASE}") if run_dir is None else [run_dir / BASE]
     bases = [path for path in found if path.is_file()]
     if not bases:

@@ -103,7 +103,6 @@ def _row_parser(
     others: tuple[int | None, int | None],
     kept_at: dict[str, int],
 ) -> Callable[[list[str]], tuple[Any, ...]]:
-    """Return what reads the fields of a row; others are the label's and the group's index."""
     label_at, group_at = others
     is_text, is_one = source.options.kind == "text", len(where) == 1
     text_of, is_series = itemgetter(*where), source.options.kind == "features" and not is_one
@@ -123,7 +122,6 @@ def _row_parser(
 
 
 def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Columns]:
-    """Return all rows, and the columns as the header or the first good row tells them."""
     records, rows, names = read_records(source), list[tuple[int, Any]](), dict[str, int]()
     for row in records:
         rows.append(row)
@@ -179,7 +177,6 @@ def _arff_records(source: RowSource) -> Numbered:
 
 
 def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
-    """Split lines into fields where a field in quotes may hold delimiters and line ends."""
     csv.field_size_limit(LINE_BYTES)
     problems = source.problems
     read: list[str] = []  # the lines of the record under way

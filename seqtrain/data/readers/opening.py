@@ -193,10 +193,7 @@ class _File(io.FileIO):
 
 
 class _Inflated(io.RawIOBase):
-    """The bytes inside a compressed file; damage and bombs are OSErrors that say how far it came.
-
-    A frame of zstd whose window is over 128 MiB is refused by the library.
-    """
+    """The bytes inside a compressed file; damage and bombs are OSErrors that say where."""
 
     def __init__(self, packed: BinaryIO, name: str) -> None:
         self._packed, self._name = packed, name

@@ -151,7 +151,6 @@ def joined_channels(parts: list[Any]) -> Features:
 
 
 def _features_from_json(value: object) -> Features:
-    """Read a list of vectors, or of numbers as one channel, as (T, C); null is a missing value."""
     if not isinstance(value, list):
         raise BadRow(f"expected a list of vectors or numbers, found {json_type(value)}")
     if not value:
@@ -243,7 +242,6 @@ def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
 
 
 def _given_array(sequence: Any) -> npt.NDArray[Any] | None:
-    """Return an array of any type, what is masked as missing; or None."""
     if hasattr(sequence, "detach"):  # a tensor of torch, which isn't needed elsewhere here
         dense = sequence.detach().to_dense().cpu()
         return np.asarray(dense.double() if dense.is_floating_point() else dense)

@@ -173,7 +173,6 @@ def _entries(path: str) -> list[tuple[str, int]]:
 
 
 def _class_of(name: str) -> str:
-    """Return the class a `<class>.txt` file is named after, or nothing for other files."""
     name = uncompressed(name)
     return name.removesuffix(".txt") if name.endswith(".txt") else ""
 

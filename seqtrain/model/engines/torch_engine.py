@@ -149,7 +149,6 @@ def _padded(
 def _masked(
     cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
 ) -> tuple[Tensor, Tensor]:
-    """Take step after step, and keep the state of a sequence that has ended."""
     padded, place, lengths = _pad(data, sizes, reverse=reverse)
     w_ih, w_hh, b_ih, b_hh = weights
     projected = functional.linear(padded, w_ih, b_ih)

@@ -84,7 +84,6 @@ def _put(built: Path, target: Path) -> str:
 
 
 def _compilers() -> Iterator[list[str]]:
-    """Yield commands of C++ compilers on this machine, the user's choice first."""
     configured = sysconfig.get_config_var("CXX") or ""
     for command in (os.environ.get("CXX", ""), "c++", "g++", "clang++", configured):
         words = shlex.split(command)

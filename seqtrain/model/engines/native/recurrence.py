@@ -175,8 +175,6 @@ class _Layer:
 
 
 class _RunLayer(torch.autograd.Function):
-    """A layer in its directions: each a call of the library."""
-
     @staticmethod
     def forward(
         ctx: Any,
@@ -250,7 +248,6 @@ def _add_steps(
     saved: tuple[_Lent, _Lent | None] | None,
     outputs: Tensor | None,
 ) -> None:
-    """Say where the states of all steps are, and what backward needs of them."""
     states = outputs
     if saved is not None:
         gates, own_states = saved
@@ -261,10 +258,7 @@ def _add_steps(
 
 
 class _Lent:
-    """A float buffer that is used again, once nobody refers to it: fresh megabytes are slow.
-
-    A buffer too small is dropped for the larger one that replaces it.
-    """
+    """A float buffer that is used again, once nobody refers to it: fresh megabytes are slow."""
 
     def __init__(self, count: int) -> None:
         with _FREE_LOCK:
