@@ -14,6 +14,8 @@ from seqtrain.proposal.contents import Facts
 
 UPDATES, UPDATES_PER_CLASS = 600, 12
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
+MORE_UPDATES = {"characters": 2, "series": 2, "channels": 2}
+"""So many times as many where words must be learned by their letters, and for series."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
 MANY_CLASSES = 20
@@ -142,7 +144,7 @@ def _training(facts: Facts) -> Iterator[Choice]:
     batch_size = SMALL_BATCH if facts.rows < FEW_ROWS else 64
     per_epoch = -(-facts.rows * 9 // 10 // batch_size)
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
-    updates *= 2 if facts.family == "characters" else 1
+    updates *= MORE_UPDATES.get(facts.family, 1)
     fewest, most = EPOCHS
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
