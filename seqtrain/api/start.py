@@ -180,7 +180,7 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
         raise ConfigError(
             f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
         )
-    if progress.best_epoch and not progress.is_best:
+    if progress.best_epoch:
         try:
             load_model(run.best)
         except CheckpointError as error:
