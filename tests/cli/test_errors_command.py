@@ -19,6 +19,7 @@ def test_mistakes_are_those_of_eval_and_of_predict(
 ) -> None:
     found = json.loads(cli("errors", "run", "--split", split, "--json").out)
     scores = json.loads(cli("eval", "run", "--split", split, "--json").out)
+    assert scores["num_examples"] == {"train": 32, "validation": 8, "test": 20}[split]
     wrong = round((1 - scores["accuracy"]) * scores["num_examples"])
     assert found["num_examples"] == scores["num_examples"]
     assert found["num_errors"] == wrong == len(found["errors"]) > 0

@@ -31,12 +31,6 @@ def test_json_has_the_contracts_keys_and_equals_test_json(beside: Path, cli: Cli
     assert sum(g["num_examples"] for g in groups) == 20
 
 
-@pytest.mark.parametrize(("split", "count"), [("train", 32), ("validation", 8), ("test", 20)])
-def test_splits(beside: Path, cli: Cli, split: str, count: int) -> None:
-    ended = cli("eval", "run", "--split", split, "--json")
-    assert json.loads(ended.out)["num_examples"] == count
-
-
 def test_other_file_with_labels_that_train_lacks(beside: Path, tmp_path: Path, cli: Cli) -> None:
     known = rows(6, seed=8)
     write_table(tmp_path / "more.tsv", [*known, ("rise", "sideways"), ("fall", "nowhere")])

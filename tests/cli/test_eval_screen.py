@@ -67,7 +67,3 @@ def test_a_class_without_examples_and_predictions_counts_in_no_mean() -> None:
     scores = score(logits, labels, torch.full((4,), 7), ["a", "b", "never"])
     (row,) = [line for line in shown(scores) if "mean" in line]
     assert row.split()[-4:] == ["100.00%", "100.00%", "100.00%", "4"]
-
-
-def test_nothing_is_said_of_mistakes_where_there_are_none() -> None:
-    assert "mistakes" not in "\n".join(shown(scored([f"class{n}" for n in range(30)], wrong=0)))

@@ -85,33 +85,6 @@ def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
     assert "sideways" in ended.err
 
 
-def test_missing_data_names_absolute_path_and_the_file_beside_the_yaml(
-    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project / "elsewhere").mkdir()
-    monkeypatch.chdir(project / "elsewhere")
-    ended = cli("fit", "../c.yaml")
-    assert ended.code == 2
-    assert len(ended.problems) == 2
-    tried = str(project / "elsewhere" / "train.tsv")
-    assert tried[-40:] in ended.problems[0]  # a long path keeps its end
-    assert "../train.tsv" in ended.problems[0]
-
-
-def test_non_finite_loss_is_exit_3_and_names_rows(project: Path, cli: Cli) -> None:
-    """Decay of a thousand times the weights overshoots until numbers overflow."""
-    diverging = ("optimizer=sgd", "lr=1000", "weight_decay=1000", "max_epochs=9")
-    options = [word for key in diverging for word in ("--set", f"training.{key}")]
-    ended = cli("fit", "c.yaml", "--quiet", "--run-dir", "r", *options)
-    assert ended.code == 3
-    assert ended.out == ""
-    assert len(ended.problems) == 1
-    assert "training.lr" in ended.err
-    if Path("r/last").exists():
-        answered = cli("predict", "-", "--run", "r/last", stdin="rise")
-        assert answered.code == 0 or "its weights are too large" in answered.err
-
-
 def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
     strange = ["[/red]", "[bold]b", "\x1b[31mred", "=1+2"]
     examples = [(text, strange[i % 4]) for i, (text, _) in enumerate(rows(40, seed=1))]

@@ -31,6 +31,8 @@ for arguments in (["--help"], ["fit", "-h"], ["eval", "-h"], ["predict", "-h"], 
         run(arguments)
     except SystemExit as ended:
         print("code", ended.code)
+    if arguments[-1] in ("-h", "--help"):
+        assert not {"pydantic", "rich", "yaml"} & sys.modules.keys()
 sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
 """
     ended = subprocess.run(

@@ -178,7 +178,12 @@ def options_of(*settings: str) -> list[str]:
 LANGUAGE_MODEL = ("pretraining.objective=language_model", "pretraining.max_epochs=1")
 SPELLED = ("model.ngrams_spelling=true", "training.ngrams_lr=1.5")
 STOPPED = {
-    "plain": ("training.weight_decay=0.1", "training.checkpoint_every={steps: 2}"),
+    "plain": (
+        *("training.weight_decay=0.1", "training.checkpoint_every={steps: 2}"),
+        *("training.optimizer=adam", "training.schedule=cosine", "training.warmup=0.2"),
+        *("model.initial_state=random", "model.num_layers=2", "model.pooling=attention"),
+        *("model.initial_scale=2.0", "training.bptt=2"),
+    ),
     "refit": ("training.refit=true", "model.ngrams=[1, 2]", "model.subwords=[3, 4]", *SPELLED),
     "autoencoder": ("pretraining.objective=autoencoder", "pretraining.max_epochs=1"),
     "language model": (*LANGUAGE_MODEL, "training.optimizer=sgd", "training.precision=bfloat16"),
@@ -252,9 +257,6 @@ def step_of(folder: str) -> int:
     state = json.loads(Path(folder, "training_state.json").read_text())
     assert isinstance(state["progress"]["updates"], int)
     return state["progress"]["updates"]
-
-
-"""What a fit leaves that is killed before its first checkpoint."""
 
 
 def test_another_machine_is_told(begun: Path, cli: Cli) -> None:

@@ -72,18 +72,6 @@ def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cl
     assert "most confident" in shown
 
 
-def test_steps_and_errors_have_predicts_probabilities(beside: Path, cli: Cli) -> None:
-    answers = table(cli("predict", "test.tsv", "--run", "run").out)
-    steps = map(json.loads, cli("predict", "test.tsv", "--run", "run", "--steps").out.splitlines())
-    last = {step["index"]: step["probability"] for step in steps}
-    errors = map(json.loads, cli("errors", "run", "--format", "jsonl").out.splitlines())
-    found = [float(answer["probability"]) for answer in answers]
-    assert found == pytest.approx([last[i] for i in range(len(answers))], abs=2e-6)  # six digits
-    for error in errors:
-        row = answers[error["line"] - 2]
-        assert float(row["probability"]) == pytest.approx(error["probability"], abs=1e-6)
-
-
 def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> None:
     plain = table(cli("predict", "test.tsv", "--run", "run").out)
     ended = cli("predict", "test.tsv", "--run", "run", "--min-probability", "0.8")

@@ -25,15 +25,6 @@ def test_help(cli: Cli, verb: list[str], option: str) -> None:
     assert ended.err == ""
 
 
-@pytest.mark.parametrize("command", [[], ["fit"], ["predict"]])
-def test_help_needs_neither_torch_nor_pydantic(command: list[str]) -> None:
-    script = f"from seqtrain.cli.main import run; run({[*command, '--help']})"
-    heavy = "{'torch', 'pydantic', 'numpy', 'rich', 'yaml'} & set(sys.modules)"
-    check = f"import atexit, sys; atexit.register(lambda: print({heavy})); {script}"
-    ended = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
-    assert ended.stdout.splitlines()[-1] == "set()"
-
-
 def test_each_command_has_a_line_of_help(cli: Cli) -> None:
     lines = cli("--help").out.partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in lines] == list(COMMANDS)

@@ -50,29 +50,6 @@ def test_it_equals_torchs_padding_and_packing(lengths: list[int], channels: int)
     assert batch.restore(batch.labels.tolist()) == batch.examples.tolist()
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
-def test_in_order_of_arrival_rows_are_padded_and_sorted_later(
-    lengths: list[int], channels: int
-) -> None:
-    store = make_store(lengths, channels)
-    batch, expected = collate(store, "module"), collate(store)
-    rows = [torch.tensor(store[row][0]) for row in range(len(lengths))]
-    assert torch.equal(batch.input_ids, pad_sequence(rows, batch_first=True))
-    assert batch.input_ids.dtype == expected.input_ids.dtype
-    assert batch.lengths.tolist() == lengths
-    assert batch.labels.tolist() == [*range(len(lengths))]
-    assert batch.restore(batch.labels).tolist() == [*range(len(lengths))]
-
-    junk = batch.input_ids.clone()
-    junk[torch.arange(junk.shape[1]) >= batch.lengths[:, None]] = 7
-    packed, sorted_indices, unsorted_indices = sort_and_pack(junk, batch.lengths)
-    assert torch.equal(packed.data, expected.packed.data)
-    assert torch.equal(packed.batch_sizes, expected.packed.batch_sizes)
-    assert torch.equal(sorted_indices, expected.sorted_indices)
-    assert torch.equal(unsorted_indices, expected.unsorted_indices)
-    assert torch.equal(batch.packed.data, packed.data)
-
-
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
-from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, folded
+from seqtrain.data.ngram_vocabulary import fit_ngrams, folded
 from seqtrain.errors import DataError
 
 Gram = tuple[int, ...]
@@ -90,23 +90,6 @@ def test_keys_stay_as_they_are() -> None:
     for gram in ((1,), (0, 29999, 2), tuple(range(2, 30))):
         assert key_of(gram) == exact(gram)
     assert key_of((0, 29999, 2)) == -982202701857862009
-
-
-@pytest.mark.parametrize(
-    ("keys", "idf"),
-    [
-        ([2, 1], [1, 1]),
-        ([1, 1], [1, 1]),
-        ([1, 2], [1]),
-        ([], []),
-        ([1], [math.nan]),
-        ([1], [0.5]),
-        ([[1]], [[1]]),
-    ],
-)
-def test_what_cannot_be_a_vocabulary_is_refused(keys: list[int], idf: list[float]) -> None:
-    with pytest.raises(ValueError, match="n-grams"):
-        NgramVocabulary(1, 2, np.array(keys, dtype=np.int64), np.array(idf, dtype=np.float32))
 
 
 def test_sequences_too_short_for_any_are_refused() -> None:

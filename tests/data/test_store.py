@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seqtrain.config import Config
 from seqtrain.data import store
@@ -18,7 +15,6 @@ from seqtrain.data.dataset import prepare
 from seqtrain.data.store import GrowingArray, blocks, concatenate
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
-from tests.helpers.stores import store_of
 
 
 @pytest.fixture
@@ -81,23 +77,3 @@ def test_no_room_names_what_to_set(little_memory: Path, monkeypatch: pytest.Monk
     array = GrowingArray(np.int32)
     with pytest.raises(RunError, match=r"a temporary file for encoded data: .*; set TMPDIR to"):
         array.append_rows(np.arange(100, dtype=np.int32))
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6), min_size=1, max_size=12),
-    st.randoms(use_true_random=False),
-)
-def test_what_was_added_comes_back_in_any_order(
-    sequences: list[list[int]], chance: random.Random
-) -> None:
-    numbers = range(len(sequences))
-    store = store_of(sequences, [row % 3 for row in numbers], [10 * row for row in numbers])
-    assert len(store) == len(sequences)
-    assert store.lengths.tolist() == [len(ids) for ids in sequences]
-    assert store.lengths is store.lengths
-    rows = list(range(len(sequences))) * 2
-    chance.shuffle(rows)
-    picked = store.__getitems__(np.array(rows, dtype=np.int64))
-    for place, row in enumerate(rows):
-        ids, label = picked[place]
-        assert (ids.tolist(), label, picked.lines[place]) == (sequences[row], row % 3, 10 * row)

@@ -69,14 +69,6 @@ def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) 
     assert split(name, text, lowercase=lowercase) == expected
 
 
-@given(st.text())
-def test_no_tokenizer_loses_or_invents_characters(text: str) -> None:
-    assert "".join(split("char", text)) == text
-    assert "".join(split("byte", text)).encode("latin-1") == text.encode()
-    assert "".join(split("whitespace", text)) == "".join(text.split())
-    assert "".join(split("word", text)) == "".join(text.split())
-
-
 TEXTS = ["low lower lowest", "new newer newest", "wide wider widest"] * 20
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
-from seqtrain.data.batch import spellings
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.examples import Example
 from seqtrain.data.spelling import MOST_GRAMS, buckets_of, word_grams
@@ -73,14 +72,6 @@ def test_spellings_go_with_their_rows(write: Write) -> None:
     assert spelled_out(three, 5) == spelled_out(first, 0)
 
 
-def test_held_out_rows_have_them_too(write: Write) -> None:
-    rows = [(f"word{i} shared", "xy"[i % 2]) for i in range(40)]
-    data = ready(train=write("train.tsv", rows), validation=0.25, min_count=2)
-    for store in data.splits.values():
-        for row, line in enumerate(store.lines.tolist()):
-            assert spelled_out(store, row) == [buckets_of(f"word{line - 2}", 3, 5), None]
-
-
 def test_each_chunk_numbers_its_own(write: Write) -> None:
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     for word in ("zebra", "yak"):
@@ -99,26 +90,6 @@ def test_beyond_a_number_unknown_words_are_unk_alone(
     found = spelled_out(store, 0)
     assert store.values.tolist() == [UNK] * 4
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]
-
-
-WORDS = ["cab", "xylophone", "", "zoo"]
-
-
-@pytest.mark.parametrize(
-    "numbers", [[-1, 3, -1, 0, 3], [2, 1], [-1, -1], [[0, -1], [3, 3]]], ids=str
-)
-def test_each_step_leads_to_the_ngrams_of_its_word(numbers: list[int]) -> None:
-    array = np.array(numbers, dtype=np.int32)
-    found = spellings(array, word_grams(WORDS, 3, 5))
-    assert found.numbers.shape == array.shape
-    for old, new in zip(array.ravel().tolist(), found.numbers.ravel().tolist(), strict=True):
-        if old < 0:
-            assert new == -1
-            continue
-        start, stop = found.grams.offsets[new : new + 2].tolist()
-        assert found.grams.buckets[start:stop].tolist() == buckets_of(WORDS[old], 3, 5)
-    held = {number for number in array.ravel().tolist() if number >= 0}
-    assert len(found.grams.offsets) == len(held) + 1
 
 
 def test_the_ngrams_of_the_marked_word() -> None:

@@ -41,22 +41,6 @@ def test_the_rate_is_the_one_asked_for(rate: float) -> None:
         assert (found.mean(axis) - rate).abs().max() < limit / math.sqrt(found.shape[axis])
 
 
-def test_units_rows_purposes_updates_and_seeds_are_independent() -> None:
-    """Bits that have nothing to do with each other agree as often as coins do."""
-    one = kept(0.5)
-    limit = 5 / math.sqrt(one.numel())
-    others = kept(0.5, seed=1), kept(0.5, update=1), kept(0.5, by=1), kept(0.5, purpose=2)
-    pairs = [(one, other) for other in others]
-    pairs += [(one[:, :-by], one[:, by:]) for by in (1, 2, 3, 4, 8, 64, 128)]
-    pairs += [(one[:-by], one[by:]) for by in (2, 7, 64, 1024)]
-    for first, second in pairs:
-        agreement = (first == second).double().mean() - 0.5
-        assert abs(agreement) < limit * math.sqrt(one.numel() / first.numel())
-    # Three units at once: their exclusive or is a coin as well.
-    parity = one[:, :-3] ^ one[:, 1:-2] ^ one[:, 3:]
-    assert abs(parity.double().mean() - 0.5) < 1.1 * limit
-
-
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1 - 1e-9])
 def test_what_is_kept_is_scaled_and_passes_gradients(rate: float) -> None:
     random = RandomNumbers.of(0, 0, torch.arange(4000))

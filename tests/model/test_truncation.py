@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.encoder import segments_of
 from seqtrain.model.pooling import pool_at_once
 from tests.helpers.examples import some
 from tests.helpers.networks import (
@@ -95,22 +92,3 @@ def test_they_reach_the_convolutions_before_the_encoder(pooling: Any, features: 
     assert_equal_gradients(long, whole)
     assert short["convolutions.0.weight"].abs().sum() > 0
     assert not torch.allclose(short["convolutions.0.weight"], whole["convolutions.0.weight"])
-
-
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=6), st.integers(1, 25))
-def test_segments_hold_every_step_once_in_order_and_end_with_the_ends(
-    lengths: list[int], steps: int
-) -> None:
-    lengths = sorted(lengths, reverse=True)
-    rows = [torch.arange(length) + 100 * row for row, length in enumerate(lengths)]
-    found: list[list[int]] = [[] for _ in rows]
-    segments = [*segments_of(pack_sequence(rows), steps)]
-    for segment in segments:
-        assert len(segment.packed.batch_sizes) <= steps
-        for row, part in enumerate(unpack_sequence(segment.packed)):
-            assert len(found[row]) == int(segment.begin[row])
-            found[row] += part.tolist()
-    assert found == [row.tolist() for row in rows]
-    assert [segment.later for segment in segments] == [*range(len(segments))][::-1]
-    last = unpack_sequence(segments[-1].packed)
-    assert [len(part) for part in last] == [min(steps, n) for n in lengths]

@@ -18,7 +18,6 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.model.engines.native import why_not
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.optimizer import clip_gradients
 from seqtrain.training.schedule import budget, lr_at
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of
@@ -90,30 +89,8 @@ def test_tokens_of_other_batches_stay_as_they_are(
         before = after
 
 
-@pytest.mark.skipif(bool(why_not()), reason=str(why_not()))
-@pytest.mark.parametrize("rule", ["adamw", "adam"])
-def test_one_native_call_updates_as_torch_does_weight_by_weight(
-    rule: str, make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Dense and sparse weights, clipped, over epochs; the state of the one fits the other."""
-    trainers = []
-    for serves in (True, False):
-        monkeypatch.setattr(module, "native_serves", lambda weight, serves=serves: serves)
-        keys = {"optimizer": rule, "weight_decay": 0.1, "max_grad_norm": 0.2, "max_epochs": 3}
-        trainers.append(make_trainer(training=keys, batching={"batch_size": 4}))
-    ours, theirs = (list(trainer.events()) for trainer in trainers)
-    losses = [[e.loss for e in events if isinstance(e, UpdateEvent)] for events in (ours, theirs)]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-    tensors = [trainer.optimizer.tensors() for trainer in trainers]
-    assert tensors[0].keys() == tensors[1].keys()
-    for name, tensor in tensors[0].items():
-        torch.testing.assert_close(tensor, tensors[1][name], rtol=1e-3, atol=1e-5, msg=name)
-    trainers[1].optimizer.load(tensors[0], some=False)
-
-
-@pytest.mark.parametrize("rule", RULES)
 def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
-    rule: str, native: bool, make_trainer: MakeTrainer
+    native: bool, make_trainer: MakeTrainer
 ) -> None:
     """A learning rate of 1e-30 moves nothing; times a decay of 1e30 it sets to zero what decays."""
     keys = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1000.0, "max_epochs": 1}
@@ -147,27 +124,6 @@ def test_rows_that_a_gradient_names_twice_are_summed(
         trainer.optimizer.step(lr=0.1)
         weights.append(weight.detach().clone())
     torch.testing.assert_close(*weights)
-
-
-@pytest.mark.parametrize("max_norm", [0.3, 1e9, None])
-def test_clipping_is_torchs_also_where_a_token_has_several_entries(max_norm: float | None) -> None:
-    ids = torch.tensor([3, 1, 3, 3])
-    gradients, norms = [], []
-    for is_sparse in (True, False):
-        embedding = torch.nn.Embedding(6, 4, sparse=is_sparse)
-        head = torch.nn.Linear(4, 2, bias=False)
-        with torch.no_grad():
-            embedding.weight.copy_(torch.arange(24.0).view(6, 4) / 24)
-            head.weight.fill_(0.5)
-        head(embedding(ids)).square().sum().backward()
-        parameters = [embedding.weight, head.weight]
-        if is_sparse:
-            norms.append(clip_gradients(parameters, max_norm))
-        else:
-            norms.append(torch.nn.utils.clip_grad_norm_(parameters, max_norm or math.inf))
-        gradients.append([p.grad.to_dense() for p in parameters])
-    torch.testing.assert_close(*norms)
-    torch.testing.assert_close(*gradients)
 
 
 @pytest.mark.parametrize("what", ["moment", "shape", "step", "nan", "another", "none"])

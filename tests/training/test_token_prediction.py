@@ -100,18 +100,6 @@ def test_a_language_model_learns_what_follows(
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_batches_that_lack_most_tokens_are_learned_by_sgd(
-    objective: type[LanguageModel | Autoencoder],
-    make_pretrainer: Callable[..., Trainer],
-    make_store: MakeStore,
-) -> None:
-    events = epochs(
-        make_pretrainer(objective, make_store(9, longest=2), batch_size=1, max_epochs=3)
-    )
-    assert events[-1].loss < events[0].loss
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_embedding_and_encoder_learn_in_place_and_the_head_stays(
     objective: type[LanguageModel | Autoencoder],
     make_pretrainer: Callable[..., Trainer],

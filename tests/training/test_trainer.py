@@ -66,21 +66,6 @@ def test_eight_examples_are_memorised(
     assert last.loss < 0.05
 
 
-def test_equal_seeds_give_equal_bits_and_others_do_not(make_trainer: MakeTrainer) -> None:
-    keys: dict[str, Any] = {
-        "model": {"dropout": 0.3, "num_layers": 2, "embedding_dropout": 0.1},
-        "training": {"max_epochs": 2},
-    }
-    runs = []
-    for seed in (0, 0, 1):
-        trainer = make_trainer(seed=seed, **keys)
-        losses = [event.loss for event in trainer.events() if isinstance(event, UpdateEvent)]
-        runs.append((losses, weights(trainer)))
-    assert runs[0][0] == runs[1][0] != runs[2][0]
-    assert equal(runs[0][1], runs[1][1])
-    assert not equal(runs[0][1], runs[2][1])
-
-
 def test_a_validation_split_does_not_change_what_is_learned(
     make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:
@@ -120,30 +105,6 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(
     assert epoch.time_steps == len(trainer.objective.store.values)
     assert [event.batch for event in events] == [1, 2, 3, 4]
     assert [event.update for event in events] == [1, 2, 3, 4] == [1, 2, 3, epoch.update]
-
-
-def test_one_update_follows_the_gradient_of_the_mean_loss(make_trainer: MakeTrainer) -> None:
-    keys = {"optimizer": "sgd", "lr": 0.5, "max_grad_norm": None, "label_smoothing": 0.1}
-    trainer = make_trainer(training=keys)
-    rows = first_plan(trainer)[0]
-    model = deepcopy(trainer.objective.model)
-    batch = collate(trainer.objective.store.__getitems__(rows))
-    functional.cross_entropy(model(batch.packed), batch.labels, label_smoothing=0.1).backward()
-    next(trainer.events())
-    for (name, before), (_, after) in zip(
-        model.named_parameters(), trainer.objective.model.named_parameters(), strict=True
-    ):
-        assert before.grad is not None
-        torch.testing.assert_close(after, before - 0.5 * before.grad, msg=name)
-
-
-def test_bfloat16_learns_too(make_trainer: MakeTrainer) -> None:
-    trainer = make_trainer(
-        training={"precision": "bfloat16", "max_epochs": 3}, model={"rnn": "rnn"}
-    )
-    events = epochs(trainer)
-    assert events[-1].loss < events[0].loss
-    assert all(value.dtype == torch.float32 for value in weights(trainer).values())
 
 
 def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTrainer) -> None:
@@ -191,13 +152,6 @@ def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
     )
 
 
-def test_many_guilty_lines_are_counted(make_trainer: MakeTrainer) -> None:
-    trainer = make_trainer(batching={"batch_size": 29})
-    trainer.objective.model.head.bias.data[0] = math.nan
-    with pytest.raises(RunError, match=r"(\d+, ){9}\d+ and 19 more \(of a folder"):
-        next(trainer.events())
-
-
 def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
     make_trainer: MakeTrainer,
 ) -> None:
@@ -212,15 +166,6 @@ def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
         f"{lengths[rows].max()} steps; lower batching.max_tokens, data.max_length or "
         "model.hidden_size"
     )
-
-
-def test_other_failures_are_not_taken_for_a_lack_of_memory(make_trainer: MakeTrainer) -> None:
-    trainer = make_trainer()
-    trainer.objective.model.head.register_forward_pre_hook(
-        lambda *_: torch.zeros(2) @ torch.zeros(3)
-    )
-    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
-        next(trainer.events())
 
 
 def test_training_stops_when_patience_runs_out(
