@@ -28,8 +28,6 @@ class Check(Summarized):
     """What was compared, and what came out.
 
     Attributes:
-        run: the run or model folder.
-        data: the file that was read.
         num_examples, available: sequences compared, a sample, and those that the file holds.
         steps: of the sequences compared.
         cut: sequences among these of which only the first steps were compared.
@@ -80,10 +78,7 @@ def check(
         listener: is called with what is being done, and the share of all that is done.
 
     Raises:
-        CheckpointError: there is no whole model there.
-        ConfigError: there is no such device.
-        DataError: the file is missing or has rows that can't be used.
-        RunError: memory ran out, or the predictions aren't finite.
+        CheckpointError, ConfigError, DataError, RunError: as `evaluate`.
     """
     directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)
@@ -103,7 +98,6 @@ def check(
 
 
 def _read(run: RunDirectory, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
-    """Return the name and the sequences of a file, as predict reads it, or of the run's split."""
     if data is None:
         named = run.config().data if run.holds(CONFIG) else None
         split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])

@@ -24,15 +24,13 @@ class RunDifference:
     """Two runs side by side.
 
     Attributes:
-        runs: both runs or model folders.
-        data: the file that was read.
         metrics: accuracy and macro F1, with an interval of their difference.
         num_examples: examples that both predicted.
         left_out: examples that one of them alone predicted.
         counts: examples by who is right: both, only_a, only_b, neither.
         rows: the pairs of predictions that differ: those where one is right first, then the others,
             each from the most confident on.
-        warnings: of reading the data, a line each.
+        warnings: of reading the data.
     """
 
     runs: tuple[Path, Path]
@@ -95,7 +93,6 @@ def _interest(pair: Pair) -> tuple[bool, float]:
 
 
 def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
-    """Return both predictions for each example that both have."""
     hint = "give one labelled file for both with --data"
     names = " and ".join(display_name(each.found.source) for each in (a, b))
     digests = [list(each.found.digests.values()) for each in (a, b)]

@@ -30,14 +30,7 @@ HELD_OUT = "held_out"
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run trains with.
-
-    Attributes:
-        config: resolved.
-        data: prepared.
-        device: where to compute.
-        processes: that train together.
-    """
+    """What a run trains with; the config is resolved."""
 
     config: Config
     data: PreparedData
@@ -80,11 +73,7 @@ def held_out(config: Config, data: PreparedData) -> dict[str, str]:
 def check_held_out(
     config: Config, data: PreparedData, recorded: Mapping[str, Any], run: Path
 ) -> None:
-    """Refuse a config that holds out other rows than the run did, which learned from some of them.
-
-    Raises:
-        CheckpointError: as said; the environment.json of an older version records none.
-    """
+    """Refuse a config that holds out other rows than the run did, which learned from some."""
     if HELD_OUT in recorded and recorded[HELD_OUT] != held_out(config, data):
         raise CheckpointError(
             f"{run / CONFIG}: holds out other rows than the run did, by seed and data; restore it "

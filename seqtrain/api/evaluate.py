@@ -31,16 +31,11 @@ class Evaluation(Summarized):
     """What was scored, and how it went.
 
     Attributes:
-        run: the run or model folder.
-        data: the file that was read, or the files, as they were named.
-        scores: the metrics.
-        warnings: what limits them, a line each.
-        by_share: how good predictions are after 10 %, 20 % … of each sequence, where asked for, as
+        warnings: what limits the scores, a line each.
+        by_share: how good predictions are after 10 %, 20 % … of each sequence, as
             `score_prefixes` returns it.
-        parts: scores of each branch of the model alone, by name; empty where it has but one. Of an
-            ensemble: of each run.
+        parts: scores of each branch of the model alone, by name; of an ensemble: of each run.
         split: which of the run's config; None where a file was given.
-        ensemble: whether several runs predict together.
         trained_on_rows: as in `Labelled`.
     """
 
@@ -108,7 +103,6 @@ def evaluate(
 
 
 def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
-    """Score a model, and each of its branches if there are several."""
     network, store, labels = found.classifier.network, found.store, found.classifier.labels
     branches = branch_logits(network, store, found.classifier.device)
     scores = score_logits(check_finite(network.combine(branches), store), store, labels)
@@ -147,7 +141,6 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
 
 
 def _is_fold(one: Labelled) -> bool:
-    """Whether its run holds out one of several parts of train."""
     return isinstance(RunDirectory(one.classifier.path).config().data.validation, dict)
 
 

@@ -108,11 +108,7 @@ def fit(
 
 
 def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:
-    """Return a config from what a caller gave; a device takes the place of training.device.
-
-    Raises:
-        ConfigError: a key or value is wrong.
-    """
+    """Return a config from what a caller gave; a device takes the place of training.device."""
     if isinstance(config, str | Path):
         config = load_config(config)
     elif not isinstance(config, Config):
@@ -124,7 +120,6 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
 
 
 def _check_config(config: Config, processes: Processes, device: torch.device) -> None:
-    """Refuse, before any data is read, what can't be trained here."""
     if processes.size > 1 and config.model.convolutions is not None:
         raise ConfigError(
             "model.convolutions: their batch normalisation must see whole batches; train with one "
@@ -172,14 +167,12 @@ def _check_data(setting: Setting) -> None:
 
 
 def _state(setting: Setting, start: Start) -> tuple[RunState, str | None]:
-    """Return a run's state, new or put back, and what was kept of an old model."""
     if start.point is not None:
         return run_state.resume(setting, start.point), None
     return run_state.begin(setting, start.origin)
 
 
 def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener) -> Recorder:
-    """Return what records a run, with its first files written, or brought to where it goes on."""
     point = start.point
     if point is not None:
         recorder = Recorder(point.run, state, listener, point)
@@ -198,7 +191,6 @@ def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener
 
 
 def _start_event(recorder: Recorder, start: Start, kept: str | None) -> StartEvent:
-    """Return what the listener is called with before training."""
     state, point, said = recorder.state, start.point, list[str]()
     if point is not None:
         said = point.warnings + inexact(point.recorded, environment(state.setting))
@@ -252,7 +244,6 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
 
 
 def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
-    """Go back to the best epoch's weights, and calibrate them on validation."""
     if not state.trainer.progress.is_best:
         state.take(None if recorder is None else recorder.best_weights())
     validation = state.data.splits.get("validation")
@@ -282,7 +273,6 @@ def _test_scores(
 def _branches(
     state: RunState, recorder: Recorder | None, store: SequenceStore
 ) -> tuple[Tensor, ...]:
-    """Return the logits of each branch; a signal ends it, the checkpoint stays as it is."""
     stop = partial(_stop_if_asked, state, recorder, save=False)
     given = (state.model.network, store, state.setting.device, state.processes)
     logits = shared_logits(*given, before_batch=stop, combine=partial(torch.cat, dim=1))
@@ -292,7 +282,6 @@ def _branches(
 def _finished(
     state: RunState, recorder: Recorder | None, scores: Scores | None, branches: dict[str, float]
 ) -> Run:
-    """Return the finished run, recorded."""
     trainer, monitor = state.trainer, state.config.training.monitor
     progress = trainer.progress
     best = math.nan if progress.best_value is None else progress.best_value
@@ -315,7 +304,6 @@ def _finished(
 
 
 def _advice(trainer: Trainer) -> str | None:
-    """Say what to try where training ended while the model still got better."""
     progress, budget = trainer.progress, trainer.budget
     if progress.best_value is not None and progress.best_value >= 1:
         return None  # all of validation is right
@@ -331,7 +319,6 @@ def _advice(trainer: Trainer) -> str | None:
 
 
 def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = True) -> None:
-    """Stop where a signal asks for it, with a checkpoint after the last update."""
     number, processes = state.processes.stop_signal, state.processes
     if number is None:
         return

@@ -27,11 +27,9 @@ def matching(pattern: str) -> list[str]:
 
 
 def shard_of(files: list[str], shard: str | None) -> list[str]:
-    """Return every N-th file from the K-th on: those of one of N processes.
+    """Return every N-th file from the K-th on, of K/N: those of one of N processes.
 
-    Args:
-        files: of all processes.
-        shard: K/N, from 0/N; None: as a launcher set RANK and WORLD_SIZE, else all files.
+    None: as a launcher set RANK and WORLD_SIZE, else all files.
     """
     if shard is None:
         processes = Processes.launched()

@@ -29,11 +29,9 @@ class Labelled:
     """A classifier, and labelled sequences for it.
 
     Attributes:
-        classifier: a run's best model.
         source: the file that was read, or the files, as they were named.
         files: that were read, each with how.
         digests: SHA-256 of each file, by path.
-        store: its sequences, or those of the split.
         warnings: what the user should know of these rows, a line each.
         split: which of the run's config; None where a file was given.
         trained_on_rows: whether the model was trained on these rows, so that scores promise too
@@ -115,7 +113,6 @@ def learned_rows(config: Config, split: str | None) -> str:
 
 
 def _read_files(classifier: Classifier, named: str | list[str], key: str) -> Labelled:
-    """Read labelled files as the model reads its rows."""
     reading = classifier.preprocessing.reading
     files = [(path, reading.for_file(path)) for path in files_of(key, named)]
     digests: dict[str, str] = {}
@@ -127,7 +124,6 @@ def _read_files(classifier: Classifier, named: str | list[str], key: str) -> Lab
 def _hold_out_again(
     run: RunDirectory, config: Config, classifier: Classifier, split: str
 ) -> Labelled:
-    """Hold the rows of a split out of train again, as the run did."""
     known = classifier.preprocessing if has_grown(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known)
     recorded = run.environment()

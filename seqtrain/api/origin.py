@@ -1,8 +1,6 @@
-"""Going on from an old model: its tokens and labels stay first, new ones follow.
+"""Going on from an old model: its tokens and labels keep their ids, new ones follow.
 
-An old model's preprocessing is taken as it is, with its scales, merges and n-grams, and grows by
-the tokens and labels of the new train. So the old model's ids stay what they are, and before any
-training the new one gives the same logits to the old labels.
+Before any training the new model gives the same logits to the old labels.
 """
 
 from __future__ import annotations
@@ -35,13 +33,7 @@ FREE = {
 
 @dataclass(frozen=True)
 class Origin:
-    """An old model to go on from.
-
-    Attributes:
-        model: on the CPU.
-        folder: where it was read.
-        recorded: its run and its weights' SHA-256, for environment.json.
-    """
+    """An old model to go on from, on the CPU; its run and weights' SHA-256 for environment.json."""
 
     model: Model
     folder: Path
@@ -62,7 +54,7 @@ def has_grown(run: RunDirectory) -> bool:
 
 
 def _check_alike(config: Config, old: Model, run: str) -> None:
-    """Refuse other keys on which what a weight means depends, and what draws new weights."""
+    """Refuse other keys that change what a weight means, or that draw new weights."""
     rules, network = old.preprocessing, old.network.config
     of_kind = {"text": ("tokenizer", "lowercase"), "features": ("missing", "standardize")}
     keys = [("data", name) for name in ("kind", *of_kind.get(rules.kind, ()))]
@@ -86,13 +78,10 @@ def _check_alike(config: Config, old: Model, run: str) -> None:
 
 @torch.no_grad()
 def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> str:
-    """Copy an old model's weights into a new one, whose preprocessing grew from the old one's.
+    """Copy an old model's weights into a new one; return what was kept and what is new, in a line.
 
     A new token begins with its vector of a file, if there is one, else with that of <unk>, as which
     the old model read it; a new label begins with its initial weights.
-
-    Returns:
-        What was kept and what is new, in one line.
     """
     before, after = old.network.state_dict(), new.network.state_dict()
     for name, weight in after.items():

@@ -242,9 +242,6 @@ def predict_steps(
     A model that reads in one direction reads each sequence once. One that looks ahead reads each
     prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
     `predict`; an ensemble is refused.
-
-    Returns:
-        The predictions for each row, in input order; the last of a row is that of `predict`.
     """
     path = path_of_file(source)
     one = one_model(_loaded(run, device), "--steps")

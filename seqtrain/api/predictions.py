@@ -27,14 +27,7 @@ SHOWN_TEXT = 400
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """The predictions of one run.
-
-    Attributes:
-        found: the model and the rows, as they were read.
-        rows: the prediction for each, in the order of the files.
-        scores: the metrics.
-        by_share: as in `Evaluation`, where asked for.
-    """
+    """The predictions of one run, in the order of the files; by_share as in `Evaluation`."""
 
     found: Labelled
     rows: list[PredictedExample]
@@ -121,11 +114,7 @@ def run_facts(
     steps: bool = False,
     device: str = "auto",
 ) -> RunFacts:
-    """Gather what a report shows of a run; takes and raises as `evaluate`.
-
-    Raises:
-        CheckpointError: it is a model folder alone.
-    """
+    """Gather what a report shows of a run; takes and raises as `evaluate`."""
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]

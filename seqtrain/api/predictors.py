@@ -61,10 +61,7 @@ class Prediction(Summarized):
 class Predictor(Summarized):
     """What a single model and an ensemble share: they predict.
 
-    Attributes:
-        members: the models; one alone is its own member.
-        path: where it was loaded from.
-        preprocessing: how rows are read: the first member's.
+    A single model is its own only member; rows are read as the first member's preprocessing says.
     """
 
     def __init__(self, members: List[Classifier], path: Path) -> None:
@@ -121,15 +118,13 @@ class Predictor(Summarized):
         """Classify examples as they come, in their order; memory stays flat.
 
         Args:
-            bursts: examples that come together, unlabelled or with labels that are ignored;
-                carried states pass from burst to burst.
+            bursts: examples that come together; carried states pass from burst to burst.
             source: name for messages, such as the file's.
             report: counts the rows, and those cut or empty.
             ranks: how many labels, the most probable ones, have a probability; None: all.
-            empty: what happens to empty sequences: error, unk (an unknown token is read) or blank
-                (no prediction, in its place); None: as in training, and blank where training
-                refused them.
-            bad_rows: what happens to rows that can't be read: error, or blank.
+            empty: error, unk (an unknown token is read) or blank (no prediction, in its place) for
+                empty sequences; None: as in training, and blank where training refused them.
+            bad_rows: error or blank, for rows that can't be read.
 
         Raises:
             DataError: a row can't be read; the predictions of the rows before it come first.
@@ -212,9 +207,8 @@ class Classifier(Predictor):
     ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
         """Classify examples chunk by chunk, batched by length; arguments as `predict_examples`.
 
-        Yields:
-            The rows; the probability of each class, (B, C) float64; the share of each row's tokens
-            that the model doesn't know. Where a row has a problem, its figures mean nothing.
+        Yields the rows; the probability of each class, (B, C) float64; the share of each row's
+        tokens that are unknown. Where a row has a problem, its figures mean nothing.
         """
         rules, carried = self._rules_for(*policy), CarriedStates()
         for examples, store in rules.encode_chunks(bursts, source, report):
@@ -223,7 +217,6 @@ class Classifier(Predictor):
             yield examples, found, unknown_shares(store)
 
     def _rules_for(self, empty: str | None, bad_rows: str) -> Preprocessing:
-        """Return the preprocessing that reads rows to predict so, made once."""
         if (empty, bad_rows) not in self._rules:
             refused = empty is None and self.preprocessing.lengths.empty == "error"
             asked = "blank" if refused else empty
@@ -234,8 +227,6 @@ class Classifier(Predictor):
 
 class Ensemble(Predictor):
     """Several classifiers that predict together, by the mean of their probabilities.
-
-    Each encodes rows by its own preprocessing.
 
     Raises:
         CheckpointError: they have different labels or read different kinds of sequences.
@@ -271,11 +262,7 @@ def one_model(predictor: Predictor, option: str = "") -> Classifier:
 
 
 def as_list(sequences: Any) -> list[Any]:
-    """Return sequences given from Python as a list.
-
-    Raises:
-        DataError: it is one sequence, or its items are names; says what to give.
-    """
+    """Return sequences given from Python as a list; a DataError where they are none."""
     name = type(sequences).__name__
     if hasattr(sequences, "columns"):
         raise DataError(f"sequences: found a {name}; give one column of it: frame['text']")
@@ -290,7 +277,6 @@ def as_list(sequences: Any) -> list[Any]:
 
 
 def _branches(config: ModelConfig) -> str:
-    """Name all that a model has weights for."""
     pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
     more = [
         name for name in ("subwords", "convolutions", "ngrams", "kernels") if getattr(config, name)

@@ -19,13 +19,7 @@ from seqtrain.text import display_name
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """One sequence, and what the decoder made of it, as tokens.
-
-    Attributes:
-        sequence: as the model reads it.
-        tokens: the decoder's.
-        agreement: share of the steps of the longer one where both are the same, in [0, 1].
-    """
+    """A sequence as the model reads it, the decoder's tokens, the share of steps that agree."""
 
     sequence: tuple[str, ...]
     tokens: tuple[str, ...]
@@ -39,20 +33,12 @@ def reconstruct(
     max_steps: int = 100,
     device: str = "auto",
 ) -> Iterator[Reconstruction]:
-    """Reconstruct every row of a file, or of standard input, read as `predict` reads it.
+    """Reconstruct every row of a file, or of standard input, by at most `max_steps` tokens.
 
-    Args:
-        source: path of a file, or "-" for standard input.
-        run: a run directory, or what `fit` returned; None: the newest run.
-        max_steps: tokens per row at most.
-        device: auto, cpu, cuda, cuda:N or mps.
-
-    Yields:
-        One reconstruction per row, in input order.
+    Source, run, device and errors are as for `predict`.
 
     Raises:
         CheckpointError: the run wasn't pretrained as an autoencoder, or is damaged.
-        DataError: a row can't be read; the rows before it come first.
     """
     path, chosen = path_of_file(source), select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)

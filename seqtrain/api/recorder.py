@@ -40,12 +40,6 @@ class Recorder:
     is SECONDS_BETWEEN old, where training.checkpoint_every asks for it, and where a signal stops
     the run. The best model stays in memory, and is written (best/) right before a checkpoint. Every
     saved model is finite.
-
-    Args:
-        run: its directory, locked.
-        state: what is recorded.
-        listener: is called with every event.
-        point: where the run goes on; None: a new run.
     """
 
     def __init__(
@@ -131,11 +125,7 @@ class Recorder:
         self.listener(run)
 
     def save_last(self) -> None:
-        """Write the model, and all that going on from here needs; the best one before.
-
-        Raises:
-            RunError: a weight isn't finite; nothing was written.
-        """
+        """Write the model, and all that going on from here needs; the best one before."""
         model, learner = self.state.model, self.state.learner
         checkpoint = Checkpoint(model, *learner.capture(), self._metrics_length)
         self._check_finite(model.network.state_dict() | checkpoint.tensors)
@@ -170,7 +160,6 @@ class Recorder:
                 )
 
     def _is_due(self, updates: int) -> bool:
-        """Whether training.checkpoint_every asks for a checkpoint after this update."""
         every = self.state.config.training.checkpoint_every or {}
         minutes = (time.monotonic() - self._saved_at) / 60
         due = updates % every.get("steps", updates + 1) == 0

@@ -50,11 +50,7 @@ class Repeats:
 
 
 def seeds_of(text: str) -> list[int]:
-    """Read `0,1,2`.
-
-    Raises:
-        ConfigError: it isn't two or more different whole numbers from 0.
-    """
+    """Read `0,1,2`: two or more different whole numbers from 0."""
     parts = [part.strip() for part in text.split(",")]
     if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
         seeds = [int(part) for part in parts]
@@ -70,8 +66,7 @@ def repeats_of(
 ) -> dict[str, Config]:
     """Return the config of each run by the run's name.
 
-    Each fold holds out one part of train, stratified, as data.validation. Folds are scored on what
-    they hold out, so there is no refit on it (training.refit).
+    Folds are scored on the part that they hold out, so there is no refit on it.
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
@@ -98,22 +93,11 @@ def fit_repeats(
     source: Path | None = None,
     init_from: str | Path | None = None,
 ) -> Repeats:
-    """Train each of several configs.
+    """Train each of several configs; errors, and arguments that aren't named here, as `fit`.
 
-    Args:
-        configs: by name of the run, as `repeats_of` returns them.
-        path: directory that will hold the runs.
-        resume: go on where these runs were stopped.
-        force: replace earlier runs.
-        jobs: runs at the same time, each in a process of its own with its share of the threads.
-        listener: returns what is called with the events of the run of this name, with several jobs
-            in the run's own process.
-        cache: as for `fit`.
-        source: as for `fit`.
-        init_from: as for `fit`.
-
-    Raises:
-        ConfigError, DataError, CheckpointError, RunError, Interrupted: as `fit`.
+    `configs` are by name of the run, as `repeats_of` returns them; `path` is the directory that
+    will hold the runs. Each of `jobs` processes has its share of the threads. `listener` returns
+    what is called with the events of the run of this name, in the run's own process.
     """
     first = next(iter(configs.values()))
     if not resume:
@@ -161,7 +145,6 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int, path: Path
 
 
 def _train_one(train: Callable[[], Run], threads: int) -> Run:
-    """Train a run in a process of its own."""
     torch.set_num_threads(threads)
     return train()
 

@@ -27,11 +27,7 @@ CHECKPOINTS = 5
 
 
 def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: int = 0) -> None:
-    """Compare an estimate for the weights and their optimizer's state with the machine's memory.
-
-    Raises:
-        ConfigError: they need more than there is.
-    """
+    """Refuse weights that, with their optimizer's state, need more than the machine's memory."""
     available = physical_memory()
     directions, hidden = (2 if model.bidirectional else 1), model.hidden_size
     read = model.width + (model.num_layers - 1) * directions * hidden  # by all layers together
@@ -51,11 +47,7 @@ def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: i
 
 
 def check_longest(config: Config, train: SequenceStore) -> None:
-    """Compare an estimate for the longest sequence with the machine's memory.
-
-    Raises:
-        DataError: it alone needs more than there is; its line is named.
-    """
+    """Refuse a longest sequence that alone needs more than the machine's memory; name its line."""
     available = physical_memory()
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])

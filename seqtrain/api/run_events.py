@@ -21,13 +21,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent
 
 @dataclass(frozen=True)
 class DataEvent:
-    """The data is read and encoded.
-
-    Attributes:
-        data: the splits and the preprocessing.
-        config: of the run.
-        seconds: it took.
-    """
+    """The data is read and encoded, which took these seconds."""
 
     data: PreparedData
     config: Config
@@ -54,16 +48,14 @@ class StartEvent:
     """Training begins, or goes on.
 
     Attributes:
-        run: the run directory.
-        config: the resolved config.
-        device, engine, engine_reason: what computes, and why.
+        config: resolved.
         parameters: numbers that are learned.
         epochs, updates: of training, at most.
         resumed_at: updates made before, where training or pretraining goes on.
         nothing_left: why nothing is left to train; None where something is.
         pretraining: whether it begins or goes on before training.
         warnings: why going on may not be exact to the bit, a line each.
-        origin: what was kept of an old model that training begins from; None: there is none.
+        origin: what was kept of an old model that training begins from.
     """
 
     run: Path
@@ -93,7 +85,6 @@ class Run(Summarized):
     """A finished run, also the last event.
 
     Attributes:
-        path: the run directory.
         epochs: passes over train made; of a refit its own.
         best_epoch: the best on validation, from 1: its model stands in best/, but after a refit
             the refit's.
@@ -101,7 +92,7 @@ class Run(Summarized):
         stopped_early: whether patience ran out.
         test: scores of data.test at the best epoch, where one is given.
         refit: whether a new model was then trained on train and validation together.
-        advice: what may be gained by training longer, where it ended too early; None elsewhere.
+        advice: what may be gained by training longer, where it ended too early.
         branches: accuracy on test of each branch alone, by name.
     """
 

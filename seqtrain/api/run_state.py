@@ -28,16 +28,7 @@ OF_MODEL = "model."
 
 
 class RunState:
-    """A run under way.
-
-    Args:
-        setting: what it trains with.
-        model: what is trained, with its preprocessing.
-        pretrains: whether pretraining, where the config asks for it, isn't done yet.
-
-    Attributes:
-        trainer: of the classifier.
-        pretrainer: what trains its encoder before; None where nothing does, or it is done.
+    """A run under way: its trainer, and its pretrainer until pretraining is done.
 
     Raises:
         ConfigError: class weights don't fit the labels of train.
@@ -116,7 +107,6 @@ class RunState:
         return rows.selection(np.flatnonzero(rows.labels >= 0))
 
     def _use_refitter(self, epochs: int) -> None:
-        """Let the trainer be one on train and validation together."""
         rows = self._all_rows()
         # auto would count other epochs, of more rows
         update = {"max_epochs": self.trainer.budget.epochs}

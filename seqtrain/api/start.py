@@ -36,14 +36,9 @@ EXACT_ON = ("torch", "processes", "threads", "cpu_capability", "native", "device
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """What a run goes on from.
+    """What a run goes on from: its newest whole checkpoint, with a warning for each damaged one.
 
-    Attributes:
-        run: locked.
-        recorded: its environment.json.
-        folder: of the checkpoint.
-        checkpoint: the newest whole one.
-        warnings: a line for each damaged one that was skipped.
+    `run` is locked; `recorded` is its environment.json.
     """
 
     run: RunDirectory
@@ -60,9 +55,7 @@ class Start:
     Attributes:
         directory: of the run; None: runs/<name>-<time>.
         source: the YAML file, which names the run and stands beside data; None: "run".
-        init_from: run or model folder whose weights training begins from, or None.
-        resume: go on with the run.
-        force: replace the run.
+        init_from: run or model folder whose weights training begins from.
         known: the preprocessing that it keeps; None: it is fitted on train.
         origin: an old model; None: fresh weights, the run's own, or another process's.
         point: where it goes on; None: a new run, or another process's.

@@ -24,9 +24,6 @@ class Workers:
     Leaving the `with` block kills the processes. A signal from the terminal reaches this process
     alone. If one of them is killed, the futures under way raise `BrokenProcessPool`, and the next
     `submit` starts others.
-
-    Args:
-        jobs: calls side by side.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -71,8 +68,6 @@ class Workers:
 
 
 def _end_with(lifeline: Connection) -> None:
-    """End this process as soon as the other end of a connection is closed."""
-
     def watch() -> None:
         with suppress(EOFError, OSError):
             lifeline.recv()

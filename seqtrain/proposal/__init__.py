@@ -1,7 +1,4 @@
-"""From data files to a config that suits them: columns → facts → rules → commented YAML.
-
-Free of torch.
-"""
+"""From data files to a config that suits them: columns → facts → rules → commented YAML."""
 
 from seqtrain.proposal.proposal import Proposal, propose
 from seqtrain.proposal.tables import Wishes

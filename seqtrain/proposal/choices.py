@@ -1,7 +1,4 @@
-"""Which settings suit which data: rules, each with its reason. README.md here has the measurements.
-
-A rule looks at `Facts` and gives `Choice`s. Settings that no rule names keep their defaults.
-"""
+"""Which settings suit which data: rules, each with its reason; README.md has the measurements."""
 
 from __future__ import annotations
 

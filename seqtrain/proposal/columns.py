@@ -195,9 +195,8 @@ def flattened(row: dict[str, object], prefix: str = "") -> Iterator[tuple[Column
 def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | None:
     """Whether the first row names the columns; None where it isn't clear.
 
-    The names of a header are short, differ, don't occur further down, and aren't numbers, unless
-    they count the columns; the first one may be blank. Names that are usual in data files decide.
-    `columns` has the facts of all rows but the first.
+    The names of a header are short, differ, don't occur in the other rows, and aren't numbers,
+    unless they count the columns. Names that are usual in data files decide.
     """
     names = [name.strip().lower() for name in first]
     numbers = [float(name) for name in names if is_number(name)]
@@ -217,11 +216,7 @@ def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | N
 
 
 def choose_label(columns: Sequence[ColumnFacts]) -> Column:
-    """Return the column of the label.
-
-    Raises:
-        DataError: no column can be it, or several can.
-    """
+    """Return the column of the label; a DataError where no column can be it, or several can."""
     candidates = [column for column in columns if column.can_be_label and column.column != ""]
     named = [column for column in candidates if column.name in LABEL_NAMES]
     if any(column.name == "label" for column in named):
@@ -245,7 +240,7 @@ def choose_label(columns: Sequence[ColumnFacts]) -> Column:
 
 
 def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[ColumnFacts]:
-    """Return the columns of the sequence; several are texts to be joined, channels or time steps.
+    """Return the columns of the sequence: texts to be joined, channels or time steps.
 
     Raises:
         DataError: no column can be it, or several can.

@@ -23,12 +23,7 @@ SAMPLE = 4096
 
 @dataclass
 class RowFacts:
-    """What is counted while rows are read: those with a sequence, without one, or without a label.
-
-    Attributes:
-        missing: whether a value of a series is missing.
-        sample: some sequences with their labels, evenly spread.
-    """
+    """What is counted while rows are read; `sample` has some, evenly spread, with their labels."""
 
     rows: int = 0
     empty: int = 0
@@ -62,11 +57,9 @@ class Facts:
         rows: of train that have a sequence.
         classes: rows per label.
         lengths: median, 95 % and longest, in time steps of the sample.
-        text: for texts, what they are made of.
         channels: for features, numbers per time step.
         symbols: distinct tokens of the sample.
-        empty: rows without a sequence, of all files.
-        unlabelled: rows whose label is blank, of all files.
+        empty, unlabelled: rows without a sequence, and with a blank label, of all files.
         missing: whether a value of a series is missing, in any file.
     """
 
@@ -88,10 +81,8 @@ class Facts:
 
     @property
     def family(self) -> str:
-        """What the rules distinguish.
-
-        words, characters, alphabet (few characters, long), symbols, series (one channel) or
-        channels (several).
+        """What the rules distinguish: words, characters, alphabet (few characters, long), symbols,
+        series (one channel) or channels (several).
         """
         if self.reading.kind == "features":
             return "series" if self.channels == 1 else "channels"
@@ -115,11 +106,7 @@ def read_facts(files: Sequence[str], reading: ReadOptions) -> RowFacts:
 
 
 def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
-    """Read data files with the same columns; the first once more than the others, for its columns.
-
-    Raises:
-        DataError: they can't be read, or something that is needed isn't clear.
-    """
+    """Read data files with the same columns; the first once more, for its columns."""
     table, name = find_columns(files[0], wishes), display_name(files[0])
     reading = table.reading
     rows = read_facts(files, reading)

@@ -45,10 +45,9 @@ FEW_PER_CLASS = 30
 
 @dataclass(frozen=True)
 class Proposal:
-    """A config, and what its user should know.
+    """A config that `fit` takes as it is, and what its user should know.
 
     Attributes:
-        text: YAML that `fit` takes as it is, with the reason for each choice.
         taken: which columns were taken for what, and which were left out, a line each.
         doubts: what may be wrong, a line each.
     """
@@ -113,7 +112,6 @@ def _unlabelled(splits: Mapping[str, str | list[str]], reading: ReadOptions) -> 
 
 
 def _taken(facts: Facts) -> Iterator[str]:
-    """Say what is the sequence, what is the label, and what is neither."""
     table, kind = facts.table, facts.reading.kind
     what = {"text": "text", "tokens": "symbols", "features": "series"}[kind]
     if facts.channels > 1:
@@ -157,7 +155,6 @@ def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[st
 
 
 def _splits(files: Sequence[str], test: str | None) -> dict[str, str | list[str]]:
-    """Find which files are train, validation and test, by their names."""
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _splits_inside(files[0]) or files
@@ -180,7 +177,6 @@ def _role(name: str) -> str | None:
 
 
 def _splits_inside(folder: str) -> list[str]:
-    """Return the files or folders of a folder that are train, validation and test, if any are."""
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     if {"dataset_dict.json", "dataset_info.json"} & {*names}:
         what = "datasets.load_from_disk(FOLDER)" + ("['train']" if "train" in names else "")

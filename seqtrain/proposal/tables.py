@@ -43,11 +43,7 @@ NUMBERS_SHARE = 0.9
 class Wishes:
     """What the user says of the data files; None (auto) where it is to be found.
 
-    Attributes:
-        label, sequence: columns.
-        header: whether the first row names the columns.
-        format, delimiter, encoding: as in the config's section data.
-        settings: further keys of the config, as `section.key=value`; data.kind is followed.
+    Settings are further keys of the config, as `section.key=value`.
     """
 
     label: Column | None = None
@@ -168,7 +164,6 @@ def _text_format(path: str, format: str, encoding: str) -> str:
 
 
 def _fixed_kind(path: str, reading: ReadOptions) -> str:
-    """Return what a format without columns holds."""
     if reading.format == "ts":
         return "features"
     if reading.format == "txt":
@@ -189,7 +184,6 @@ def _fixed_kind(path: str, reading: ReadOptions) -> str:
 
 
 def _objects(path: str, reading: ReadOptions) -> Iterator[Iterator[tuple[Column, object]]]:
-    """Yield the fields of each row of jsonl or parquet."""
     problems = RowProblems(display_name(path))
     for row in read_rows(path, replace(reading, keep=(EVERY_COLUMN,)), problems, labelled=False):
         if row.problem is not None:
@@ -206,7 +200,6 @@ def _records(path: str, reading: ReadOptions) -> Iterator[list[str]]:
 
 
 def _delimited(path: str, reading: ReadOptions, wishes: Wishes, doubts: list[str]) -> Table:
-    """Find header, label and sequence of a csv or tsv file."""
     name, records = display_name(path), _records(path, reading)
     first = next(records, None)
     if first is None or first == [""]:
@@ -243,7 +236,6 @@ def _delimited(path: str, reading: ReadOptions, wishes: Wishes, doubts: list[str
 def _table(
     columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes, doubts: list[str]
 ) -> Table:
-    """Choose label and sequence; both may be wished."""
     by_name = {column.column: column for column in columns}
     label = wishes.label
     label = choose_label(columns) if label is None else _named(label, columns, "--label")
@@ -276,7 +268,6 @@ def _table(
 
 
 def _named(wanted: Column, columns: Sequence[ColumnFacts], flag: str) -> Column:
-    """Return a column that the user named, or refuse it."""
     names = [column.column for column in columns]
     if wanted in names:
         return wanted

@@ -83,11 +83,7 @@ def _are_symbols(texts: Sequence[str]) -> bool:
 
 
 def _errors(texts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
-    """Return the share of a sample's fourth rows that each of two guesses gets wrong.
-
-    The guesses are naive Bayes on words and pairs of words, and on up to three characters in a row,
-    both learned from the other rows.
-    """
+    """Return the errors of naive Bayes on words and their pairs, and on up to three characters."""
     fitting = np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS
     count = max(8, int(fitting.sum()))
     rows = [(text.lower(), label) for text, label in zip(texts[:count], labels, strict=False)]
