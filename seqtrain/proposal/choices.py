@@ -11,8 +11,8 @@ from seqtrain.proposal.contents import Facts
 
 UPDATES, UPDATES_PER_CLASS = 600, 12
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
-MORE_UPDATES = {"characters": 2, "series": 2, "channels": 2}
-"""So many times as many where words must be learned by their letters, and for series."""
+MORE_UPDATES = {"characters": 2, "channels": 2}
+"""So many times as many where words must be learned by their letters, and for aligned channels."""
 EPOCHS = 2, 80
 """Passes over train, at least and at most."""
 MANY_CLASSES = 20
