@@ -25,12 +25,10 @@ class RunDifference:
 
     Attributes:
         metrics: accuracy and macro F1, with an interval of their difference.
-        num_examples: examples that both predicted.
-        left_out: examples that one of them alone predicted.
+        num_examples, left_out: examples that both predicted, and that one of them alone did.
         counts: examples by who is right: both, only_a, only_b, neither.
         rows: the pairs of predictions that differ: those where one is right first, then the others,
             each from the most confident on.
-        warnings: of reading the data.
     """
 
     runs: tuple[Path, Path]

@@ -30,7 +30,6 @@ class Labelled:
 
     Attributes:
         source: the file that was read, or the files, as they were named.
-        files: that were read, each with how.
         digests: SHA-256 of each file, by path.
         warnings: what the user should know of these rows, a line each.
         split: which of the run's config; None where a file was given.

@@ -38,8 +38,7 @@ class Recorder:
 
     A checkpoint (last/) is written at the start and at the end, after an epoch where the last one
     is SECONDS_BETWEEN old, where training.checkpoint_every asks for it, and where a signal stops
-    the run. The best model stays in memory, and is written (best/) right before a checkpoint. Every
-    saved model is finite.
+    the run. The best model is written (best/) right before a checkpoint. Saved models are finite.
     """
 
     def __init__(

@@ -92,7 +92,6 @@ class RunState:
             self._broadcast_weights({})
 
     def _broadcast_weights(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Send the first process's weights, and tensors, which are returned on the CPU."""
         network = self.model.network
         own = {OF_MODEL + name: weight for name, weight in network.state_dict().items()}
         sent = {name: t.detach().cpu().contiguous() for name, t in {**tensors, **own}.items()}

@@ -88,10 +88,7 @@ class Start:
 
 
 def find_start(held: ExitStack, config: Config, wanted: Start, processes: Processes) -> Start:
-    """Find what a run starts from, and lock a run that goes on; nothing is written.
-
-    The first process alone looks at the run directory.
-    """
+    """Find what a run starts from, and lock a run that goes on; nothing is written."""
     if processes.is_first:
         wanted = _after_restart(wanted, processes)
         found, kept = (_old_run if wanted.resume else _new_run)(held, config, wanted)
@@ -104,7 +101,6 @@ def find_start(held: ExitStack, config: Config, wanted: Start, processes: Proces
 
 
 def _after_restart(wanted: Start, processes: Processes) -> Start:
-    """Go on with the run that this launch has begun, where it started all processes again."""
     if processes.may_restart and wanted.directory is None:
         raise ConfigError(
             "--run-dir: torchrun --max-restarts starts lost processes again, which must find the "

@@ -43,10 +43,9 @@ class VariantResult:
     Attributes:
         kind: engine, option, recipe, wrong or pooling, as `Variant` says.
         setting: what to write into a config to have it; empty for a recipe.
-        training, prediction: speeds; None where nothing could be measured.
         padding: share of the time steps computed in training that are padding, in [0, 1).
         largest_difference: of logits, from the same sequences one by one (and the same pooling).
-        accuracy: on held-out sequences after equal training, in [0, 1]; None where there was none.
+        accuracy: on held-out sequences after equal training, in [0, 1].
         problem: why it was left out; empty where it wasn't.
     """
 

@@ -33,13 +33,11 @@ class Preprocessing:
 
     Attributes:
         missing: error or mask, for missing feature values.
-        labels: label of each class index, in sorted order.
+        labels: label of each class index.
         mean, std: of each channel in train (features).
         standardize: train, series or both (features); by series is the model's work.
         subwords: least and most characters of n-grams of words, where spelling counts.
-        ngrams: the n-grams of tokens that train chose, where the model counts them.
-        kernels: time steps of train's shortest, median and longest sequence, where the model has a
-            bank of kernels.
+        kernels: time steps of train's shortest, median and longest sequence, for a bank of kernels.
     """
 
     reading: ReadOptions

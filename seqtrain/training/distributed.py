@@ -222,17 +222,11 @@ def threads_each(processes: int) -> int:
 def launch(
     arguments: list[str], *, processes: int, hosts: str | None, endpoint: str | None, restarts: int
 ) -> int:
-    """Run the program in several processes, by torchrun's own launcher, until all have ended.
+    """Run the program in several processes, by torchrun's own launcher; return the exit code.
 
-    Args:
-        arguments: of the program.
-        processes: on this host.
-        hosts: how many, or MIN:MAX; None: this one.
-        endpoint: HOST:PORT of one of them, for several.
-        restarts: how often all are started again where one is lost.
-
-    Returns:
-        The exit code: that of the processes; 128 + signal where one stopped the launcher.
+    That is the processes' own, or 128 + signal where one stopped the launcher. `processes` are
+    those of this host, `hosts` a number or MIN:MAX (None: this one), `endpoint` HOST:PORT of one of
+    them; all are started again `restarts` times where one is lost.
 
     Raises:
         ConfigError: hosts or endpoint are wrong.

@@ -74,15 +74,8 @@ class Threads(ctypes.Structure):
 class Library:
     """The library's functions; they release Python's lock while they run.
 
-    Attributes:
-        vector_path: the path that runs.
-        has_bfloat16: whether products take bfloat16 where a call allows it.
-        gate_row, projected_row: how many numbers forward saves for a token, and a projected vector
-            has, given the kind of cell and the hidden size.
-        scratch: how many bytes of scratch a call needs, forward (0) or backward (1).
-
-    Raises:
-        OSError: the library doesn't load, isn't made from these sources, or lacks the path.
+    Given the kind of cell and the hidden size, gate_row and projected_row are how many numbers
+    forward saves for a token, and a projected vector has. An OSError says why it can't be used.
     """
 
     def __init__(self, path: Path, wanted: str) -> None:
