@@ -184,13 +184,6 @@ def test_a_folder_with_train_and_test_inside(init: Init) -> None:
     assert (config.data.train, config.data.test) == ("aclImdb/train", "aclImdb/test")
 
 
-def test_fasttext_in_text_files_with_labels_that_train_lacks(init: Init) -> None:
-    lines = [f"__label__{y} {word(i)}\n" for i, y in enumerate(LABELS)]
-    files = {"ft/train.txt": "".join(lines), "ft/dev.txt": f"{lines[0]}__label__new some words\n"}
-    config, _ = init(files)
-    assert (config.data.format, config.data.validation) == ("fasttext", "ft/dev.txt")
-
-
 def test_a_test_file_without_labels_is_left_for_predict(init: Init) -> None:
     rows = [[word(i).replace(",", ""), y] for i, y in enumerate(LABELS)]
     files = {"kaggle/train.csv": table("text,target\n", rows), "kaggle/test.csv": "text\nslow\n"}
@@ -224,7 +217,6 @@ def test_how_far_a_figure_of_few_rows_can_be_trusted(init: Init) -> None:
 @pytest.mark.parametrize(
     ("files", "options", "problem"),
     [
-        ({"a.parquet.none": ""}, ["nosuch.parquet"], "nosuch.parquet: no such file"),
         ({"a.csv": "id,v,w,y\n" + "1,2,3,a\n4,5,6,b\n" * 9}, ["a.csv", "--label", "y",
          "--sequence", "v", "--sequence", "w"], "found 2 columns of one number each"),
         ({"a.csv": TABLE}, ["a.csv", "--no-header", "--label", "Urteil"], "names (--header"),

@@ -13,7 +13,6 @@ from tests.helpers.tiny import (
     CONFIG,
     Cli,
     fit,
-    listing,
     metrics,
     write_text_project,
 )
@@ -68,20 +67,3 @@ def test_reconstruct_writes_a_row_for_each(pretrained: Path, tmp_path: Path, cli
         assert ended.code == 2
         assert f"bad.txt:{number}" in ended.err
         assert len(ended.out.splitlines()) == number  # a header, and a row for each line before
-
-
-@pytest.mark.parametrize(
-    ("keys", "problem"),
-    [
-        (["pretraining.objective=autoencoder", "data.kind=features"], "no tokens to predict"),
-        (["pretraining.objective=autoencoder", "pretraining.data=[absent.tsv]"], "looked for"),
-    ],
-)
-def test_what_cannot_be_is_said_before_anything_is_written(
-    project: Path, cli: Cli, keys: list[str], problem: str
-) -> None:
-    before = listing(project)
-    ended = cli("fit", "c.yaml", *(word for key in keys for word in ("--set", key)))
-    assert ended.code == 2
-    assert any("pretraining." in line and problem in line for line in ended.problems)
-    assert listing(project) == before

@@ -104,7 +104,6 @@ def test_filters(place: Path, cli: Cli) -> None:
         (["--sort", "acuracy"], "did you mean accuracy?"),
         (["--filter", "lr"], "KEY=VALUE"),
         (["--filter", "model.rn=gru"], "did you mean model.rnn?"),
-        (["nowhere"], "nowhere"),
     ],
 )
 def test_refusals(place: Path, cli: Cli, arguments: list[str], words: str) -> None:

@@ -101,5 +101,3 @@ def test_a_terminal_gets_a_line_per_sequence(
     lines = cli(*arguments, stdin="rise the climb\nfall\n").out.splitlines()
     assert re.fullmatch(r"1: (up|down) \d+\.\d%, from step \d of 3", lines[0])
     assert lines[1].startswith("  [")
-    refused = cli(*arguments, "--output", "o.tsv", stdin="rise")
-    assert (refused.code, "--steps writes jsonl" in refused.err) == (2, True)

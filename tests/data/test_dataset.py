@@ -202,12 +202,9 @@ TWO = [("a b", "x"), ("c", "y")]
 @pytest.mark.parametrize(
     ("rows", "keys", "message"),
     [
-        ([("a", "x")] * 3, {}, "data.label: all 3 rows of train are of one class ('x')"),
-        (TWO, {"validation": 0.1}, "data.validation: 0.1 holds out no row"),
         ([("", "x"), ("", "y")], {"empty": "drop"}, "data.train: no rows are left"),
         (TWO, {"sequence": 0, "label": "text"}, "data.label: 'text' is a column of data.seq"),
         (TWO, {"sequence": ["text", 0]}, "data.sequence: ['text', 0] names a column twice"),
-        (TWO, {"min_count": 9}, "data.min_count: no token of train occurs 9 times"),
         (TWO, {"validation": [("a", "p")]}, "data.validation: none of its labels occurs in train"),
         (TWO, {"test": TWO}, "data.test: test.tsv has the same content as data.train"),
     ],

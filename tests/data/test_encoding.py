@@ -93,13 +93,6 @@ def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
     assert (report.rows, report.filled) == (3, 1)
 
 
-def test_labels_that_train_lacks_are_reported_with_their_lines() -> None:
-    store, report = encode(*"12345678", labels="xyzzzzzz")
-    assert store.labels.tolist() == [0, 1, *[-1] * 6]
-    assert (report.unknown_labels, len(report.shown)) == (6, 5)
-    assert report.shown[0] == ("f.csv:4: label 'z' doesn't occur in train; it counts as wrong")
-
-
 def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
     rows = [Example("1", "z", 1, "d/z.txt"), Example("2", "x", 1, "d/x.txt")]
     _, report = rules().encode(rows, "d")

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.dataset import PreparedData, prepare
-from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
+from seqtrain.data.summary import SplitSummary, summarize, warnings
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
 Rows = list[tuple[str, str]]
@@ -57,12 +56,6 @@ def test_the_figures_of_a_split(ready: Ready) -> None:
     summaries = summarize(ready(train, test=test)[0])
     assert summaries["train"] == SplitSummary(5, 11, (1, 1, 2, 5, 5), 0.0, 0, 0.6)
     assert summaries["test"] == SplitSummary(4, 6, (1, 1, 2, 2, 2), 1 / 3, 2, 0.5)
-
-
-def test_padding_shares_compare_random_batches_with_buckets(ready: Ready) -> None:
-    data, _ = ready([("w " * (1 + 7 * i % 50), "xy"[i % 2]) for i in range(400)])
-    without, within = padding_shares(data, BatchingConfig(batch_size=16), 0)
-    assert 0 <= within < 0.1 < 0.3 < without < 1
 
 
 CUT = [("a b c d", "x"), ("a b e f", "y")] * 2

@@ -25,9 +25,11 @@ CELLS = [
         ("gru", "lstm", "rnn"), (False, True), ("last", "mean", "max", "attention"), (1, 2)
     )
 ]
+WAYS = [("engine", "torch"), ("unroll", "padded"), ("unroll", "masked")]
 MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     **PARTS,
     **{"-".join(map(str, keys.values())): ("tokens", {}, keys) for keys in CELLS[::5]},
+    **{f"{value}": ("tokens", {}, {key: value, "num_layers": 2}) for key, value in WAYS},
     "carried": ("tokens", {}, CARRIED | {"rnn": "lstm"}),
     "carried n-grams and subwords": (
         "text",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from pathlib import Path
 
 WORDS = ("the", "fall", "sink", "rise", "climb", "grow", "Paris", "ocean", "river", "fish")
@@ -16,10 +15,7 @@ def vector(word: str, size: int) -> list[float]:
     return [round(draw.uniform(-1, 1), 3) for _ in range(size)]
 
 
-def write_vectors(
-    path: Path, words: Iterable[str] = WORDS, *, size: int = 4, head: bool = True
-) -> None:
-    """Write a .vec file, or without its head one as GloVe's."""
-    lines = [" ".join([word, *map(str, vector(word, size))]) for word in words]
-    first = [f"{len(lines)} {size}"] if head else []
-    path.write_text("\n".join([*first, *lines, ""]))
+def write_vectors(path: Path) -> None:
+    """Write a .vec file of four numbers a word."""
+    lines = [" ".join([word, *map(str, vector(word, 4))]) for word in WORDS]
+    path.write_text("\n".join([f"{len(lines)} 4", *lines, ""]))

@@ -148,25 +148,6 @@ def test_long_sequences_are_predicted_in_segments(
     close(states_in_segments, states)
 
 
-@every_way
-@pytest.mark.parametrize(
-    ("rnn", "pooling", "branch"),
-    [*product(CELLS, POOLINGS, [{}]), ("gru", "last", TEXT["ngrams"])],
-)
-def test_the_prediction_after_a_step_is_that_of_the_prefix(
-    rnn: str, pooling: Any, branch: dict[str, Any], way: dict[str, str]
-) -> None:
-    model = make_network(rnn=rnn, pooling=pooling, num_layers=2, **branch, **way)
-    packed = pack_sequence(ids())
-    starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
-    with torch.inference_mode():
-        found, _ = model.step_logits(packed)
-        for place, row in enumerate(ids()):
-            prefixes = [row[: end + 1] for end in reversed(range(len(row)))]
-            expected = model(pack_sequence(prefixes)).flip(0)
-            close(found[starts[: len(row)] + place], expected)
-
-
 @pytest.mark.parametrize(
     ("keys", "why"),
     [

@@ -12,7 +12,6 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
-from seqtrain.errors import ConfigError
 from seqtrain.model.kernels import FACTORS, KERNELS, PENALTIES, KernelBank, KernelSizes, ridge
 from seqtrain.runs.model_folder import load_model
 from tests.helpers.small_models import series_store
@@ -173,10 +172,3 @@ def test_a_new_train_fits_it_again(config: dict[str, dict[str, object]]) -> None
     write_npz(Path("train.npz"), rows, labels)
     seqtrain.fit(config, run_dir="new", init_from="old")
     assert seqtrain.evaluate("new", data="train.npz").parts["kernels"].accuracy > 0.9
-
-
-@pytest.mark.parametrize("kind", ["text", "tokens"])
-def test_tokens_have_no_kernels(kind: str) -> None:
-    data = {"train": "x.jsonl", "kind": kind, "sequence": "s", "label": "l"}
-    with pytest.raises(ConfigError, match=r"model\.kernels: found true, but data\.kind is"):
-        seqtrain.fit({"data": data, "model": {"kernels": True}})

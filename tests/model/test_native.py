@@ -55,19 +55,6 @@ def test_awkward_sizes_whose_weights_outgrow_a_cache(
     assert_same_as_torch(Case(lengths, 7, hidden_size, bidirectional=bidirectional, **keys))
 
 
-@every_cell
-def test_float32_is_near_float64(path: str, cell: str) -> None:
-    case = Case([200, 60, 60, 31, 1], 64, 100, cell=cell, vectors=50, with_start=True)
-    found = case.native()
-    gradients = case.gradients(found)
-    case.to_float64()
-    expected = case.torch()
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_close(ours, theirs, 3e-6)
-    for ours, theirs in zip(gradients, case.gradients(expected), strict=True):
-        assert_close(ours, theirs, 1e-5)
-
-
 @examples(30)
 @given(keys=CASES)
 def test_a_table_projected_before_gives_the_same_bits(path: str, keys: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ import pytest
 import safetensors.torch
 
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.training.distributed import Processes, launch, threads_each
+from seqtrain.training.distributed import Processes, threads_each
 from tests.helpers.program import (
     KILLED,
     Running,
@@ -322,20 +322,6 @@ def test_two_launchers_train_together(project: Path) -> None:
     (run,) = (project / "runs").iterdir()
     fit(project, "one")
     assert difference(project / "one", run) < 1e-5
-
-
-@pytest.mark.parametrize(
-    ("hosts", "endpoint", "words"),
-    [
-        ("two", None, "--nnodes: found two; expected a number of hosts, or MIN:MAX"),
-        ("2", None, "--nnodes: found 2, but no --rdzv-endpoint"),
-        (None, "here:29500", "--rdzv-endpoint: found here:29500; expected HOST:PORT, with --nn"),
-        ("2", "a b", "--rdzv-endpoint: found a b; expected HOST:PORT"),
-    ],
-)
-def test_wrong_options_are_refused(hosts: str | None, endpoint: str | None, words: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(words)):
-        launch([], processes=2, hosts=hosts, endpoint=endpoint, restarts=0)
 
 
 def test_the_environment_says_which_process_this_is() -> None:

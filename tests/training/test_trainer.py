@@ -42,30 +42,6 @@ def epochs(trainer: Trainer) -> list[EpochEvent]:
     return [event for event in trainer.events() if isinstance(event, EpochEvent)]
 
 
-ARCHITECTURES = [
-    {"rnn": rnn, "pooling": pooling, "bidirectional": rnn == "gru"}
-    for rnn in ("gru", "lstm", "rnn")
-    for pooling in ("last", "mean", "max", "attention")
-]
-
-
-@pytest.mark.parametrize("model", ARCHITECTURES, ids=lambda keys: "-".join(map(str, keys.values())))
-def test_eight_examples_are_memorised(
-    model: dict[str, Any], make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
-    store = make_store(8)
-    noise = np.array([0, 1, 2, 0, 2, 1, 1, 0])
-    store = SequenceStore(store.values, store.offsets, noise, store.lines)
-    trainer = make_trainer(
-        train=store,
-        model={**model, "hidden_size": 16},
-        training={"max_epochs": 50, "lr": 0.05, "patience": None},
-    )
-    last = epochs(trainer)[-1]
-    assert last.accuracy == 1.0
-    assert last.loss < 0.05
-
-
 def test_a_validation_split_does_not_change_what_is_learned(
     make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:

@@ -117,10 +117,6 @@ REST = "".join(f"{i},x\n" for i in range(1000))
             "1: no column but the label's; expected a sequence"
         ]),
         ("label,text\na,one\n,two\n  ,x\n", CSV, [f"{n}: the label is blank" for n in (3, 4)]),
-        ("text,label\na\nb,c\nd,e,f\n", CSV, [
-            "2: expected 2 fields as in the first row, found 1",
-            "4: expected 2 fields as in the first row, found 3",
-        ]),
         ("text,label\n\n\na,b\n\n", CSV, ["2: the line is blank", "3: the line is blank"]),
         (f'text,label\n"a\nb",x\nc,"x\n{REST}', CSV, [f"4: the quote that opens {UNCLOSED}"]),
         (f'text,label\n"a\nb",x\nc,"x\n{REST}"d",x\n', CSV, [

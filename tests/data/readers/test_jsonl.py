@@ -67,12 +67,7 @@ def test_blank_and_absent_labels(read: Read, refuse: Refuse) -> None:
         ('{"text": "x" "label": 1}', "not JSON at column 14: Expecting ',' delimiter"),
         ("{} {}", "not JSON at column 4: Extra data"),
         ('["x"]', "expected a JSON object, found a list"),
-        ('{"text": 1, "label": "a", "text": 2}', "JSON with the key 'text' twice"),
-        ('{"text": NaN}', "NaN is not JSON; write null for a missing value"),
-        (r'{"text": "\ud800"}', SURROGATE),
         (r'{"text": "x", "more": ["\uDC00"]}', SURROGATE),
-        ('{"text": ' + "1" * 5000 + "}", "JSON with an integer of thousands of digits"),
-        (row(1), "text: expected a string, found a number (data.kind is text)"),
         (row([1]), f"text: {TURNS}, found a number (data.kind is text)"),
         (row("x", " "), "the label is blank"),
         (row("x", 1.5), f"{LABELS}, found a number with a fraction"),
@@ -85,9 +80,7 @@ def test_strictness(refuse: Refuse, line: str, problem: str) -> None:
     assert refuse(content, "a", **OPTIONS) == (f"a:2: {problem}",)
 
 
-def test_depth_and_blank_lines_at_the_end(read: Read, refuse: Refuse) -> None:
-    (problem,) = refuse(row("x") + '{"more": ' + "[" * 100_000, "a", **OPTIONS)
-    assert "nested" in problem
+def test_depth_and_blank_lines_at_the_end(read: Read) -> None:
     brackets = row('["{[\\"' * 200).rstrip()
     nested = '{"text": "x", "label": "y", "more": ' + "[" * 90 + "]" * 90 + "}"
     escaped = r'{"text": "\ud83d\ude00", "label": 1}'

@@ -48,13 +48,8 @@ def test_what_is_no_regular_file_is_refused_without_a_hang(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
-    Path("loop").symlink_to("loop")
     for path, problem in {
-        "no.tsv": f"no.tsv: no such file (looked for {tmp_path}/no.tsv)",
-        ".": ".: is a folder; expected a regular file",
         "pipe": "pipe: is a pipe; expected a regular file",
-        "/dev/zero": "/dev/zero: is a device or socket; expected a regular file",
-        "loop": "loop: Too many levels of symbolic links",
         "a\0b": "a\\x00b: embedded null byte",
         "-": "stdin: can't be read here; give a file",
         "a\nb.tsv": "a\\nb.tsv: no such file",
