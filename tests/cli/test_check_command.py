@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native import why_not
-from tests.helpers.tiny import Cli, series, write_npz
+from tests.helpers.tiny import Cli
 
 ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
 
@@ -42,13 +42,7 @@ def test_every_way_and_engine_agree(
     assert "20 sequences" in table.err
 
 
-def test_features_and_a_file_without_labels(
-    trained_features: Path, trained: Path, tmp_path: Path, cli: Cli
-) -> None:
-    write_npz(tmp_path / "in.npz", series(5, seed=9), ["?"] * 5)
-    ended = cli("check", trained_features / "run", "--data", tmp_path / "in.npz", "--json")
-    assert ended.code == 0
-    assert json.loads(ended.out)["num_examples"] == 5
+def test_a_file_without_labels(trained: Path, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "in.txt").write_text("rise the climb\nfall\n")
     ended = cli("check", trained / "run" / "best", "--data", tmp_path / "in.txt", "--json")
     assert ended.code == 0

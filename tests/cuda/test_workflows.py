@@ -77,13 +77,6 @@ def test_bfloat16_learns(rnn: str, layers: int, project: Path, device: torch.dev
     assert seqtrain.evaluate(run, device=device.type).scores.accuracy > 0.8
 
 
-@pytest.mark.parametrize("objective", ["language_model", "autoencoder"])
-def test_pretraining(objective: str, project: Path, device: torch.device) -> None:
-    changes = (f"pretraining.objective={objective}", "pretraining.max_epochs=2")
-    run = seqtrain.fit(configured(*changes), run_dir="r", device=device.type)
-    assert probabilities(run, "cpu").shape == (len(SENTENCES), 2)
-
-
 @pytest.mark.parametrize(
     "keys",
     [
@@ -92,6 +85,8 @@ def test_pretraining(objective: str, project: Path, device: torch.device) -> Non
         ("training.bptt=3",),
         ("model.initial_state=learned", "model.num_layers=2", "model.bidirectional=true"),
         ("training.refit=true",),
+        ("pretraining.objective=language_model", "pretraining.max_epochs=2"),
+        ("pretraining.objective=autoencoder", "pretraining.max_epochs=2"),
     ],
 )
 def test_parts_train(keys: tuple[str, ...], project: Path, device: torch.device) -> None:

@@ -59,16 +59,6 @@ def test_lengths_are_those_before_the_cut(look: Any) -> None:
     assert found.data.splits["train"].lengths.max() == 3
 
 
-def test_rows_that_fit_would_refuse_are_counted_and_named(write: Write, look: Any) -> None:
-    rows = [*BASE, ("", "x"), ("w " * 9, "y"), ("ok", "")]
-    found = look(rows, max_length=5, overlong="error")
-    assert found.num_refused == {"train": 3}
-    text = "\n".join(found.refused)
-    for words in ("tsv:12: the sequence is empty", "tsv:13: 9 steps", "tsv:14: the label is blank"):
-        assert words in text
-    assert look(rows[:-1], empty="drop").num_refused["train"] == 0
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_held_out_rows_belong_to_validation(look: Any, seed: int) -> None:
     train = [*BASE, *[(f"t{i}", "xy"[i % 2]) for i in range(10)], ("", "x")]

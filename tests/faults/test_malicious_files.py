@@ -152,12 +152,7 @@ def data_files(folder: Path) -> Iterator[str]:
 
 
 def attack(folder: Path, step: int) -> list[tuple[str, int]]:
-    """Use each malicious file as a user would; return the exit codes.
-
-    Args:
-        folder: of the project.
-        step: of so many model folders only one is tried.
-    """
+    """Use each malicious file as a user would, of `step` folders one; return the exit codes."""
     codes = []
     os.environ["SEQTRAIN_CACHE"] = str(folder / "cache")
 

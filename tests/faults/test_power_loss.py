@@ -34,10 +34,6 @@ class PowerLoss:
 
     What a later flush covers is kept; of the rest none, or all, or one alone, or all but one, or
     some, and writes may be halved: the order in which the system writes isn't relied on.
-
-    Args:
-        folder: as it was before.
-        lines: the trace of the save.
     """
 
     def __init__(self, folder: Path, lines: list[str]) -> None:

@@ -84,13 +84,6 @@ class Case:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return self.native()
 
-    def to_float64(self) -> None:
-        """Take the same numbers at twice the precision."""
-        self.encoder.double()
-        self.table = self.table.detach().double().requires_grad_()
-        if self.start is not None:
-            self.start = self.start.detach().double().requires_grad_()
-
     def loss(self, states: tuple[Tensor | None, Tensor]) -> Tensor:
         outputs, last = states
         loss = (last * self.weight).sum()

@@ -55,10 +55,7 @@ def make_network(
 ) -> ClassifierNetwork:
     """Return a small model in evaluation mode, all of its weights random.
 
-    Args:
-        features: channels of feature vectors; 0: ids.
-        standardize: as data.standardize.
-        keys: of the model section.
+    It reads feature vectors of so many channels, or of 0 ids; keys are of the model section.
     """
     small = {"embedding_dim": 5, "hidden_size": 6, "dropout": 0.0, "embedding_dropout": 0.0}
     config = ModelConfig.model_validate({**small, "embedding_std": 1.0, **keys})
@@ -96,10 +93,7 @@ def alone(
 ) -> Tensor:
     """Classify one sequence from first principles: layer by layer in torch's own modules.
 
-    Args:
-        model: without branches beside the recurrent one.
-        sequence: ids or feature vectors.
-        random: of the one example, for dropout.
+    The model has no branch beside the recurrent one; `random` is of the one example, for dropout.
     """
     config, half = model.config, model.config.hidden_size
     drop = random or RandomNumbers.of(0, 0, torch.tensor([0]))

@@ -48,10 +48,7 @@ def write_project(folder: Path) -> None:
 def signal_itself(function: str, call: int, *signals: tuple[int, int]) -> None:
     """Let this process send itself signals, some steps of the interpreter after a function's call.
 
-    Args:
-        function: its name.
-        call: which of its calls, from 1.
-        signals: each as the calls and returns after it, from 1, and the signal's number.
+    Each signal comes so many calls and returns, from 1, after the function's call of that number.
     """
     due, calls, steps = dict(signals), 0, 0
 
@@ -86,9 +83,7 @@ def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] |
 def connect(streams: dict[int, str], environment: dict[str, str | None]) -> None:
     """Let this process read and write elsewhere, as one that a shell starts.
 
-    Args:
-        streams: path of a pipe or terminal, by descriptor: 0 or 1.
-        environment: variables to set, or with None to unset.
+    Streams are paths of pipes or terminals by descriptor; a variable of None is unset.
     """
     for descriptor, path in streams.items():
         os.dup2(os.open(path, os.O_WRONLY if descriptor else os.O_RDONLY), descriptor)
@@ -102,13 +97,7 @@ def connect(streams: dict[int, str], environment: dict[str, str | None]) -> None
 
 
 class Running:
-    """The program under way in a folder.
-
-    Args:
-        folder: its current directory.
-        arguments: of the command line.
-        prepare: is called in the process before it begins.
-    """
+    """The program under way in a folder; `prepare` is called in its process before it begins."""
 
     def __init__(
         self, folder: Path, *arguments: str, prepare: Callable[[], None] | None = None

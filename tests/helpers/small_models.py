@@ -26,12 +26,9 @@ LABELS = ("no", 'yes\tand "no"', "__import__('os')")
 
 
 def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settings: Any) -> Model:
-    """Return a model of three labels with random weights.
+    """Return a model of three labels with random weights; features have two channels.
 
-    Args:
-        kind: text, tokens or features (two channels).
-        rules: of the preprocessing, in place of its defaults.
-        settings: of the model section.
+    Rules are of the preprocessing, in place of its defaults; settings of the model section.
     """
     features = kind == "features"
     given: dict[str, Any] = {

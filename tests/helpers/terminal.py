@@ -20,11 +20,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """What was written to a terminal.
-
-    Args:
-        width: columns.
-    """
+    """What was written to a terminal of so many columns."""
 
     def __init__(self, width: int) -> None:
         self.width = width

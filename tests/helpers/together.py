@@ -40,13 +40,7 @@ def launched(
 ) -> Iterator[list[Running]]:
     """Start processes that train together; they are gone when the block is left.
 
-    Args:
-        folder: their current directory.
-        size: how many.
-        arguments: of the command line.
-        prepare: what is called in the process of a rank before it begins.
-        restarts: how often a launcher has started them again.
-        variables: more of the environment.
+    What `prepare` has for a rank is called in its process first; `restarts` were made before.
     """
     shared = {
         "WORLD_SIZE": str(size),

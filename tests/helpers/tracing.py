@@ -25,12 +25,9 @@ PR_SET_PTRACER = 0x59616D61
 
 @dataclass(frozen=True)
 class Call:
-    """A system call that changes something in the folder.
+    """A system call that changes something in the folder, numbered as strace numbers it.
 
-    Attributes:
-        name: of the call.
-        ordinal: which of its thread's calls of this name it is, from 1: so strace counts.
-        line: as strace shows it.
+    That is among the calls of this name in its thread, from 1.
     """
 
     name: str

@@ -23,9 +23,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 def watch(folder: Path, task: Callable[[Path], Any]) -> tuple[Any, list[str], int]:
     """Do a task; return its answer, what it did that it mustn't, and memory it took, in bytes.
 
-    Args:
-        folder: handed to the task; writing anywhere else is told.
-        task: a function of a module.
+    Writing anywhere but in the folder is told.
     """
     ours, theirs = FORKS.Pipe()
     process = FORKS.Process(target=_watched, args=(theirs, folder, task))

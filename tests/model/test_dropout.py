@@ -69,16 +69,6 @@ def test_segments_drop_what_the_whole_drops(pooling: str, features: int) -> None
     torch.testing.assert_close(cut, whole, atol=1e-6, rtol=0)
 
 
-def test_updates_differ_and_evaluation_drops_nothing() -> None:
-    model = make_network(**RATES).train()
-    packed = pack_sequence(ids())
-    one, other = (model(packed, random=numbers_of(EVERY, update)) for update in (0, 1))
-    assert not torch.allclose(one, other)
-    with pytest.raises(ValueError, match="random: missing; dropout and random initial"):
-        model(packed)
-    assert torch.equal(model.eval()(packed), make_network()(packed))
-
-
 @pytest.mark.parametrize("objective", [LanguageModel, Autoencoder])
 def test_pretraining_drops_by_example_too(
     objective: type[LanguageModel | Autoencoder],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 import pytest
@@ -70,15 +69,3 @@ def test_no_engine_stands_in_for_the_one_that_was_asked_for() -> None:
     model.double()
     with pytest.raises(ConfigError, match="native takes float32 alone, not float64; or set"):
         model(packed)
-
-
-def test_the_choice_is_made_once_and_again_after_a_move() -> None:
-    model, packed = make_network(), pack_sequence(ids())
-    engine, expected = model.engine, model(packed)
-    assert model.engine is engine
-    model.double()
-    assert model.engine.name == "torch"
-    torch.testing.assert_close(model(packed).float(), expected, atol=1e-5, rtol=0)
-    assert model.project_vocabulary() is None
-    assert model.float().engine.name == engine.name
-    assert copy.deepcopy(model).engine.name == engine.name

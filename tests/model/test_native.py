@@ -106,18 +106,6 @@ def test_a_hundred_thousand_steps() -> None:
 
 
 @needs_library
-def test_frozen_inputs_get_no_gradient() -> None:
-    case = Case([9, 4, 4])
-    case.table.requires_grad_(False)
-    expected, found = (
-        torch.autograd.grad(case.loss(states), case.leaves()[1:])
-        for states in (case.torch(), case.native())
-    )
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_close(ours, theirs, 1e-4)
-
-
-@needs_library
 @pytest.mark.parametrize("vectors", [None, 7])
 def test_several_forwards_wait_for_their_backward_and_gradients_add_up(vectors: int | None) -> None:
     case, other = Case([30, 4, 4], vectors=vectors), Case([7, 7], cell="lstm", bidirectional=True)

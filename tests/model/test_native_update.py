@@ -81,15 +81,6 @@ def test_an_update_of_many_weights_is_torchs_with_the_same_bits_by_any_threads(k
             torch.testing.assert_close(state[name], tensor, rtol=1e-4, atol=1e-6, msg=name)
 
 
-def test_adam_on_some_rows_leaves_the_others_alone() -> None:
-    weight, state = torch.randn(9, 4), make_state(step=5)
-    before = [tensor.clone() for tensor in (weight, state["exp_avg"], state["exp_avg_sq"])]
-    adam(Gradients([(describe_weight(weight, state), sparse([1, 8], torch.ones(2, 4)))]), lr=1)
-    for tensor, old in zip((weight, state["exp_avg"], state["exp_avg_sq"]), before, strict=True):
-        assert (tensor != old).all(1).nonzero().flatten().tolist() == [1, 8]
-    assert state["step"] == 6
-
-
 @pytest.mark.parametrize("rows", [[1, 9], [-1, 2], [1, 1], [2, 1]])
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_updated(rows: list[int]) -> None:
     weight, state = torch.zeros(9, 4), make_state(step=4)

@@ -269,11 +269,7 @@ def test_what_the_first_process_refuses_is_said_once(project: Path, option: str,
 
 @contextmanager
 def launching(folder: Path, processes: int, *options: str) -> Iterator[tuple[Running, list[int]]]:
-    """Start the launcher; in the block its processes train.
-
-    Yields:
-        The launcher, and the ids of its processes by rank.
-    """
+    """Start the launcher; in the block its processes, whose ids come with it, train."""
     arguments = [*FIT, "--set", "training.max_epochs=8", *options]
     path = {"PYTHONPATH": str(Path(__file__).parents[2])}
     arguments += ["--nproc-per-node", str(processes)]

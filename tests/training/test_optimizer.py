@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
@@ -168,16 +166,6 @@ def test_warmup_rises_to_the_peak_and_no_further(schedule: str) -> None:
     assert curve[:20] == pytest.approx([(step + 1) / 20 for step in range(20)])
     assert curve[20] == 1.0
     assert max(curve) == 1.0
-
-
-@given(
-    st.integers(0, 500), st.integers(1, 300), st.sampled_from(SCHEDULES), st.floats(0, 0.99)
-)  # fmt: skip
-def test_the_rate_stays_between_zero_and_the_peak(
-    step: int, total: int, schedule: str, warmup: float
-) -> None:
-    config = TrainingConfig.model_validate({"lr": 1.0, "schedule": schedule, "warmup": warmup})
-    assert 0.0 <= lr_at(step, total, config) <= 1.0
 
 
 def test_the_loop_uses_the_schedule_step_by_step(make_trainer: MakeTrainer) -> None:
