@@ -19,15 +19,13 @@ PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 @dataclass(frozen=True)
 class Cell:
-    """A recurrent cell.
+    """A recurrent cell, named as model.rnn has it.
 
     Attributes:
-        name: as model.rnn has it.
         gates: blocks of H rows in each weight and bias.
         tensors: of its state: 1 (h), or 2 (h and c).
         keeping_gate: number of the block that keeps the state; None: no gate does.
-        module: torch's module of this cell.
-        kernel: torch's function over padded or packed sequences, as that module calls it.
+        kernel: torch's function over padded or packed sequences.
         step: one time step: projected inputs (B, gates * H), recurrent products of the same shape,
             and a state (P, B, H) -> the next state (P, B, H).
     """

@@ -48,20 +48,11 @@ PREDICTION_STEPS = 16384
 class ClassifierNetwork(nn.Module):
     """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
 
-    Where it has a linear classifier on n-grams (model.ngrams) or on kernels (model.kernels) too,
-    each is a branch with logits of its own, and `combine` makes one prediction of both. A new one
-    has weights of any content: `initialize` it, or load them.
-
-    Args:
-        config: the config's model section.
-        input_size: size of the vocabulary, or width F of a feature vector.
-        num_classes: C.
-        features: whether steps are feature vectors, mapped to E linearly, instead of ids.
-        fitted: what it takes from the preprocessing; None: nothing.
+    A linear classifier on n-grams (model.ngrams) or on kernels (model.kernels) is a branch with
+    logits of its own. A new model has weights of any content: `initialize` it, or load them.
 
     Attributes:
-        input_size: as above.
-        ngrams: the linear classifier on n-grams, or None.
+        input_size: size of the vocabulary, or width F of a feature vector.
         kernels: the bank of kernels, or None; it is fitted, and has no branch in training mode.
         temperature: divides the logits of every prediction; 1 while it learns.
         shares: of each branch in a prediction, 1 together; None: equal ones, as while it learns.
@@ -116,11 +107,7 @@ class ClassifierNetwork(nn.Module):
         return self._engine
 
     def computed_by(self, **keys: str) -> ClassifierNetwork:
-        """Return a model that shares these weights, with other keys of the config.
-
-        Args:
-            keys: engine and unroll, as the model section has them.
-        """
+        """Return a model that shares these weights, with another engine or unroll in its config."""
         other = copy.copy(self)
         other.config, other._engine = self.config.model_copy(update=keys), None
         return other
@@ -139,10 +126,7 @@ class ClassifierNetwork(nn.Module):
             self.ngrams.initialize()
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
-        """Say whether gradients of tables hold the rows of a batch alone; return tables that do.
-
-        The tables are the weights of tokens, subwords and n-grams.
-        """
+        """Say whether gradients of tables hold the rows of a batch alone; return tables that do."""
         tables = (self.embedding, self.subwords, self.ngrams)
         found = [t for t in tables if isinstance(t, nn.Embedding | Subwords | NgramClassifier)]
         for table in found:
@@ -150,12 +134,7 @@ class ClassifierNetwork(nn.Module):
         return [table.weight for table in found] if sparse else []
 
     def project_vocabulary(self) -> ProjectedTable | None:
-        """Project every token once, for many batches without gradients.
-
-        Returns:
-            What `branches` takes while the weights stay as they are; None for feature vectors, with
-            subwords or convolutions, and where the engine has no use for it.
-        """
+        """Project every token once, for `branches` with these weights; None: of no use."""
         table = self.inputs.table()
         return None if table is None else self.engine.project(table, self.encoder)
 
@@ -180,31 +159,25 @@ class ClassifierNetwork(nn.Module):
         random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Classify sequences; return each branch's logits, and the last states.
-
-        The recurrent branch comes first, then that on n-grams or kernels, if there is one.
+        """Classify sequences; return logits of each branch, the recurrent one first, and states.
 
         Args:
-            inputs: ids or feature vectors: packed, longest sequence first, as `collate` packs them;
-                or padded, in any order: they are sorted and packed here, and results put back.
+            inputs: ids or feature vectors: packed, longest sequence first; or padded, in any order.
             lengths: steps of each padded row, on the CPU.
             start: state before the first step of each row; None: as model.initial_state has it.
             vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
             bptt: time steps of truncated BPTT; None: all.
-            random: random numbers of the update, its examples row by row of the inputs, for dropout
-                and random initial states; None: neither (evaluation).
-            spellings: of the words that the vocabulary lacks, for model.subwords; None: they are
-                <unk> and nothing more.
+            random: for dropout and random initial states, its examples row by row of the inputs;
+                None: neither (evaluation).
+            spellings: of the words that the vocabulary lacks, for model.subwords; None: <unk>.
 
         Shape:
-            inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F).
-            lengths: (B,) int64. start: (S, L * D, B, hidden), of S tensors of a state (h, or h and
-            c), L layers, D directions. Returns: logits (B, C) of each branch, and states shaped as
-            start, row by row of the inputs.
+            inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F). lengths: (B,).
+            start: (S, L * D, B, hidden): tensors of a state, layers, directions. Returns: logits
+            (B, C) of each branch, and last states shaped as start, row by row of the inputs.
 
         Raises:
-            ValueError: lengths don't fit padded inputs, or are missing; or random numbers are
-                missing in training.
+            ValueError: lengths don't fit padded inputs; random numbers are missing in training.
         """
         self.check_random(random)
         if isinstance(inputs, PackedSequence):
@@ -231,10 +204,7 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def why_it_looks_ahead(self) -> str | None:
-        """Which key makes states depend on steps still to come; None: none does.
-
-        Where one does, each prefix of a sequence has to be run on its own.
-        """
+        """Which key makes states depend on steps still to come; None: none does."""
         if self.config.bidirectional:
             return "bidirectional"
         for name in ("convolutions", "kernels"):
@@ -248,13 +218,11 @@ class ClassifierNetwork(nn.Module):
         start: Tensor | None = None,
         spellings: Spellings | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Classify after every step: row n is the prediction had its sequence ended with step n.
-
-        Only where the model doesn't look ahead. Arguments are those of `branches`.
+        """Classify after every step, where no key looks ahead; arguments as of `branches`.
 
         Shape:
-            packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed, and the
-            states that the sequences end in, shaped as start.
+            packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed, each as if
+            the sequence ended there, and last states, shaped as start.
         """
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
         run = self._run_packed(need_outputs=True, grams=_grams(spellings))
@@ -278,7 +246,6 @@ class ClassifierNetwork(nn.Module):
         random: RandomNumbers | None,
         spellings: Spellings | None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Return the branches' logits (B, C) and last states, row by packed row."""
         grams, packed = _grams(spellings), self.inputs.numbered(packed, spellings)
         wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed, grams))]
         if self.kernels is not None and not self.training:
@@ -317,7 +284,6 @@ class ClassifierNetwork(nn.Module):
     def _pooled(
         self, run: RunPacked, packed: PackedSequence, start: Tensor | None, bptt: int | None
     ) -> tuple[Tensor, Tensor]:
-        """Return what the head sees, (B, K * H), and last states."""
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
         both, pooled = self.config.bidirectional, None
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
@@ -347,11 +313,7 @@ class ClassifierNetwork(nn.Module):
         )
 
     def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
-        """Refuse to train without the random numbers that the config, or a dropout, asks for.
-
-        Raises:
-            ValueError: they are missing.
-        """
+        """Raise ValueError where training lacks the random numbers that its dropouts ask for."""
         config = self.config
         wanted = dropout or config.dropout or config.embedding_dropout
         if self.training and random is None and (wanted or config.initial_state == "random"):
@@ -379,14 +341,9 @@ class ClassifierNetwork(nn.Module):
 
 
 def combined(branches: Sequence[Tensor], shares: Sequence[float] | None = None) -> Tensor:
-    """Return the logits of one prediction: the weighted mean of the branches' log-probabilities.
+    """Return the weighted mean of the branches' log-probabilities, (…, C) each; None: equal shares.
 
-    Args:
-        branches: logits of each.
-        shares: weight of each, 1 together; None: equal ones.
-
-    Shape:
-        branches: (…, C) each. Returns: (…, C); of one branch as they are.
+    The logits of one branch stay as they are.
     """
     if len(branches) == 1:
         return branches[0]

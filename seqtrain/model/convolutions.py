@@ -63,11 +63,7 @@ class ConvolutionLayer(nn.Module):
         self.norm.reset_parameters()
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Return the layer's packed output.
-
-        Shape:
-            packed.data: (N, F). Returns: (M, W), where M sums up ceil(L / stride).
-        """
+        """Return the layer's packed output: (N, F) -> (M, W), where M sums up ceil(L / stride)."""
         steps: Tensor = packed.data
         weight: Tensor = self.weight
         if torch.is_autocast_enabled(steps.device.type):
@@ -87,12 +83,7 @@ class ConvolutionLayer(nn.Module):
     ) -> tuple[tuple[Tensor, Tensor, int], Tensor]:
         """Return `_Convolution`'s layout, and the batch sizes of the output.
 
-        A sequence begins with the half kernel of zeros that its first window sees, and its windows
-        stand on a multiple of the stride; the next one's zeros keep it apart.
-
-        Returns:
-            The index of each time step among all and the zeros between them, (N,); the window of
-            each packed output, (M,); the number of windows.
+        Zeros keep sequences apart, and the windows of each stand on a multiple of the stride.
         """
         lengths = lengths_of(sizes)
         shorter = (lengths + self.stride - 1) // self.stride
@@ -126,10 +117,8 @@ class ConvolutionLayer(nn.Module):
 class _Convolution(torch.autograd.Function):
     """One convolution over all sequences, which stand one after another with zeros between them.
 
-    The kernel is cut into slices of one stride each, the last one shorter. Seen as rows of one
-    stride, the sequences times a slice are one matrix product, and no window is copied. Very narrow
-    slices are merged: their windows overlap, and are copied for the product.
-
+    The kernel is cut into slices of one stride each: the sequences as rows of one stride times a
+    slice are one matrix product, and no window is copied, but for very narrow slices, merged.
     V windows on all sequences and the zeros between them, S stride.
     """
 
@@ -175,7 +164,6 @@ class _Convolution(torch.autograd.Function):
 
 
 def _slices(size: int, width: int) -> list[slice]:
-    """Cut a kernel of so many rows into slices of this width, the last one shorter."""
     return [slice(start, min(start + width, size)) for start in range(0, size, width)]
 
 
@@ -185,7 +173,6 @@ def _merged(width: int) -> int:
 
 
 def _columns(laid: Tensor, ctx: Any, each: slice) -> Tensor:
-    """View what a slice of the kernel sees in each window, (V, width of the slice)."""
     return laid.as_strided((ctx.windows, each.stop - each.start), (ctx.width, 1), each.start)
 
 

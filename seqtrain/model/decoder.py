@@ -44,12 +44,9 @@ WIDE = 64
 
 
 class PretrainingModel(nn.Module):
-    """A classifier's embedding and encoder, and what predicts tokens from states.
+    """A classifier's embedding and encoder, and what predicts tokens from states of width W.
 
-    Args:
-        classifier: of ids, whose embedding and encoder learn.
-        width: W.
-        dropout: fraction of embedded units, and of the states that predict, dropped in training.
+    `dropout` is a fraction of embedded units, and of the states that predict.
     """
 
     def __init__(self, classifier: ClassifierNetwork, width: int, dropout: float) -> None:
@@ -74,7 +71,6 @@ class PretrainingModel(nn.Module):
         return embedding
 
     def _own(self, random: RandomNumbers | None) -> RandomNumbers | None:
-        """Return pretraining's own random numbers of an update."""
         self.classifier.check_random(random, self.dropout)
         return None if random is None else random.at(Purpose.PRETRAINING)
 
@@ -82,7 +78,6 @@ class PretrainingModel(nn.Module):
         return embed(self.embedding, packed, self.dropout, random)
 
     def _read(self, inputs: DistinctInputs, random: RandomNumbers | None) -> tuple[Tensor, Tensor]:
-        """Run the encoder; as `_run`."""
         model, sizes = self.classifier, inputs.batch_sizes
         start = model.start(int(sizes[0]), random)
         between = model.dropout_between_layers(random, sizes)
@@ -95,18 +90,13 @@ class PretrainingModel(nn.Module):
         start: Tensor | None,
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Run a recurrence, over packed sequences whatever model.unroll says.
-
-        Shape:
-            Returns: all states (N, D * H), and the last ones (S, L * D, B, H).
-        """
+        """Run a recurrence, over packed sequences whatever model.unroll says."""
         engine = self.classifier.engine.over_packed
         states, last = engine.run(rnn, inputs, start, between=between)
         assert states is not None, "they were asked for"
         return states, last
 
     def _losses(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """Return the cross-entropy of each token in nats: (N, W), (N,) -> (N,) float32."""
         with torch.autocast(states.device.type, enabled=False):  # torch's softmax mixes types
             losses: Tensor = -self.softmax(states.to(self.softmax.head.weight), tokens).output
         return losses.float()
@@ -150,8 +140,8 @@ class LanguageModel(PretrainingModel):
 class Autoencoder(PretrainingModel):
     """Predicts the sequence that the encoder has read, from its last valid state alone.
 
-    The decoder is one layer of the encoder's cell, as wide as the directions of the top layer
-    together, for it starts from their last states side by side. It shares the embedding.
+    The decoder is one layer of the encoder's cell, as wide as the top layer's directions together,
+    and shares the embedding.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
@@ -165,8 +155,6 @@ class Autoencoder(PretrainingModel):
 
     def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
         """Return the loss of each prediction in nats; the decoder is fed the true tokens.
-
-        Arguments and errors are those of `LanguageModel.forward`.
 
         Shape:
             packed.data: (N,) int64. Returns: (B + N,): of the first tokens, then of what follows
@@ -184,10 +172,7 @@ class Autoencoder(PretrainingModel):
 
     @torch.no_grad()
     def reconstruct(self, packed: PackedSequence, steps: int) -> list[list[int]]:
-        """Unroll the decoder freely, fed what it predicted before; return ids, row by packed row.
-
-        A sequence has so many steps at most, fewer where END comes before.
-        """
+        """Unroll the decoder freely until END, or so many steps; return ids, row by packed row."""
         state = self._start(self._embed(packed))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
         rows = torch.arange(len(found), dtype=torch.int64, device="cpu")
@@ -204,17 +189,14 @@ class Autoencoder(PretrainingModel):
         return found
 
     def _start(self, inputs: DistinctInputs, random: RandomNumbers | None = None) -> Tensor:
-        """Read the sequences; return the decoder's state before its first step, (S, 1, B, W)."""
         _, last = self._read(inputs, random)
         return torch.cat(last[:, -self._directions :].unbind(1), dim=-1).unsqueeze(1)
 
 
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
-    """Return the token after each step and the one before it; END where there is none.
+    """Return the token after each step, beginnings first (B + N,), and the one before it (N,).
 
-    Shape:
-        packed.data: (N,). Returns: following (B + N,), what follows the beginnings first, then what
-        follows each step; preceding (N,).
+    END stands where there is none.
     """
     sizes, ids = packed.batch_sizes, packed.data
     first = int(sizes[0])
@@ -232,8 +214,7 @@ def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     """Return a softmax over the vocabulary that costs what the frequent tokens cost, nearly.
 
     Reference:
-        Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309: exact
-        probabilities, for a token in its group times those of its group.
+        Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309.
     """
     cutoffs = [min(FREQUENT, vocab_size - 1)]
     while (following := cutoffs[-1] + min(cutoffs[-1], LARGEST_GROUP)) < vocab_size:

@@ -33,12 +33,7 @@ in its sequence (B,) or None (0) -> states of all time steps, last states."""
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
-    """Return torch's recurrent module of this shape; it holds the weights for every engine.
-
-    Args:
-        config: the config's model section.
-        width: of the vectors that it reads.
-    """
+    """Return torch's module that holds the weights for every engine; it reads (…, width)."""
     return CELLS[config.rnn].module(
         width,
         config.hidden_size,
@@ -52,10 +47,8 @@ def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
 class Segment(NamedTuple):
     """Consecutive time steps of some sequences, longest first; row i is row i of the whole.
 
-    Attributes:
-        packed: the time steps.
-        begin: number of each row's first time step in its sequence, (B,) int64.
-        later: how many segments come later.
+    `begin` is the number of each row's first time step in its sequence, (B,) int64; `later` is how
+    many segments come later.
     """
 
     packed: PackedSequence
@@ -64,10 +57,7 @@ class Segment(NamedTuple):
 
 
 def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
-    """Cut packed sequences into segments of at most `steps` steps, the last ones full.
-
-    A sequence shorter than others begins in a later segment; the last segment has all B rows.
-    """
+    """Cut packed sequences into segments of at most `steps` steps, the last ones full."""
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
     for later in range((int(lengths[0]) - 1) // steps, -1, -1):
@@ -86,8 +76,8 @@ def run_in_segments(
 ) -> tuple[Tensor | None, Tensor]:
     """Run an encoder segment by segment, in one direction.
 
-    With pooling, gradients reach each step, but not beyond its segment. Without it the last states
-    alone are wanted, and their gradients reach the last `steps` steps of each sequence.
+    With pooling, gradients reach each step, but not beyond its segment; without it the last
+    `steps` steps of each sequence.
 
     Shape:
         start: (S, L, B, H). Returns: pooled (B, K * H), None without pooling, and the last valid
@@ -121,8 +111,7 @@ def predict_both_directions(
     """Run one bidirectional layer segment by segment, without gradients; each segment twice.
 
     First from the last segment to the first, to know where the backward direction begins in each;
-    then from the first to the last, with both states known. Arguments are those of
-    `run_in_segments`.
+    then from the first to the last, with both states known.
 
     Shape:
         start: (S, 2, B, H): before the first step, and of the backward direction before the last.
@@ -153,7 +142,6 @@ def predict_both_directions(
 def _add(
     run: RunPacked, pooling: Pooling, segment: Segment, pool: Tensor, state: Tensor, data: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Pool a segment; its data come as an argument, so that gradients reach what made them."""
     sizes = segment.packed.batch_sizes
     outputs, after = run(PackedSequence(data, sizes), state, segment.begin)
     assert outputs is not None, "pooling asks for the states of all steps"
@@ -161,6 +149,5 @@ def _add(
 
 
 def _start_of(segment: Segment, start: Tensor, before: Tensor) -> Tensor:
-    """Return the state before a segment: carried, or the start of rows that begin with it."""
     rows = len(segment.begin)
     return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)

@@ -58,10 +58,7 @@ def undrawn() -> AbstractContextManager[Any]:
 
 
 def shapes_alone() -> AbstractContextManager[Any]:
-    """Make the modules built inside hold neither memory nor initial weights (device "meta").
-
-    With them one checks what a network needs before memory is taken.
-    """
+    """Make the modules built inside hold neither memory nor initial weights (device "meta")."""
     return _Building("meta")
 
 
@@ -82,11 +79,7 @@ def initialize(
     embedding_std: float,
     generator: torch.Generator,
 ) -> None:
-    """Draw the initial weights of these three, in place.
-
-    An embedding of feature vectors stays as it is; tokens' vectors have the standard deviation
-    `embedding_std`.
-    """
+    """Draw the initial weights of these three, in place; an embedding of feature vectors stays."""
     if isinstance(embedding, nn.Embedding):
         nn.init.normal_(embedding.weight, std=embedding_std, generator=generator)
         embedding.weight[embedding.padding_idx].zero_()
@@ -106,12 +99,7 @@ def initialize(
 
 @torch.no_grad()
 def take_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
-    """Begin with the vectors of a file; <unk> begins with their mean.
-
-    Args:
-        embedding: of ids, with its initial weights.
-        vectors: of the vocabulary's tokens.
-    """
+    """Begin with a file's vectors of the vocabulary's tokens; <unk> begins with their mean."""
     values = torch.from_numpy(np.array(vectors.values))
     embedding.weight[UNK] = values.mean(0)
     embedding.weight[torch.from_numpy(np.array(vectors.rows))] = values

@@ -34,11 +34,7 @@ from seqtrain.model.subwords import Subwords
 class FittedLayers:
     """What a model takes from the preprocessing; None: it has no such branch or layer.
 
-    Attributes:
-        words: character n-grams of the vocabulary's words.
-        ngrams: the n-grams of tokens that train chose.
-        series: how series are standardised by themselves.
-        kernels: what the shapes of a bank of kernels follow from.
+    Words are the character n-grams of the vocabulary's words; n-grams are those of tokens.
     """
 
     words: WordGrams | None = None
@@ -64,12 +60,6 @@ class FittedLayers:
 
 class Inputs:
     """The modules before the encoder; the classifier holds them under their own names.
-
-    Args:
-        config: the config's model section.
-        input_size: size of the vocabulary, or width of a feature vector.
-        features: whether time steps are feature vectors.
-        fitted: what they take from the preprocessing.
 
     Attributes:
         embedding: from ids, from feature vectors, or nothing where convolutions take these.
@@ -129,14 +119,10 @@ class Inputs:
         begin: Tensor | None,
         vocabulary: ProjectedTable | None,
     ) -> PackedSequence | DistinctInputs:
-        """Return what an engine reads of packed time steps, or of a segment of them.
+        """Return what an engine reads of steps that `read_whole` packed, or of a segment.
 
-        Args:
-            packed: what `read_whole` returned.
-            grams: n-grams of the words with ids beyond the vocabulary's.
-            random: for dropout; None: no dropout.
-            begin: number of each row's first time step in its sequence; None: 0.
-            vocabulary: the embedding as the engine has projected it; then nothing is embedded.
+        `grams` are of words with ids beyond the vocabulary's; `begin` is each row's first time step
+        in its sequence (None: 0). With a `vocabulary` projected by the engine nothing is embedded.
         """
         if vocabulary is not None:
             return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
@@ -165,20 +151,11 @@ def embed(
     subwords: Subwords | None = None,
     grams: Grams | None = None,
 ) -> DistinctInputs:
-    """Look up the vector of each distinct token.
+    """Look up the vector of each distinct token: (N,) ids -> U vectors of size E, N indices.
 
-    Args:
-        embedding: from ids.
-        packed: ids, longest sequence first.
-        rate: share of their units that are dropped; a token's vector loses the same units wherever
-            it stands in the batch (Gal & Ghahramani 2016, arXiv:1512.05287), so that each distinct
-            token is embedded, dropped and projected once.
-        random: says which units; None: nothing is dropped.
-        subwords: what is added to the vectors of words.
-        grams: n-grams of the words with ids beyond the vocabulary's.
-
-    Shape:
-        packed.data: (N,). Returns: U vectors of size E, and N indices.
+    A token's vector loses the same units wherever it stands in the batch (rate; Gal & Ghahramani
+    2016, arXiv:1512.05287), so that it is embedded, dropped and projected once. `grams` are those
+    of the words with ids beyond the vocabulary's.
     """
     unknown = 0 if grams is None else len(grams.offsets) - 1
     ids, index = distinct_ids(packed.data, embedding.num_embeddings + unknown)
@@ -194,11 +171,7 @@ def embed(
 
 
 def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Sort out repeated ids, each below vocab_size.
-
-    Shape:
-        ids: (N,) int64. Returns: distinct ids, ascending (U,), and where each id stands there (N,).
-    """
+    """Return distinct ids below vocab_size, ascending (U,), and the index of each of (N,) there."""
     if ids.device.type == "cpu" and not native.why_not():
         return native.distinct(ids, vocab_size)
     distinct, index = torch.unique(ids, return_inverse=True)

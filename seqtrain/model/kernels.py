@@ -64,10 +64,8 @@ REMEMBERED = 1024
 class KernelSizes:
     """What a bank's shapes follow from.
 
-    Attributes:
-        channels: C.
-        indicators: whether C more columns say which values are missing.
-        lengths: time steps of train's shortest, median and longest sequence.
+    With indicators, C more columns say which values are missing. Lengths are the time steps of
+    train's shortest, median and longest sequence.
     """
 
     channels: int
@@ -76,15 +74,9 @@ class KernelSizes:
 
 
 class KernelBank(nn.Module):
-    """Logits that are linear in the features of a bank of kernels. `fit` it, or load it.
+    """Logits of K classes, linear in the features of a bank of kernels. `fit` it, or load it.
 
-    Args:
-        sizes: as said there.
-        num_classes: K.
-
-    Attributes:
-        dilations: of the median sequence.
-        relative: for each kind of dilation, whether it is in proportion to the length.
+    Dilations are those of the median sequence; some grow in proportion to the length (`relative`).
     """
 
     channels: Tensor
@@ -122,10 +114,7 @@ class KernelBank(nn.Module):
 
     @torch.no_grad()
     def forward(self, packed: PackedSequence) -> Tensor:
-        """Return the logits (B, K) of packed feature vectors (N, C), longest sequence first.
-
-        Batches seen before aren't computed again.
-        """
+        """Return logits (B, K) of packed feature vectors (N, C); batches seen before are cached."""
         arrays = packed.batch_sizes.numpy(), packed.data.detach().cpu().numpy()
         key = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).digest()
         if key not in self._known:
@@ -164,11 +153,7 @@ class KernelBank(nn.Module):
         return (self.pattern.unsqueeze(2) * chosen).flatten(2).transpose(1, 2).contiguous()
 
     def _views(self, packed: PackedSequence) -> tuple[Tensor, Tensor]:
-        """Return the views row by row, and the lengths.
-
-        Shape:
-            Returns: (VIEWS, N, C), and (B,) in the order of the packed rows.
-        """
+        """Return the views row by row, (VIEWS, N, C), and the lengths of the packed rows, (B,)."""
         data, width = packed.data, self.channels.shape[-1]
         row, step = rows_and_steps(packed.batch_sizes)
         lengths = lengths_of(packed.batch_sizes)
@@ -189,11 +174,7 @@ class KernelBank(nn.Module):
     def _taps(
         self, steps: Tensor, lengths: Tensor, kind: int, number: int
     ) -> tuple[Tensor, Tensor]:
-        """Return what each kernel reads at some time steps, and the steps' rows.
-
-        Shape:
-            steps: (n,) of N. Returns: (n, TAPS), N beyond a row's ends; and (n,).
-        """
+        """Return what kernels read at steps (n,): (n, TAPS), N beyond a row's ends; and rows."""
         dilation, ends = self.dilations[number], lengths.cumsum(0)
         row = torch.searchsorted(ends, steps, right=True)
         reach: Tensor | int = dilation
@@ -254,7 +235,6 @@ class KernelBank(nn.Module):
     def _fit_biases(
         self, packed: PackedSequence, kind: int, number: int, draw: np.random.Generator
     ) -> None:
-        """Take quantiles of the outputs on some sequences as biases."""
         views, lengths = self._whole_views(packed)
         steps = np.arange(views.shape[1] - 1)
         if len(steps) > BIAS_STEPS:
@@ -271,24 +251,15 @@ class KernelBank(nn.Module):
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
-    """Return the outputs of 84 kernels, (n, 84).
-
-    Shape:
-        view: (N + 1, C). taps: (n, TAPS). weights: (TAPS * C, 84).
-    """
+    """Return the outputs of 84 kernels: (N + 1, C), (n, TAPS), (TAPS * C, 84) -> (n, 84)."""
     return view.index_select(0, taps.flatten()).view(len(taps), -1) @ weights
 
 
 def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
     """Fit a linear classifier with the penalty and the factor of least leave-one-out log loss.
 
-    Labels count as right with a probability just below 1, as in `fit_temperature`: else, where all
-    rows left out are right, the least loss would be that of a model which is always sure.
-
-    Args:
-        features: with a mean of 0, on the CPU.
-        labels: class index of each row.
-        num_classes: K.
+    Labels count as right with a probability just below 1, as in `fit_temperature`. Features have a
+    mean of 0, on the CPU.
 
     Shape:
         features: (n, P). labels: (n,). Returns: weight (P, K), intercept (K,).

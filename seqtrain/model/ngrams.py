@@ -43,10 +43,8 @@ GAIN = 20.0
 class Ngrams:
     """The known n-grams of each sequence of a batch.
 
-    Attributes:
-        index: number of each n-gram, ascending within a row, (P,) int64.
-        values: its value there, (P,).
-        offsets: where each row begins, (B,) int64.
+    Shape:
+        index, ascending within a row: (P,) int64. values: (P,). offsets of rows: (B,) int64.
     """
 
     index: Tensor
@@ -57,13 +55,7 @@ class Ngrams:
 class NgramClassifier(nn.Module):
     """Logits that are linear in the values of a sequence's n-grams.
 
-    Args:
-        vocabulary: of n-grams.
-        num_classes: C.
-        words: n-grams of characters of each known word, where the vocabulary knows such.
-
-    Attributes:
-        sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
+    `words` are the n-grams of characters of each known word, where the vocabulary knows such.
     """
 
     keys: Tensor
@@ -101,9 +93,7 @@ class NgramClassifier(nn.Module):
     def find(self, packed: PackedSequence, unknown: Grams | None = None) -> Ngrams:
         """Return the known n-grams of packed sequences of ids, longest first.
 
-        Args:
-            packed: ids; where spelling counts, those of unknown words are beyond the vocabulary's.
-            unknown: n-grams of characters of these.
+        Where spelling counts, ids of unknown words are beyond the vocabulary's.
         """
         rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
         walk = _Walk(self.vocabulary, packed, self._num_words)
@@ -122,7 +112,6 @@ class NgramClassifier(nn.Module):
 
     @property
     def _lengths(self) -> Tensor:
-        """The length of the values of n-grams of ids, and of those of characters."""
         shares = (1.0, 0.0) if self._words is None else (1 - SPELLING_SHARE, SPELLING_SHARE)
         return self.idf.new_tensor(shares).sqrt()
 
@@ -142,13 +131,9 @@ class NgramClassifier(nn.Module):
 
     @torch.no_grad()
     def step_logits(self, packed: PackedSequence, unknown: Grams | None = None) -> Tensor:
-        """Return the logits after every step: those of the prefix that ends there.
+        """Return the logits after every step, (N, C), packed: those of the prefix that ends there.
 
         A prefix holds the n-grams that end in it, and those that end at the boundary behind it.
-        Sums of weights and of squares grow step by step. Arguments are those of `find`.
-
-        Shape:
-            packed.data: (N,) int64. Returns: (N, C), packed.
         """
         walk = _Walk(self.vocabulary, packed, self._num_words)
         every = torch.arange(len(walk.row), device=walk.row.device)
@@ -168,7 +153,6 @@ class NgramClassifier(nn.Module):
         within: tuple[Tensor, Tensor],
         ends: tuple[Tensor, Tensor],
     ) -> Tensor:
-        """Return the weighted sums after every step, of one kind of features, (N, C)."""
         index, step = within
         before = _times_before(walk.row[step] * len(self.vocabulary) + index)
         weight_before = torch.where(before > 0, 1 + before.clamp(min=1).log(), 0.0)
@@ -188,11 +172,7 @@ class NgramClassifier(nn.Module):
     def _sums(
         self, step: Tensor, index: Tensor, steps: int, before: Tensor, after: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Add up, at the steps where n-grams end, what their values change by.
-
-        Shape:
-            Returns: sums of weights (N, C) and of squares (N, 1), float64.
-        """
+        """Add up, where n-grams end, the changes of weights (N, C) and of squares (N, 1)."""
         idf = self.idf[index].unsqueeze(1)
         terms = (after - before).unsqueeze(1) * idf * self.weight[index]
         squares = (after.square() - before.square()).unsqueeze(1) * idf.square()
@@ -205,14 +185,8 @@ class NgramClassifier(nn.Module):
 class _Walk:
     """Finds the n-grams of packed sequences, by the step that each ends with.
 
-    Args:
-        vocabulary: of n-grams.
-        packed: ids, longest sequence first.
-        words: ids from this one on count as <unk>; None: all are told apart.
-
-    Attributes:
-        row: of each packed step, (N,).
-        last: packed index of each row's last step, (B,).
+    Ids from `words` on count as <unk> (None: all are told apart). `row` is of each packed step,
+    (N,), `last` the packed index of each row's last step, (B,).
     """
 
     def __init__(
@@ -261,13 +235,11 @@ def _both(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
 
 
 def _look_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where each wanted key stands among ascending ones, and whether it does."""
     index = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
     return index, keys[index] == wanted
 
 
 def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Return distinct values, ascending, and how often each occurs; all are below a size."""
     if size > len(values):
         distinct, times = torch.unique(values, return_counts=True)
         return distinct, times
@@ -277,7 +249,6 @@ def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def _times_before(pairs: Tensor) -> Tensor:
-    """Return how often each value occurs before it in a tensor."""
     ordered, order = pairs.sort(stable=True)
     first = torch.searchsorted(ordered, ordered)
     times = torch.empty_like(order)

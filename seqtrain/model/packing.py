@@ -7,11 +7,7 @@ from torch import Tensor
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the row and the step of each packed step.
-
-    Shape:
-        batch_sizes: (T,), on the CPU. Returns: (N,) int64 each.
-    """
+    """Return the row and the step of each packed step: (T,), on the CPU -> (N,) int64 each."""
     starts = torch.cumsum(batch_sizes, 0) - batch_sizes
     index = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
     row = index - starts.repeat_interleave(batch_sizes)
@@ -20,11 +16,7 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lengths_of(batch_sizes: Tensor) -> Tensor:
-    """Return the steps of each packed row: a row has a step where more rows than it have one.
-
-    Shape:
-        batch_sizes: (T,), on the CPU. Returns: (B,) int64.
-    """
+    """Return the steps of each packed row, (T,), on the CPU -> (B,) int64."""
     return rows_and_steps(batch_sizes)[0].bincount()
 
 

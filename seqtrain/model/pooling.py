@@ -27,8 +27,6 @@ COLUMNS = {"max": 0, "mean": 1, "attention": 2}
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
     """Return the top layer's last valid state of each sequence, directions side by side.
 
-    The backward direction ends at step 0, so its last state is its state there.
-
     Shape:
         h_n: (layers * directions, B, hidden), as nn.GRU returns it for packed input. Returns: (B,
         directions * hidden).
@@ -46,9 +44,7 @@ def only(states: Tensor, index: int) -> Tensor:
 def last_of_padded(
     states: Tensor, lengths: Tensor, *, bidirectional: bool = False, by_mask: bool = False
 ) -> Tensor:
-    """Return the same from padded states of the top layer; the padding counts for nothing.
-
-    With `by_mask` a mask that is true at each last valid step selects them, not an index.
+    """Return the same from padded states, by an index or by a mask; the padding counts for nothing.
 
     Shape:
         states: (B, T, H). lengths: (B,) int64, on the CPU. Returns: (B, H).
@@ -67,11 +63,7 @@ def last_of_padded(
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:
-    """Join the states of two directions, side by side: concat (as they are), sum or mean.
-
-    Shape:
-        states: (…, 2 * hidden). Returns: the same, or (…, hidden).
-    """
+    """Join two directions, (…, 2 * hidden): concat (as they are), sum or mean (…, hidden)."""
     if how == "concat":
         return states
     forward, backward = states.chunk(2, dim=-1)
@@ -83,12 +75,7 @@ class StepPooling(nn.Module):
     """Mean, max or attention over the valid steps of each sequence; nothing is padded.
 
     Time steps are added up segment by segment (`begin`, `add`, `finish`). Attention scores each
-    step with one learned vector and averages by their softmax.
-
-    Args:
-        how: mean, max or attention.
-        width: H.
-        attention_size: of what attention scores a state by; None: H.
+    step with one learned vector of attention_size (None: H) and averages by their softmax.
 
     Reference:
         Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
@@ -105,12 +92,10 @@ class StepPooling(nn.Module):
             self.score = nn.Linear(size, 1, bias=False)
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
-        """Return what `add` adds to: the pool of no steps.
+        """Return the pool of no steps, (B, S), on the device of `like` and at least float32.
 
-        Shape:
-            Returns: (B, S), with the device of `like` and at least float32: sums over steps are too
-            long for a lower precision. For the mean a sum and a count; for attention a weighted
-            sum, the sum of weights, and the largest score.
+        For the mean it is a sum and a count; for attention a weighted sum, the sum of weights, and
+        the largest score.
         """
         dtype = torch.promote_types(like.dtype, torch.float32)
         pool = like.new_zeros(rows, self.width + COLUMNS[self.how], dtype=dtype)
@@ -121,11 +106,7 @@ class StepPooling(nn.Module):
         return pool
 
     def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Return the pool with these steps added; rows beyond the first step's stay.
-
-        Shape:
-            pool: (B, S). states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (B, S).
-        """
+        """Return the pool (B, S) with packed states (N, H) added; rows that have ended stay."""
         row = rows_and_steps(batch_sizes)[0].to(states.device)
         rows = int(batch_sizes[0])
         now, others = pool[:rows], pool[rows:]
@@ -156,14 +137,7 @@ class StepPooling(nn.Module):
 
 
 class PoolingList(nn.ModuleDict):
-    """Several poolings of the same states, their vectors side by side.
-
-    It does what `StepPooling` does, with the columns of each after those of the one before.
-
-    Args:
-        hows: mean, max or attention, each once.
-        width: H.
-    """
+    """Poolings of the same states, each once, their vectors side by side; as `StepPooling`."""
 
     def __init__(self, hows: Sequence[str], width: int, attention_size: int | None = None) -> None:
         super().__init__({how: StepPooling(how, width, attention_size) for how in hows})
@@ -200,11 +174,7 @@ def pool_at_once(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tenso
 
 
 def pool_after_each_step(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Pool after every step: row n pools its sequence's states up to step n.
-
-    Shape:
-        states: (N, H), packed. batch_sizes: (T,), on the CPU. Returns: (N, K * H), packed.
-    """
+    """Pool after every step: row n of (N, K * H) pools its sequence's states (N, H) up to it."""
     pool, pooled = pooling.begin(int(batch_sizes[0]), like=states), []
     for state in states.split_with_sizes(batch_sizes.tolist()):
         one = torch.tensor([len(state)], dtype=torch.int64, device="cpu")

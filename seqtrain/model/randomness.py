@@ -59,11 +59,7 @@ def number(seed: int, index: int) -> int:
 
 @torch.no_grad()
 def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
-    """Return number `index` of the stream of each seed, as signed numbers of the same bits.
-
-    Shape:
-        seeds, indices: int64, of shapes that broadcast to one, on one device. Returns: that shape.
-    """
+    """Return number `index` of each seed's stream, as int64 of the same bits; shapes broadcast."""
     step = _signed(GOLDEN)
     if isinstance(seeds, int):
         values = indices * step + _signed((seeds + GOLDEN) % 2**64)
@@ -84,12 +80,8 @@ def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
 class RandomNumbers:
     """The random numbers of one update, for dropout and random initial states.
 
-    Attributes:
-        key: seed of all of them; `RandomNumbers.of` makes it.
-        examples: number of each example of the batch in its data set, row by row.
-
-    Shape:
-        examples: (B,) int64, on the CPU.
+    `key` seeds all of them; `examples` are the numbers of the batch's examples in their data set,
+    (B,) int64, on the CPU. `RandomNumbers.of` makes it.
     """
 
     key: int
@@ -109,13 +101,9 @@ class RandomNumbers:
         return replace(self, examples=self.examples[order.cpu()])
 
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
-        """Set units to 0 with a probability, and scale the others so that the mean stays.
+        """Set units to 0 with a probability, near a multiple of 2**-16, and keep the mean.
 
-        Args:
-            values: vectors.
-            rate: probability, in [0, 1), as near as a multiple of 2**-16 comes.
-            purpose: of these numbers.
-            keys: what each vector belongs to, such as an example and a time step.
+        The keys are what each vector belongs to, such as an example and a time step.
 
         Shape:
             values: (N, W). keys: (N,) int64 each. Returns: (N, W).
@@ -141,13 +129,9 @@ class RandomNumbers:
         batch_sizes: Tensor,
         begin: Tensor | None = None,
     ) -> Tensor:
-        """Drop units of packed time steps by example and time step; as `drop`.
+        """Drop units of packed time steps (N, W) by example and time step; as `drop`.
 
-        `begin` is the number of each row's first time step in its sequence; None: 0. The rows of
-        `batch_sizes` are the first examples.
-
-        Shape:
-            values: (N, W). batch_sizes: (T,), begin: (B,), on the CPU. Returns: (N, W).
+        `begin` (B,) is the number of each row's first time step in its sequence; None: 0.
         """
         if not rate:
             return values
@@ -170,5 +154,4 @@ class RandomNumbers:
 
 
 def _signed(value: int) -> int:
-    """Return the signed number of the same 64 bits."""
     return value - 2**64 if value >= 2**63 else value

@@ -20,10 +20,8 @@ ALIKE = 1e-6
 class SeriesStandardization(nn.Module):
     """Standardises each channel of each sequence; constant ones become 0.
 
-    Args:
-        channels: C.
-        both: keep the values as they come beside them.
-        indicators: C more columns say which values are missing (1); these don't count.
+    With `both`, the values as they come stand before them. With indicators, C more columns say
+    which values are missing (1); these don't count.
     """
 
     def __init__(self, channels: int, *, both: bool, indicators: bool) -> None:
@@ -38,11 +36,9 @@ class SeriesStandardization(nn.Module):
         return self.channels * (1 + self.both + self.indicators)
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Return the packed sequences, standardised.
+        """Return the packed sequences, standardised: (N, C), or (N, 2 C) with indicators -> (N, C).
 
-        Shape:
-            packed.data: (N, C), or (N, 2 C) with indicators. Returns: (N, C), as they came before
-            it where both, indicators behind it.
+        Values as they came stand before it where both, indicators behind it.
         """
         values, absent = packed.data[:, : self.channels], packed.data[:, self.channels :]
         row = rows_and_steps(packed.batch_sizes)[0].to(values.device)

@@ -19,15 +19,7 @@ from seqtrain.model.randomness import numbers
 
 
 class Subwords(nn.Module):
-    """What is added to the vectors of words: the sum of their n-grams' vectors.
-
-    Args:
-        vocabulary: the n-grams of each word of the vocabulary.
-        embedding_dim: E.
-
-    Attributes:
-        sparse: whether gradients of the weight hold the rows of a batch's n-grams alone.
-    """
+    """What is added to the vectors of words: the sum of their n-grams' vectors, of size E."""
 
     def __init__(self, vocabulary: WordGrams, embedding_dim: int) -> None:
         super().__init__()
@@ -48,14 +40,9 @@ class Subwords(nn.Module):
         return torch.where(ids < len(self), ids, UNK)
 
     def forward(self, ids: Tensor, unknown: Grams | None = None) -> Tensor:
-        """Return the sums of the n-grams' vectors, each divided by the root of their number.
+        """Return the sums of n-grams' vectors, (U, E), each divided by the root of their number.
 
-        Args:
-            ids: distinct words, ascending.
-            unknown: n-grams of the words that the vocabulary lacks.
-
-        Shape:
-            ids: (U,) int64. Returns: (U, E).
+        The ids are ascending; `unknown` has the words that the vocabulary lacks.
         """
         buckets, counts = self.buckets(ids, unknown)
         distinct, index = torch.unique(buckets, return_inverse=True)
@@ -78,13 +65,7 @@ class Subwords(nn.Module):
         return buckets, counts
 
     def keys(self, ids: Tensor, unknown: Grams | None) -> Tensor:
-        """Return what words are known by in any batch: the id, or a number made of the n-grams.
-
-        Arguments are those of `forward`.
-
-        Shape:
-            ids: (U,) int64. Returns: (U,) int64.
-        """
+        """Return what words (U,) are known by in any batch: ids, or numbers made of n-grams."""
         known = int(torch.searchsorted(ids, len(self)))
         if unknown is None or known == len(ids):
             return ids

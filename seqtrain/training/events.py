@@ -13,14 +13,10 @@ class UpdateEvent:
     """One update was made.
 
     Attributes:
-        pretraining: whether it belongs to pretraining.
-        epoch: its number, from 1.
-        update: updates made, this one included.
-        batch, num_batches: batches done in this epoch, and how many it has.
+        epoch, update, batch: numbers from 1, and num_batches of the epoch.
         loss: mean over the batch's examples (in pretraining over predicted tokens), in nats.
-        lr: learning rate of this update.
         time_steps: of the batch's sequences, padding left out.
-        refit: whether it belongs to the training anew on train and validation together.
+        refit: whether it retrains on train and validation together.
     """
 
     pretraining: bool
@@ -39,20 +35,16 @@ class EpochEvent:
     """One pass over the sequences to learn from is over, and validation is scored.
 
     Attributes:
-        pretraining: whether it belongs to pretraining.
-        epoch: its number, from 1.
-        update: updates made so far.
-        loss: mean over examples (in pretraining over predicted tokens) as they were learned,
-            dropout on, in nats.
-        accuracy: of examples as they were learned; nothing is meant by it in pretraining.
-        validation_loss: the loss of the validation split, dropout off, where there is one.
-        validation: its scores, where there is one; None in pretraining.
+        epoch, update: its number, from 1, and updates made so far.
+        loss, accuracy: mean over examples (in pretraining the loss over predicted tokens) as they
+            were learned, dropout on, in nats.
+        validation_loss, validation: dropout off; None: no validation split, or no scores.
         lr: learning rate of the last update.
         seconds: time spent learning, evaluation left out.
         time_steps: learned from, padding left out.
         padding_fraction: share of padding in the padded form of the batches, in [0, 1).
         is_best: whether the monitored value is the best so far; never in pretraining.
-        refit: whether it belongs to the training anew on train and validation together.
+        refit: whether it retrains on train and validation together.
     """
 
     pretraining: bool

@@ -23,10 +23,7 @@ from seqtrain.training.distributed import Processes
 def touched_rows(
     model: ClassifierNetwork | PretrainingModel, batch: Batch, tables: Collection[Tensor]
 ) -> dict[Tensor, Tensor]:
-    """Return the rows that a batch touches, ascending, (U,) int64 each, of the tables asked for.
-
-    Those are the weights of the embedding, of n-grams and of subwords; others are passed over.
-    """
+    """Return the rows of these tables that a batch touches, ascending, (U,) int64 each."""
     classifier = model.classifier if isinstance(model, PretrainingModel) else model
     found, spelled = {}, batch.spellings
     if spelled is not None and isinstance(batch.inputs, Tensor):
@@ -62,10 +59,7 @@ def sum_gradients(
 
     A weight without a gradient counts as zeros, or stays without one where no process has one. Of a
     table with a sparse gradient the touched rows are sent. `count` is the number of this process's
-    losses, a scalar; figures are added up with the gradients.
-
-    Returns:
-        The sums of count and figures.
+    losses, a scalar. Returns the sums of count and figures over the processes.
 
     Raises:
         RunError: a process is lost.
@@ -95,7 +89,6 @@ def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def _gradient(weight: Tensor, values: Tensor, rows: Tensor | None) -> Tensor:
-    """Return touched rows as the gradient of a table."""
     if rows is None:
         return values
     return torch.sparse_coo_tensor(

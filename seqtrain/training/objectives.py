@@ -25,34 +25,21 @@ from seqtrain.training.distributed import ALONE, Processes
 
 
 class Losses(NamedTuple):
-    """The loss of each example (or predicted token) in nats, and the number of correct labels.
-
-    Shape:
-        each: (B,), row by row of the batch, or one per prediction. correct: ().
-    """
+    """The loss of each example (or predicted token) in nats, (B,), and how many are correct."""
 
     each: Tensor
     correct: Tensor
 
 
 class Objective:
-    """What a trainer asks of what it trains.
-
-    Args:
-        model: what learns, on the device.
-        store: the sequences to learn from.
-        validation: the split to score after each epoch, or None.
-        config: the whole config; seed and batching are the trainer's.
-        settings: how to train.
-        device: where to compute.
-        processes: that train together.
+    """What a trainer asks of what it trains, on the device.
 
     Attributes:
+        validation: the split to score after each epoch, or None.
         groups: group of each sequence, where states are carried on in groups; else None.
         pretraining: whether it comes before training.
         refit: whether it trains on train and validation together, once the best epoch is known.
         key: the config's section where its learning rate stands.
-        sort: as for `collate`.
         lower: keys to lower where memory runs out.
     """
 
@@ -82,13 +69,7 @@ class Objective:
         self.groups: Ints | None = None
 
     def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
-        """Return the sequences of a batch as they are learned from.
-
-        Args:
-            rows: of the batch.
-            epoch: from 0.
-            number: of the batch in its epoch, from 0.
-        """
+        """Return a batch's sequences as they are learned from; epoch and number count from 0."""
         return rows
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
@@ -122,25 +103,14 @@ class Objective:
         return {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Put back its own state; `learned` examples of the epoch under way were learned from.
-
-        Raises:
-            ValueError: it doesn't fit.
-        """
+        """Put back its own state; `learned` examples of the epoch under way were learned from."""
 
 
 class Classification(Objective):
     """A classifier learns the labels of sequences.
 
-    Args:
-        model: on the device.
-        train: what to learn from; of a refit train and validation together.
-        validation: what to monitor, or None (then train's own running scores are monitored).
-        names: label of each class index.
-        config: the whole config.
-        device: where to compute.
-        processes: that train together.
-        refit: whether to learn for a known number of epochs, which nothing monitors.
+    Without a validation split train's own running scores are monitored. A refit learns train and
+    validation together for a known number of epochs, which nothing monitors.
 
     Raises:
         ConfigError: class weights name a label that train lacks, or leave one out.
@@ -282,8 +252,7 @@ def example_losses(
 ) -> Tensor:
     """Return the cross-entropy of each example in nats, times the weight of its class.
 
-    A batch's loss is their plain mean (torch's weighted mean would divide by the batch's weights,
-    so that an example counted differently beside other batch-mates).
+    A batch's loss is their plain mean: torch's weighted mean would depend on batch-mates.
 
     Shape:
         logits: (B, C). labels: (B,). weights: (C,), or None. Returns: (B,) float32.
@@ -298,13 +267,9 @@ def example_losses(
 
 
 def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) -> Tensor | None:
-    """Return the weight of each class in the loss, or None.
+    """Return the weight of each class in the loss, (C,) float32, or None.
 
-    Balanced weights are examples / (classes * examples of the class), as in scikit-learn, so that
-    their mean over train's examples is 1.
-
-    Shape:
-        labels: (B,). Returns: (C,) float32.
+    Balanced weights are examples / (classes * examples of the class), as in scikit-learn.
 
     Raises:
         ConfigError: given weights name a label that train lacks, or leave one out.

@@ -43,14 +43,10 @@ NAME = re.compile(r"optimizer\.([0-9]{1,9})\.([a-z_]+)")
 
 
 class Optimizer:
-    """Clips gradients and updates the weights of a model.
+    """Clips gradients and updates the weights of a model on its device.
 
-    Args:
-        model: on its device; its tables are set to have sparse gradients, or dense ones.
-        config: the config's training section.
-
-    Attributes:
-        tables: the weights whose rows are updated as a batch touches them.
+    `tables` are the weights whose rows are updated as a batch touches them; the others' gradients
+    are dense.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
@@ -86,11 +82,7 @@ class Optimizer:
             weight.grad = None
 
     def clip(self) -> Tensor | float:
-        """Scale the gradients, but those of training.ngrams_lr, to a norm of max_grad_norm at most.
-
-        Returns:
-            The norm before scaling, a scalar.
-        """
+        """Scale gradients (not of training.ngrams_lr) to max_grad_norm; return the norm before."""
         limit = self._max_grad_norm
         if not self._is_native:
             return clip_gradients(self._decay, limit)
@@ -106,10 +98,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, *, lr: float, examples: int = 1) -> None:
-        """Update the weights by the gradients that `clip` saw: of a table the touched rows alone.
-
-        `examples` is how many the batch has, in all processes.
-        """
+        """Update the weights by what `clip` saw; `examples` is how many all processes have."""
         if self._ngrams is not None and self._ngrams_lr is not None:
             rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
             table, bias = self._ngrams.weight, self._ngrams.bias
@@ -139,11 +128,7 @@ class Optimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor], *, some: bool) -> None:
-        """Put back what `tensors` returned.
-
-        Args:
-            tensors: these among others.
-            some: whether weights may be without a state, as no update has reached them.
+        """Put back what `tensors` returned; `some`: weights not yet updated may lack a state.
 
         Raises:
             ValueError: it isn't what `tensors` returns for this optimizer.
@@ -170,7 +155,6 @@ class Optimizer:
                 raise ValueError(f"optimizer.{number}.step: expected 1 or more")
 
     def _begin(self, weight: Tensor) -> dict[str, Tensor]:
-        """Return the state of a weight; before its first update, moments of zeros."""
         if weight not in self._state:
             state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
             state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
@@ -178,7 +162,6 @@ class Optimizer:
         return self._state[weight]
 
     def _native_norm(self) -> float | None:
-        """Describe the gradients for the native library; return their joint norm."""
         found = ((weight, weight.grad) for weight in self._decay)
         self._gradients = native.Gradients(
             [(self._describe(w), g) for w, g in found if g is not None]
@@ -186,7 +169,6 @@ class Optimizer:
         return native.gradient_norm(self._gradients)
 
     def _describe(self, weight: Tensor) -> Weight:
-        """Return what the native library knows of a weight, once it has a gradient."""
         known = self._described.get(weight)
         if known is None or known.weight != weight.data_ptr():
             decay = {"decay" if self._rule == "adamw" else "l2": self._decay[weight]}
@@ -206,8 +188,7 @@ def decay_of_each(
 ) -> dict[Tensor, float]:
     """Return the weight decay of each weight that learns, matrices that decay first.
 
-    It spares biases, the learned initial state, and the weights of n-grams. Weights whose names
-    end as `skipped` says are left out.
+    It spares biases, the initial state, n-grams, and names that end as `skipped` says.
     """
     decaying: dict[Tensor, float] = {}
     others: dict[Tensor, float] = {}
@@ -222,12 +203,9 @@ def decay_of_each(
 
 
 def clip_gradients(weights: Iterable[Tensor], max_norm: float | None) -> Tensor:
-    """Scale gradients, dense and sparse, so that their joint norm is at most max_norm, if any.
+    """Scale gradients so that their joint norm is at most max_norm, if any; return it as it was.
 
     Sparse gradients come out coalesced: each row once, in ascending order.
-
-    Returns:
-        The norm before scaling, as torch.nn.utils.clip_grad_norm_ computes it; a scalar.
     """
     gradients = []
     for weight in weights:
@@ -245,7 +223,6 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float | None) -> Tensor:
 
 
 def _rows_and_values(gradient: Tensor) -> tuple[Tensor | slice, Tensor]:
-    """Return which rows a coalesced gradient has, and their values; of a dense one all."""
     if gradient.is_sparse:
         return gradient._indices()[0], gradient._values()
     return slice(None), gradient
@@ -261,7 +238,6 @@ def _adam(
     decay: float,
     l2: float,
 ) -> None:
-    """Take a step of Adam, or AdamW by its decoupled decay, on some rows, as `native.adam` does."""
     state["step"] += 1
     step, before = int(state["step"]), weight[rows]
     gradient = gradient.add(before, alpha=l2) if l2 else gradient
@@ -282,7 +258,6 @@ def _sgd(
     lr: float,
     l2: float,
 ) -> None:
-    """Take a step of SGD with momentum on some rows."""
     state["step"] += 1
     before = weight[rows]
     gradient = gradient.add(before, alpha=l2) if l2 else gradient

@@ -28,8 +28,7 @@ class Budget:
     Attributes:
         epochs: passes over train at most.
         patience: epochs without progress that end it earlier; None: they never do.
-        progress: what counts as progress: a better monitored value, or also a validation loss lower
-            than ever.
+        progress: a better monitored value, or also a validation loss lower than ever.
     """
 
     epochs: int
@@ -51,8 +50,7 @@ def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
 def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int = 0) -> float:
     """Return the learning rate of one update, after so many made before it.
 
-    Updates beyond the total (batches by tokens may be more in a later epoch) have the last rate;
-    `plateaus` are epochs so far that brought no better monitored value (schedule plateau).
+    Updates beyond the total have the last rate; `plateaus` are epochs without a better value.
     """
     warmup = round(config.warmup * total_updates)
     if update < warmup:

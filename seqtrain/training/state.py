@@ -25,13 +25,9 @@ class Progress:
     """Counters and sums of a run; with weights and optimizer its whole state.
 
     Attributes:
-        pretraining: whether it stands before training; its examples are the predicted tokens.
-        refit: whether it stands in the refit; the best values are those that were found before.
         epoch: number of the epoch under way, from 0.
-        updates: made so far.
-        batches_done: batches of this epoch already learned from.
-        loss_sum, correct, examples, time_steps: of this epoch so far.
-        seconds: spent in this epoch so far.
+        loss_sum, correct, examples, time_steps, seconds: of this epoch so far; examples of
+            pretraining are the predicted tokens.
         best_value: best monitored value so far, greater is better; None before the first.
         best_epoch: the epoch that had it, from 1.
         best_error: standard error of the best value; 0 where it has none.
@@ -39,8 +35,7 @@ class Progress:
         epochs_without_better: since then, or since the loss last fell where that counts.
         plateaus: epochs without a better value in the whole run.
         best_loss: of validation, or of train where there is none, in the best epoch, in nats.
-        lowest_loss: the same so far.
-        loss_fell: whether it is that of the last epoch.
+        loss_fell: whether lowest_loss is that of the last epoch.
     """
 
     pretraining: Flag = False
@@ -103,18 +98,12 @@ class Progress:
     def note_value(self, value: float, loss: float | None = None, error: float = 0.0) -> bool:
         """Compare an epoch's monitored value; say whether it is the best.
 
-        Args:
-            value: greater is better.
-            loss: of validation, or of train where there is none, in nats; of epochs with equal
-                values the one with the lowest loss is the best, though no better for patience and
-                plateaus.
-            error: the value's standard error; 0 where it has none. A refit goes on to the last
-                epoch within that of the best one, so that few rows of validation don't end
-                it early.
+        Of epochs with equal values the one with the lowest loss is the best, though no better for
+        patience and plateaus. A refit goes on to the last epoch within the standard error of the
+        best one, so that few rows of validation don't end it early.
 
         Reference:
-            Breiman et al. 1984, Classification and Regression Trees, section 3.4.3 (the rule of one
-            standard error).
+            Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
         """
         better = self.best_value is None or value > self.best_value
         if better:
@@ -131,10 +120,7 @@ class Progress:
         return better or lower
 
     def note_loss(self, loss: float | None, *, counts: bool) -> None:
-        """Compare an epoch's validation loss, if there is one, with the lowest so far.
-
-        `counts`: whether a lower one is progress, so that patience starts again.
-        """
+        """Compare a validation loss with the lowest; if it `counts`, patience starts again."""
         self.loss_fell = loss is not None and loss < self.lowest_loss
         if loss is not None and self.loss_fell:
             self.lowest_loss = loss
@@ -148,11 +134,7 @@ class Progress:
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:
-    """Return counters that a run can have had.
-
-    Raises:
-        ValueError: a run can't have had these.
-    """
+    """Return counters that a run can have had, else raise ValueError."""
     if values.keys() != vars(Progress()).keys():
         raise ValueError(f"progress: expected {', '.join(vars(Progress()))}")
     try:
@@ -164,22 +146,14 @@ def checked_progress(values: dict[str, Any]) -> Progress:
 
 
 def check_names(tensors: dict[str, Tensor]) -> None:
-    """Refuse a saved state with a tensor that no training has.
-
-    Raises:
-        ValueError: names it.
-    """
+    """Refuse, by ValueError, a saved state with a tensor that no training has."""
     for key in tensors:
         if not TENSOR.fullmatch(key):
             raise ValueError(f"{key[:80]}: no tensor of a state")
 
 
 def check_tensor(name: str, tensor: Tensor, shape: torch.Size, kind: torch.dtype) -> None:
-    """Refuse a saved tensor of another shape or type, or with values that aren't finite.
-
-    Raises:
-        ValueError: as said.
-    """
+    """Refuse, by ValueError, a saved tensor of another shape or type, or not finite."""
     if tensor.shape != shape or tensor.dtype != kind:
         raise ValueError(
             f"{name}: found {tensor.dtype} {list(tensor.shape)}, expected {kind} {list(shape)}"

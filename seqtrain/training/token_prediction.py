@@ -27,8 +27,7 @@ OWN = "pretraining."
 class TokenPrediction(Objective):
     """A language model or an autoencoder learns sequences without labels, and so the encoder.
 
-    Optimizer, schedule, clipping and batches are those of training, learning rate and epochs those
-    of the section pretraining. Labels and groups aren't looked at.
+    Learning rate and epochs are those of the section pretraining, all else that of training.
     """
 
     pretraining = True
@@ -94,10 +93,7 @@ class TokenPrediction(Objective):
 
 
 def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:
-    """Cut each sequence into sequences of at most `steps` time steps, about equally long.
-
-    None: as they are.
-    """
+    """Cut each sequence into about equally long ones of at most `steps` time steps; None: don't."""
     if steps is None:
         return store
     pieces = -(-store.lengths // steps)

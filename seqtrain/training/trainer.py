@@ -35,12 +35,8 @@ SHOWN_LINES, SHOWN_FILES = 10, 3
 class Learned(NamedTuple):
     """What an update is made of, beside the gradient.
 
-    Attributes:
-        loss: mean over the batch, in nats.
-        norm: of the gradient before clipping.
-        correct: correct labels.
-        num_losses: how many losses there are.
-        each: the losses row by row of the batch, or one per prediction.
+    The loss is the batch's mean in nats, the norm that of the gradient before clipping; `each`
+    holds the losses row by row, or one per prediction.
     """
 
     loss: float
@@ -51,15 +47,10 @@ class Learned(NamedTuple):
 
 
 class Trainer:
-    """Trains the model of an objective.
-
-    Args:
-        objective: what is learned, from what, how and where.
-        epochs: to end after, with the learning rates that max_epochs has; None: max_epochs.
+    """Trains the model of an objective, until `epochs` (None: max_epochs) are over.
 
     Attributes:
         progress: where it stands; valid after every event.
-        optimizer: with its moments.
         budget: when it ends, but for a refit.
         last_epoch: after which it ends, from 1.
         total_updates: of all epochs, as the learning rate's schedule counts them.
@@ -79,9 +70,8 @@ class Trainer:
     ) -> Iterator[UpdateEvent | EpochEvent]:
         """Train from where `progress` stands until the last epoch is over or patience runs out.
 
-        Args:
-            before_scoring: is called before each batch of validation, when `progress` stands after
-                the last update; what it raises ends the work, and the scoring is still to be done.
+        `before_scoring` is called before each batch of validation; what it raises ends the work,
+        and the scoring is still to be done.
 
         Raises:
             RunError: a loss or gradient isn't finite (nothing was updated), memory ran out, or a
@@ -150,7 +140,6 @@ class Trainer:
         return loss
 
     def _gradient(self, batch: Batch) -> Learned:
-        """Compute the gradient of a batch's mean loss, clipped."""
         losses, correct = self._losses(batch)
         mean_loss = losses.mean()
         torch.autograd.backward(mean_loss)
@@ -187,11 +176,9 @@ class Trainer:
         return Learned(loss, norm, int(counts[0]), int(counts[1]), each[batch.sorted_indices])
 
     def _changed(self, rows: SequenceStore) -> SequenceStore:
-        """Return the sequences of the batch under way as they are learned from."""
         return self.objective.changed(rows, self.progress.epoch, self.progress.batches_done)
 
     def _losses(self, batch: Batch) -> Losses:
-        """Return the losses of a batch, or of this process's rows of one, in this update."""
         objective = self.objective
         # Its rows are sorted by length: their numbers go along.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
@@ -202,10 +189,7 @@ class Trainer:
 
     @property
     def _frozen_epochs(self) -> float:
-        """Epochs in which the vectors of tokens stay as they are.
-
-        In pretraining all or none: where no file has them, they are what it is for.
-        """
+        """Epochs in which the vectors of tokens stay as they are; in pretraining all or none."""
         model = self.objective.config.model
         if self.objective.pretraining:
             return math.inf if model.freeze and model.vectors else 0
@@ -214,7 +198,6 @@ class Trainer:
         return model.freeze
 
     def _learn(self, plan: list[Ints]) -> Iterator[UpdateEvent]:
-        """Learn from what is left of an epoch, batch by batch."""
         objective, progress = self.objective, self.progress
 
         def learn(batch: Batch) -> tuple[float, float]:
@@ -247,7 +230,6 @@ class Trainer:
             began = time.perf_counter()
 
     def _finish_epoch(self, plan: list[Ints], before_scoring: Callable[[], None]) -> EpochEvent:
-        """Score validation, note whether this epoch is the best, and move on to the next."""
         objective, progress = self.objective, self.progress
         lr = self._lr_of_last_update()
         self._check_equal_weights()
@@ -282,11 +264,7 @@ class Trainer:
         return event
 
     def _check_equal_weights(self) -> None:
-        """Refuse to go on where a process has other weights than the first, by other hardware.
-
-        Raises:
-            RunError: as said.
-        """
+        """Refuse to go on where a process has other weights than the first, by other hardware."""
         weights = self.objective.model.state_dict().values()
         content = (
             w.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() for w in weights
@@ -307,7 +285,6 @@ class Trainer:
         return self._lr_after(max(0, self.progress.updates - 1))
 
     def _not_finite(self, what: str, examples: Ints) -> RunError:
-        """Say what isn't finite, and where the examples stand that may be why."""
         store, rows = self.objective.store, examples.tolist()
         if store.files is not None and len(store.files.names) > 1:
             where = listed([store.place(row) for row in dict.fromkeys(rows)], SHOWN_FILES)
@@ -320,7 +297,6 @@ class Trainer:
         )
 
     def _error(self, problem: str) -> RunError:
-        """Return an error that all processes raise, and the first prints."""
         phase = self.progress.phase
         line = f"{phase} {problem}" if phase else problem
         return RunError(*self.objective.processes.lines(line))
