@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.cli.main import run as run_program
-from tests.helpers.tiny import CONFIG, Cli, rows, write_table, write_text_project
+from tests.helpers.tiny import CONFIG, Cli, fit, rows, write_table, write_text_project
 
 
 @pytest.fixture(scope="module")
@@ -17,14 +16,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs a and b of the same data, of other seeds and sizes. Read only."""
     folder = tmp_path_factory.mktemp("two")
     write_text_project(folder)
-    (folder / "c.yaml").write_text(CONFIG)
     for name, seed, epochs in (("a", 0, 1), ("b", 1, 6)):
-        sets = ["--set", f"seed={seed}", "--set", f"training.max_epochs={epochs}"]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            with pytest.raises(SystemExit) as ended:
-                run_program(["fit", "c.yaml", "--run-dir", name, "--quiet", *sets])
-        assert ended.value.code == 0
+        fit(folder, CONFIG, f"seed={seed}", f"training.max_epochs={epochs}", run=name)
     return folder
 
 

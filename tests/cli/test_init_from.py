@@ -15,7 +15,16 @@ from seqtrain import load
 from seqtrain.api.fit import fit
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.runs.model_folder import load_model
-from tests.helpers.tiny import Cli, Killed, assert_same_run, rows, series, write_npz, write_table
+from tests.helpers.tiny import (
+    Cli,
+    Killed,
+    assert_same_run,
+    metrics,
+    rows,
+    series,
+    write_npz,
+    write_table,
+)
 
 TEXT = "{train: train.tsv, validation: 0.2, sequence: text, label: label%s}"
 MODELS = {
@@ -106,8 +115,7 @@ def test_what_was_kept_is_said_and_remembered(old: str, project: Path, cli: Cli)
     assert "lineage" not in environment("old")
     # Held-out rows are encoded as the run did, not with a vocabulary of their own.
     scores = json.loads(cli("eval", "newer", "--split", "validation", "--json").out)
-    lines = map(json.loads, Path("newer/metrics.jsonl").read_text().splitlines())
-    best = [line for line in lines if line.get("best")][-1]["validation"]
+    best: Any = [line for line in metrics("newer") if line.get("best")][-1]["validation"]
     assert scores["accuracy"] == best["accuracy"]
 
 

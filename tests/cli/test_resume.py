@@ -25,6 +25,7 @@ from tests.helpers.tiny import (
     listing,
     metrics,
     rows,
+    sets,
     write_table,
 )
 
@@ -140,8 +141,7 @@ def test_run_with_nothing_left_says_why_and_keeps_its_config(
     slow = ("--set", "training.lr=1e-30")
     cli("fit", "c.yaml", "--run-dir", "r", *slow)
     before = Path("r/config.yaml").read_bytes()
-    sets = [word for option in options for word in ("--set", option)]
-    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *slow, *sets)
+    ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *slow, *sets(*options))
     assert ended.code == 0
     assert f"nothing is left to train: {why}" in ended.err
     assert "going on" not in ended.err
@@ -156,10 +156,6 @@ def test_checkpoints_within_an_epoch(project: Path, every: str, saves: list[int]
     """One epoch of four steps, whose end has a checkpoint in any case, as has step 0."""
     fit_until(1, "r", f"training.checkpoint_every={every}", "training.max_epochs=1")
     assert [step_of("r/previous"), step_of("r/last")] == saves
-
-
-def options_of(*settings: str) -> list[str]:
-    return [word for setting in settings for word in ("--set", setting)]
 
 
 LANGUAGE_MODEL = ("pretraining.objective=language_model", "pretraining.max_epochs=1")
@@ -183,7 +179,7 @@ def test_a_run_stopped_after_every_update_ends_with_equal_bits(
 ) -> None:
     """Small batches: some tokens are in none of them, and have no state of the optimizer."""
     settings = ["batching.batch_size=12", *STOPPED[kind]]
-    assert cli("fit", "c.yaml", "--run-dir", "whole", *options_of(*settings)).code == 0
+    assert cli("fit", "c.yaml", "--run-dir", "whole", *sets(*settings)).code == 0
     config, stops = load_config("c.yaml", settings), 0
 
     def stop(event: Event) -> None:
@@ -204,7 +200,7 @@ def test_weights_that_are_not_finite_are_never_saved(begun: Path, cli: Cli) -> N
     model.network.embedding.weight.data.fill_(1e33)
     write_folder(Path("r/best"), model_files(model))
     settings = ("training.lr=1000", "training.weight_decay=1000", "training.optimizer=adamw")
-    options = options_of(*settings, "training.checkpoint_every={steps: 1}")
+    options = sets(*settings, "training.checkpoint_every={steps: 1}")
     ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "r", "--quiet", *options)
     assert (ended.code, ended.problems[-1]) == (
         3,
@@ -225,16 +221,16 @@ def test_a_finished_run_that_goes_on_has_no_scores_until_it_ends(begun: Path, cl
     with pytest.raises(Interrupted):
         fit(config, run_dir="r", resume=True, listener=stop)
     assert not Path("r/test.json").exists()
-    longer = options_of("training.max_epochs=4")
+    longer = sets("training.max_epochs=4")
     assert cli("fit", "c.yaml", "--run-dir", "r", "--resume", *longer).code == 0
     assert Path("r/test.json").exists()
 
 
 def test_a_number_is_no_switch(project: Path, cli: Cli) -> None:
     """1 epoch of frozen vectors isn't frozen vectors, though Python takes 1 for true."""
-    frozen = ("fit", "c.yaml", "--run-dir", "r", *options_of("training.max_epochs=1"))
-    assert cli(*frozen, *options_of("model.freeze=true")).code == 0
-    ended = cli(*frozen, "--resume", *options_of("model.freeze=1"))
+    frozen = ("fit", "c.yaml", "--run-dir", "r", *sets("training.max_epochs=1"))
+    assert cli(*frozen, *sets("model.freeze=true")).code == 0
+    ended = cli(*frozen, "--resume", *sets("model.freeze=1"))
     assert ended.code == 2
     assert "model.freeze: found 1, but r/config.yaml has true" in ended.err
 

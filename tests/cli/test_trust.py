@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.tiny import Cli, fit, rows, write_table
+from tests.helpers.tiny import Cli, fit, metrics, rows, write_table
 
 CONFIG = """\
 data: {train: train.tsv, validation: validation.tsv, test: test.tsv, sequence: text, label: label}
@@ -44,25 +44,14 @@ def beside(calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return calibrated
 
 
-def description(run: Path) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads((run / "best/model.json").read_text())
-    return values
-
-
-def best_epoch(run: Path) -> dict[str, Any]:
-    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    best: dict[str, Any] = [line for line in lines if line.get("best")][-1]["validation"]
-    return best
-
-
 def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cli) -> None:
-    assert description(beside / "run")["calibration"]["temperature"] != 1
+    assert json.loads(Path("run/best/model.json").read_text())["calibration"]["temperature"] != 1
     scores = json.loads(cli("eval", "run", "--split", "validation", "--json").out)
-    before = best_epoch(beside / "run")
+    before: Any = [line for line in metrics("run") if line.get("best")][-1]["validation"]
     assert scores["accuracy"] == pytest.approx(before["accuracy"], abs=0.05)
     assert scores["loss"] < before["loss"] - 0.01
     assert scores["ece"] < 0.15

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from tests.helpers.tiny import Cli, assert_same_run, rows, write_table
+from tests.helpers.tiny import Cli, assert_same_run, rows, sets, write_table
 from tests.helpers.vectors import WORDS, vector, write_vectors
 
 CONFIG = """\
@@ -31,8 +31,7 @@ def folder(project: Path) -> Path:
 
 def fit(cli: Cli, run: str, *settings: str, options: tuple[str, ...] = ()) -> str:
     """Train; return what was said."""
-    given = [word for setting in settings for word in ("--set", setting)]
-    ended = cli("fit", "c.yaml", "--run-dir", run, *given, *options)
+    ended = cli("fit", "c.yaml", "--run-dir", run, *sets(*settings), *options)
     assert ended.code == 0, ended.err
     return ended.err
 

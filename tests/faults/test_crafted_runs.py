@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import SHORT
-from tests.helpers.tiny import Cli
+from tests.helpers.tiny import Cli, sets
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("1e999", "-1e999", HUGE, "1e300", "5e-324", '"x"', "[[1]]", "{}", "true", "null")
@@ -89,9 +89,8 @@ def test_other_rows_are_not_held_out_in_silence(run: Path, cli: Cli, old: str, n
     """The model learned from some of them: their scores would promise too much."""
     lines = ["s\tlabel\n", *(f"{i:06b}\t{'xy'[i % 2]}\n" for i in range(40))]
     Path("s.tsv").write_text("".join(lines))  # whichever rows train has, both symbols are in them
-    data = ("train=s.tsv", "test=null", "sequence=s", "tokenizer=char")
-    sets = [word for key in data for word in ("--set", f"data.{key}")]
-    assert cli("fit", "c.yaml", "--run-dir", "c", "--quiet", *SHORT, *sets).code == 0
+    data = sets("data.train=s.tsv", "data.test=null", "data.sequence=s", "data.tokenizer=char")
+    assert cli("fit", "c.yaml", "--run-dir", "c", "--quiet", *SHORT, *data).code == 0
     path = run.parent / "c" / "config.yaml"
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))

@@ -20,7 +20,7 @@ from tests.helpers.program import (
     fit_until_killed,
     signals_within,
 )
-from tests.helpers.tiny import fingerprint
+from tests.helpers.tiny import fingerprint, sets
 
 SMALL = 2**20
 PAGE = 4096
@@ -109,10 +109,9 @@ def test_what_a_run_asks_for_holds_what_it_saves(project: Path, small_disk: Path
         "model.initial_state=carried", "model.hidden_size=64", "training.max_epochs=1",
         "batching.batch_size=5000", "training.checkpoint_every={steps: 1}",
     )  # fmt: skip
-    sets = [word for key in keys for word in ("--set", key)]
-    running = fit(project, str(small_disk / "r"), *sets, code=3)
+    running = fit(project, str(small_disk / "r"), *sets(*keys), code=3)
     needed = int(re.findall(r"expected ([\d,]+) for", running.err)[0].replace(",", ""))
-    fit_until_killed(project, "r", 3, *sets)
+    fit_until_killed(project, "r", 3, *sets(*keys))
     saved = sum(path.stat().st_size for path in (project / "r" / "last").iterdir())
     assert saved > 5000 * 64 * 4
     assert needed >= 5 * saved

@@ -26,7 +26,7 @@ import torch
 from seqtrain.files.folder import write_folder
 from tests.helpers.packing import pack
 from tests.helpers.program import CONFIG, fit
-from tests.helpers.tiny import Cli
+from tests.helpers.tiny import Cli, sets
 from tests.helpers.watched import watch
 
 CANARY = "canary"
@@ -216,8 +216,8 @@ def attack_tokenizer(folder: Path) -> set[tuple[bool, int, bool]]:
 
 
 def test_a_tokenizer_is_rebuilt_from_its_merges_alone(project: Path) -> None:
-    sets = ("training.max_epochs=1", "data.tokenizer=bpe", "data.max_vocab_size=280")
-    fit(project, "r", *(word for key in sets for word in ("--set", key)))
+    settings = ("training.max_epochs=1", "data.tokenizer=bpe", "data.max_vocab_size=280")
+    fit(project, "r", *sets(*settings))
     outcomes, offences, memory = watch(project, attack_tokenizer)
     assert offences == []
     assert outcomes == {(True, 0, True), (False, 2, False)}

@@ -93,12 +93,17 @@ def write_npz(path: Path, sequences: list[np.ndarray], labels: list[str]) -> Non
     np.savez(path, values=np.concatenate(sequences), offsets=offsets, labels=np.array(labels))
 
 
-def fit(folder: Path, config: str) -> None:
+def sets(*settings: str) -> list[str]:
+    """Return settings as options of the program."""
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def fit(folder: Path, config: str, *settings: str, run: str = "run") -> None:
     (folder / "c.yaml").write_text(config)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with pytest.raises(SystemExit) as ended:
-            run_program(["fit", "c.yaml", "--run-dir", "run", "--quiet"])
+            run_program(["fit", "c.yaml", "--run-dir", run, "--quiet", *sets(*settings)])
     assert ended.value.code == 0
 
 

@@ -55,21 +55,6 @@ def test_recurrence_is_orthogonal_and_the_keeping_gate_starts_open(rnn: str, gat
             assert torch.equal(weight.detach(), expected.flatten())
 
 
-@pytest.mark.parametrize("rnn", ["gru", "lstm"])
-def test_the_keeping_gate_keeps_the_state(rnn: str) -> None:
-    """The gate that starts open is the one that torch's own cells keep the state by."""
-    encoder = make_network(rnn=rnn, hidden_size=8).encoder
-    with torch.no_grad():
-        for name, parameter in encoder.named_parameters():
-            parameter.zero_()
-            if name.startswith("bias_ih"):
-                parameter[8:16] = 100.0
-    state = torch.randn(1, 1, 8)
-    start = state if rnn == "gru" else (torch.zeros_like(state), state)
-    final = encoder(torch.zeros(1, 5, 5), start)[1]
-    torch.testing.assert_close(final if rnn == "gru" else final[1], state)
-
-
 def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part() -> None:
     torch.manual_seed(1)
     before, drawn = torch.get_rng_state(), []

@@ -29,17 +29,13 @@ from tests.helpers.program import (
     started,
     write_project,
 )
-from tests.helpers.tiny import fingerprint, series, write_npz
+from tests.helpers.tiny import fingerprint, series, sets, write_npz
 from tests.helpers.together import fit_together, free_port, launched, take_place
 from tests.helpers.vectors import write_vectors
 
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
 UPDATE = "_shared_gradient"
 """Function that each update of several processes calls."""
-
-
-def sets(*settings: str) -> list[str]:
-    return [word for setting in settings for word in ("--set", setting)]
 
 
 CARRIED = sets(
