@@ -14,8 +14,6 @@ from tests.helpers.tiny import (
     CONFIG,
     Cli,
     fit,
-    series,
-    write_npz,
     write_text_project,
 )
 
@@ -63,18 +61,11 @@ def test_a_row_a_step_and_the_last_is_the_plain_prediction(
     assert "1 of 4 sequences with no token" in ended.err
 
 
-def test_symbols_features_and_top_k(
-    trained_tokens: Path, trained_features: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_symbols_and_top_k(trained_tokens: Path, cli: Cli) -> None:
     out = cli("predict", "-", "--run", trained_tokens / "run", "--steps", "--top-k", 1, stdin="a b")
     (steps,) = steps_of(out.out, 1)
     assert [row["token"] for row in steps] == ["a", "b"]
     assert all(list(row["probabilities"]) == [row["label"]] for row in steps)
-    write_npz(tmp_path / "in.npz", series(3, seed=9), ["?"] * 3)
-    out = cli("predict", tmp_path / "in.npz", "--run", trained_features / "run", "--steps")
-    sequences = steps_of(out.out, 3)
-    assert [len(steps) for steps in sequences] == [len(vectors) for vectors in series(3, seed=9)]
-    assert "token" not in sequences[0][0]
 
 
 def test_eval_scores_shares_of_each_sequence(

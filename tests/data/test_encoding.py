@@ -114,24 +114,6 @@ def test_bad_feature_values_are_named_by_line_and_step() -> None:
     assert len(encode(*rows[:2], kind="features", missing="mask")[0]) == 2
 
 
-@given(
-    st.lists(st.tuples(st.text("0123", max_size=4), st.sampled_from("xyz")), max_size=12),
-    st.sampled_from(["drop", "unk"]),
-)
-def test_rows_encoded_at_once_are_those_encoded_alone(
-    rows: list[tuple[str, str]], empty: str
-) -> None:
-    sequences, labels = [row[0] for row in rows], "".join(row[1] for row in rows)
-    found = []
-    for size in (1, 8, 2**14):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("seqtrain.data.encoding.CHUNK_SIZE", size)
-            store, report = encode(*sequences, labels=labels, max_length=3, empty=empty)
-        found.append(({name: x.tolist() for name, x in store.arrays().items()}, report))
-    assert found[0] == found[1] == found[2]
-    assert found[0][1].rows == len(found[0][0]["labels"])
-
-
 ROWS = st.lists(st.sampled_from(["1", "", "0123", "bad"]), max_size=12)
 
 

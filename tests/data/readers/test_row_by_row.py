@@ -16,14 +16,7 @@ from tests.helpers.examples import examples
 
 
 class Form(NamedTuple):
-    """How rows are written in a format.
-
-    Attributes:
-        options: how they are read.
-        head: lines before the first row.
-        good, odd: a row with its number in it, and one that can't be used.
-        blank_is_row: whether a blank line is an empty sequence.
-    """
+    """How rows are written in a format: a good one with its number, and one that can't be used."""
 
     options: ReadOptions
     head: bytes
