@@ -122,7 +122,6 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _exit_code(arguments: list[str]) -> int:
-    """Run a command; whatever ends it becomes lines on stderr and a code."""
     if sys.stdout is None:
         _complain("standard output is closed; nothing can be written")
         return RUN_FAULT

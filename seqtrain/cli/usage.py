@@ -29,15 +29,9 @@ WORDING = {
 
 
 def usage_problem(error: typer.BadParameter, program: Any, called: str) -> str:
-    """Say what is wrong with a command line.
+    """Say in one line what is wrong with a command line, the valid names, and where help stands.
 
-    Args:
-        error: a UsageError.
-        program: of which the command is one.
-        called: the program with the name of the command, if one was called.
-
-    Returns:
-        One line: what was found, the nearest valid name or all valid ones, and where help stands.
+    `called` is the program with the name of the command, if one was called.
     """
     context: Any = error.ctx
     text = " ".join(error.format_message().split()).rstrip(".")
@@ -80,6 +74,5 @@ def _instead(option: str, context: Any, program: Any) -> str:
 
 
 def _names(command: Any, context: Any) -> list[str]:
-    """Return the long options of a command, without their dashes."""
     parameters = [*command.params, command.get_help_option(context)]
     return [name[2:] for each in parameters for name in each.opts if name.startswith("--")]

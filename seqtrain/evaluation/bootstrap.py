@@ -37,8 +37,8 @@ class MetricDifference:
 def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[MetricDifference]:
     """Compare accuracy, then macro F1, of two classifiers on the same examples.
 
-    A resample draws N examples with replacement: how often each distinct outcome (label and both
-    predictions) comes is a multinomial draw. Intervals are of percentiles.
+    A resample draws N examples with replacement, as multinomial counts of the distinct outcomes.
+    Intervals are of percentiles.
 
     Shape:
         labels, and the predicted classes a and b: (N,), from 0; N at least 1.
@@ -63,10 +63,7 @@ def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[M
 
 
 def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
-    """Return accuracy and macro F1 of both: (metric, resample, classifier), (2, R, 2).
-
-    Outcomes are (3, K): label and both predictions. Counts say how often each comes, (R, K).
-    """
+    """Return accuracy and macro F1, (2, R, 2), of outcomes (3, K) that come (R, K) times."""
     labels, classes = outcomes[0], int(outcomes.max()) + 1
     weights = counts.astype(np.float64)
     support = _per_class(weights, labels, classes)
@@ -81,7 +78,6 @@ def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
 
 
 def _per_class(weights: Floats, classes: Ints, count: int) -> Floats:
-    """Add up columns of (R, K) by their class, to (R, C)."""
     sums = np.zeros((len(weights), count))
     order = np.argsort(classes, kind="stable")
     found, starts = np.unique(classes[order], return_index=True)

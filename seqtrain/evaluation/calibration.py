@@ -49,11 +49,7 @@ class CoveragePoint(Section):
     """Share of them that are right."""
 
     def least(self, rows: int) -> float:
-        """Return the lower end of the 95 % interval of the accuracy of so many rows.
-
-        Reference:
-            Wilson 1927, "Probable inference, the law of succession, and statistical inference".
-        """
+        """Return the lower end of the accuracy's 95 % interval for so many rows (Wilson 1927)."""
         square = Z * Z / rows
         spread = math.sqrt(square * self.accuracy * (1 - self.accuracy) + square * square / 4)
         return (self.accuracy + square / 2 - spread) / (1 + square)
@@ -88,9 +84,8 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         logits: (B, C). labels: (B,); -1, a label that train lacks, is left out.
 
     Reference:
-        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2. The mean
-        cross-entropy is convex in 1 / temperature, so Newton's steps within a shrinking interval
-        find its one minimum. Platt 1999, "Probabilistic Outputs for Support Vector Machines".
+        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2; by Newton's steps,
+        convex in 1 / temperature. Platt 1999, "Probabilistic Outputs for Support Vector Machines".
     """
     right = (logits.argmax(dim=1) == labels)[labels >= 0]
     if not len(right):
@@ -109,11 +104,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
 
 
 def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> tuple[float, float]:
-    """Return the first and second derivative of the sum of the cross-entropies.
-
-    They are by the factor, 1 / temperature. `sure` is the probability of each label; the other
-    classes share the rest.
-    """
+    """Return two derivatives of the summed cross-entropies by the factor, 1 / temperature."""
     slope = bend = 0.0
     for block, true in double_blocks(logits, labels):
         known = true >= 0
@@ -135,11 +126,10 @@ def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tens
 
 
 def calibrate(branches: Sequence[Tensor], labels: Tensor) -> Calibration:
-    """Fit shares and temperature, and find how good the most confident predictions then are.
+    """Fit shares and temperature to held-out logits, and find how good confident predictions are.
 
-    Args:
-        branches: logits of each branch for sequences that the model hasn't learned from, (B, C).
-        labels: class index, (B,); -1 where train lacks the label.
+    Shape:
+        branches: (B, C) each. labels: (B,); -1 where train lacks the label.
     """
     shares = fit_shares(branches, labels)
     logits = combined(branches, shares)
@@ -152,10 +142,12 @@ def calibrate(branches: Sequence[Tensor], labels: Tensor) -> Calibration:
 
 
 def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:
-    """Return the shares of two branches whose predictions have the least mean cross-entropy.
+    """Return the shares of two branches with the least mean cross-entropy, as in stacking.
 
-    Each is tried with its own temperature, as in stacking (Wolpert 1992). None, equal shares,
-    where there is one branch, too few rows to choose by, or all of them are right.
+    None, equal shares, where there is one branch, too few rows to choose by, or all are right.
+
+    Reference:
+        Wolpert 1992, "Stacked generalization".
     """
     right = (combined(branches).argmax(1) == labels)[labels >= 0]
     if len(branches) == 1 or len(right) < FEWEST_ROWS or bool(right.all()):
@@ -172,12 +164,9 @@ def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None
 
 
 def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:
-    """Return how good the most confident predictions are, for equal shares of all of them.
+    """Return how good the most confident predictions are, for equal shares of all: (B,), (B,).
 
     Predictions of equal probability stay together; no points where a probability isn't a number.
-
-    Shape:
-        confidence: probability of each prediction, (B,). correct: whether it is right, (B,).
     """
     if bool(confidence.isnan().any()):
         return []

@@ -10,12 +10,9 @@ from seqtrain.model.classifier import ClassifierNetwork
 
 
 class CarriedStates:
-    """Keeps one detached state per group.
+    """Keeps one detached state per group; while `frozen` it stays where a batch is classified.
 
     B rows, G groups, S tensors of a state (h, and c of an LSTM), L layers, H hidden.
-
-    Attributes:
-        frozen: whether the states stay as they are where a batch is classified.
     """
 
     def __init__(self) -> None:
@@ -23,12 +20,7 @@ class CarriedStates:
         self._states: dict[int, Tensor] = {}
 
     def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
-        """Return the state that each row starts from, (P, L, B, H); zeros for the first of a group.
-
-        Args:
-            groups: group of each row, (B,); -1: alone. None: nothing is carried.
-            model: gives shape and device.
-        """
+        """Return each row's state, (P, L, B, H): zeros for the first of a group, or -1 (alone)."""
         if groups is None:
             return None
         zeros = model.zero_state(1)[:, :, 0]

@@ -35,10 +35,8 @@ FOREIGN_FEATURE = 1e4
 class LogitDifference:
     """How far the predictions of one way to batch are from those of one sequence at a time.
 
-    Attributes:
-        way, variant: how sequences were batched, and what computed them.
-        logits, probabilities: the largest absolute difference.
-        labels: sequences with another predicted label.
+    Logits and probabilities are the largest absolute difference; labels are sequences with another
+    predicted label.
     """
 
     way: str
@@ -89,10 +87,9 @@ def differences(
 
 
 def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
-    """Return sequences within the limits of a sample, and how many were cut at SAMPLE_LENGTH.
+    """Return a sample of the sequences, and how many were cut at SAMPLE_LENGTH.
 
-    Where states are carried, these are the first rows; else they are evenly spaced in order of
-    length, from the shortest to the longest, shuffled.
+    Where states are carried, these are the first rows; else evenly spaced by length, shuffled.
     """
     lengths = np.minimum(store.lengths, SAMPLE_LENGTH)
     if carried:
@@ -109,7 +106,6 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 
 
 def _spaced(order: Ints, count: int) -> Ints:
-    """Return this many of some rows, evenly spaced, the first and last among them."""
     spaced: Ints = order[np.linspace(len(order) - 1, 0, count).round().astype(np.int64)]
     return spaced
 
@@ -117,9 +113,7 @@ def _spaced(order: Ints, count: int) -> Ints:
 def _variants(
     model: ClassifierNetwork, device: torch.device
 ) -> dict[str, tuple[ClassifierNetwork, ProjectedTable | None]]:
-    """Return the weights under each engine that serves them, and their own unroll; beside each, its
-    vocabulary projected beforehand.
-    """
+    """Return the weights under each engine that serves them, and projected vocabularies."""
     ways = {
         name: {"engine": name, "unroll": "packed"} for name in serving_engines(model.config, device)
     }
@@ -141,8 +135,7 @@ def _ways(
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
     """Return ways to batch, by name: the rows of each batch, and what collates them.
 
-    With groups, first come the first rows of all groups, then the second ones, and so on: no batch
-    holds two of one group.
+    With groups, no batch holds two rows of one group.
     """
     ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
     rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]

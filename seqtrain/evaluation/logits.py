@@ -38,13 +38,8 @@ def classify(
 ) -> list[Tensor]:
     """Return the logits of a batch, (B, C) of each branch, row by row of the batch.
 
-    Args:
-        model: on the batch's device; its `combine` makes one prediction of the branches.
-        batch: no two sequences of one group.
-        carried: the last state of each group, where sequences start, and which is replaced.
-        vocabulary: `model.project_vocabulary()`, or None.
-        bptt: time steps of truncated BPTT; None: all.
-        random: random numbers of the update; None: evaluation.
+    No two sequences are of one group; `carried` has the states where they start, and gets those
+    where they end. bptt is steps of truncated BPTT (None: all); random None: evaluation.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
     branches, states = model.branches(
@@ -73,9 +68,7 @@ def predict_logits(
     combine: Combine | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Tensor:
-    """Return the logits of every sequence, (B, C) float32 on the CPU.
-
-    Sequences of like length are computed together; the result is the same in any batch.
+    """Return the logits of every sequence, (B, C) float32 on the CPU, the same in any batch.
 
     Args:
         model: on the device; switched to evaluation meanwhile.
@@ -126,10 +119,10 @@ def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | Non
 
 
 def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
-    """Return logits (B, C); refuse those that are no numbers, as very large weights give.
+    """Return logits (B, C).
 
     Raises:
-        RunError: names the line of the first such row.
+        RunError: one isn't finite, as very large weights give; it names the first such row's line.
     """
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.all()):
@@ -154,9 +147,8 @@ def logits_of_batches(
 ) -> Tensor:
     """Return the logits of every sequence, (B, C) float32 on the CPU, batched as a plan says.
 
-    The plan holds the rows of each batch, each row once; rows in no batch get zeros. With carried
-    states, each row comes in a later batch than the row before it in its group. Other arguments are
-    those of `predict_logits`; `collate` puts sequences together.
+    The plan holds the rows of each batch, each row once and after those before it in its group;
+    rows in no batch get zeros. Other arguments are those of `predict_logits`.
     """
     combine = combine or model.combine
 

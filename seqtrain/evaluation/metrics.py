@@ -35,22 +35,20 @@ FEWEST_TO_DOUBT = 20
 
 @dataclass(frozen=True, repr=False)
 class Scores(Summarized):
-    """What `eval --json` and `test.json` hold.
+    """What `eval --json` and `test.json` hold; fractions are in [0, 1].
 
     Attributes:
         loss: mean cross-entropy in nats, over examples whose label train has.
-        accuracy, macro_f1, weighted_f1: fractions in [0, 1]; a label that train lacks is wrong.
+        accuracy, macro_f1, weighted_f1: a label that train lacks is wrong.
         macro_precision, macro_recall: means over the same classes as macro_f1.
-        num_examples: examples scored.
-        num_unknown_labels: examples among them whose label train lacks.
+        num_unknown_labels: examples among num_examples whose label train lacks.
         labels: label of each class index.
         per_class: precision, recall, f1 and support by label.
         confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`.
         confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
             most.
         by_length: accuracy in groups of like length, shortest first.
-        ece: expected calibration error: distance between probability and accuracy, mean over 15
-            intervals of probability, in [0, 1].
+        ece: expected calibration error, mean over 15 intervals of probability.
         brier: mean over the same examples as loss of the squared distance between probabilities and
             the label's 1 among 0s, in [0, 2].
         risk_coverage: accuracy of the most confident 10 %, 20 % … of all predictions, as
@@ -182,10 +180,7 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
 
 
 def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float]:
-    """Return the greatest probability of each row, (B,) float64, cross-entropy and Brier score.
-
-    The latter are means over examples of known label; 0 where there is none.
-    """
+    """Return the greatest probability of each row, (B,) float64, cross-entropy and Brier score."""
     confidence, loss, brier = [], 0.0, 0.0
     for some, true in double_blocks(logits, labels):
         logarithms = some.log_softmax(dim=1)
@@ -201,7 +196,6 @@ def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float
 
 
 def _calibration_error(confidence: Tensor, correct: Tensor) -> float:
-    """Return the mean distance between probability and accuracy over intervals of probability."""
     interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
     surplus = confidence - correct.double()
     sums = surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
@@ -209,7 +203,6 @@ def _calibration_error(confidence: Tensor, correct: Tensor) -> float:
 
 
 def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:
-    """Return the counts of pairs (2, P) of true and predicted class as a matrix."""
     matrix = torch.zeros(classes, classes, dtype=torch.int64, device="cpu")
     matrix[pairs[0], pairs[1]] = counts
     rows: list[list[int]] = matrix.tolist()

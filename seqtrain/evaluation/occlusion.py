@@ -19,9 +19,9 @@ def step_weights(
 ) -> list[float]:
     """Return how much each time step of a row's sequence speaks for the model's prediction.
 
-    The weight of a step is the log-probability of the predicted label, less that of the sequence
-    without the step, in nats: above 0 it speaks for the prediction. A sequence of one step is
-    compared with equal probabilities. Costs as many runs as there are steps; no state is carried.
+    It is the log-probability of the predicted label, less that of the sequence without the step, in
+    nats; a sequence of one step is compared with equal probabilities. Costs as many runs as there
+    are steps; no state is carried.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",

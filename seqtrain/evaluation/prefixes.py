@@ -71,8 +71,8 @@ def score_prefixes(
 ) -> list[dict[str, float]]:
     """Score a model after 10 %, 20 % … 100 % of each sequence: how early can one decide?
 
-    Shares are rounded up to whole steps. Costs 5.5 times what scoring whole sequences does. Where
-    states are carried, each row starts from the end of the whole row before it in its group.
+    Shares are rounded up to whole steps. Where states are carried, each row starts from the end of
+    the whole row before it in its group.
 
     Returns:
         For each share: the share, the median number of steps read, accuracy, and agreement with
@@ -120,7 +120,6 @@ def _by_one_run(
 def _starts(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> CarriedStates | None:
-    """Return the state that each row starts from, by its number; None: nothing is carried."""
     groups = carried_groups(model, store)
     if groups is None:
         return None

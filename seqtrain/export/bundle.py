@@ -21,8 +21,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 def bundled(script: Path) -> bytes:
     """Return a zip archive of the modules that a script of the package imports.
 
-    The `__init__.py` of a folder stays empty where nothing is imported from it: it would import
-    more.
+    The `__init__.py` of a folder stays empty where nothing is imported from it.
     """
     needed: dict[str, bytes] = {}
     waiting = [*_imported(script)]
@@ -60,7 +59,6 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _file(module: str) -> Path | None:
-    """Return the file of a module of ours; None: it is none."""
     path = PACKAGE.parent.joinpath(*module.split("."))
     found = (path.with_suffix(".py"), path / "__init__.py")
     return next((file for file in found if PACKAGE in file.parents and file.is_file()), None)

@@ -35,13 +35,9 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """What was written, with the bytes of each file.
 
-    Attributes:
-        folder: where.
-        sizes: bytes of each file.
-        rows: golden rows that were compared.
-        difference: of the probabilities, the largest.
+    `rows` is how many golden rows were compared, `difference` their largest, of the probabilities.
     """
 
     folder: Path
@@ -108,7 +104,6 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
 
 
 def _golden(ported: Any, sequences: list[Any], store: SequenceStore, wanted: Tensor) -> bytes:
-    """Return golden.jsonl: sequences, what model.onnx takes for each alone, and predictions."""
     lines = []
     for row, (sequence, probabilities) in enumerate(zip(sequences, wanted.tolist(), strict=True)):
         given = ported.inputs(store.__getitems__(np.array([row])))

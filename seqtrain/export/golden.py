@@ -31,10 +31,9 @@ TEXTS = (
 
 
 def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
-    """Return made-up sequences, the same for the same model, and what its network predicts.
+    """Return made-up sequences, as JSON and encoded, and each class's probability, (B, C).
 
-    Returns:
-        The sequences as JSON has them; the same encoded; the probability of each class, (B, C).
+    The same model gives the same ones.
     """
     rules = model.preprocessing.for_prediction()
     kept: list[Any] = []
@@ -89,7 +88,6 @@ def _as_text(tokens: list[str], tokenizer: str) -> str:
 
 
 def _plain(sequence: Any) -> Any:
-    """Return a sequence as JSON has it, missing values as null."""
     if not isinstance(sequence, np.ndarray):
         return sequence
     return [[None if np.isnan(x) else x for x in vector] for vector in sequence.tolist()]

@@ -43,11 +43,7 @@ def import_onnx() -> Any:
 class Graph:
     """Nodes, and the constants that they read; what a node returns is known by its name.
 
-    Args:
-        weights: of the model, by name.
-
-    Attributes:
-        unused: names of the weights that nothing has read so far.
+    `unused` are the names of the model's weights that nothing has read so far.
     """
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:

@@ -26,8 +26,7 @@ UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 def vectors(graph: Graph, network: ClassifierNetwork) -> tuple[str, str]:
     """Add the graph's inputs, and all that stands before the encoder.
 
-    Returns:
-        What the encoder reads, (T, B, E), and the lengths of its time steps, (B,) int64.
+    Returns what the encoder reads, (T, B, E), and the lengths of its time steps, (B,) int64.
     """
     inputs, embedding = network.inputs, network.embedding
     by_time = isinstance(embedding, nn.Embedding) and not network.convolutions
@@ -153,7 +152,6 @@ def _convolved(graph: Graph, layer: ConvolutionLayer, name: str, steps: str, len
 
 
 def _shortened(graph: Graph, lengths: str, stride: int) -> str:
-    """Return ceil(length / stride)."""
     if stride == 1:
         return lengths
     return graph.add(
@@ -162,11 +160,7 @@ def _shortened(graph: Graph, lengths: str, stride: int) -> str:
 
 
 def valid_steps(graph: Graph, values: str, lengths: str, *, time: int) -> str:
-    """Return where time steps, on axis 0 or 1 of (T, B, …) or (B, T, …), aren't padding: bool.
-
-    Shape:
-        lengths: (B,) int64. Returns: (T, B, 1) or (B, T, 1).
-    """
+    """Return where steps, on axis `time`, aren't padding: bool (T, B, 1) or (B, T, 1)."""
     longest = graph.add("Gather", graph.add("Shape", values), graph.constant(np.array(time)))
     numbers = graph.add("Range", graph.constant(np.array(0)), longest, graph.constant(np.array(1)))
     steps = graph.add("Unsqueeze", numbers, graph.constant([1 - time, 2]))

@@ -40,12 +40,7 @@ PADDED_STEPS = 16384
 
 
 class ExportedModel:
-    """The exported model.
-
-    Args:
-        onnx: content of model.onnx.
-        fitted: what reads and encodes rows.
-    """
+    """The exported model: model.onnx, and what reads and encodes rows."""
 
     def __init__(self, onnx: bytes, fitted: Preprocessing) -> None:
         self.fitted, self.grams = fitted, None

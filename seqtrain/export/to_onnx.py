@@ -38,13 +38,7 @@ NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
 
 @dataclass(frozen=True)
 class Operator:
-    """ONNX's operator of a cell.
-
-    Attributes:
-        name: of the operator.
-        gates: number of torch's block for each block of ONNX.
-        attributes: that make it compute what torch's cell computes.
-    """
+    """ONNX's operator of a cell; `gates` are the numbers of torch's blocks, in ONNX's order."""
 
     name: str
     gates: tuple[int, ...]
@@ -98,11 +92,7 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
 
 
 def check_exportable(config: ModelConfig) -> None:
-    """Refuse a model whose predictions the graph wouldn't give.
-
-    Raises:
-        ConfigError: as said.
-    """
+    """Raise ConfigError for a model whose predictions the graph wouldn't give."""
     if config.initial_state == "carried":
         raise ConfigError(
             "model.initial_state: carried can't be exported: a prediction depends on the rows of "
@@ -125,11 +115,9 @@ def _unknown(part: str) -> ConfigError:
 def _encoded(
     graph: Graph, config: ModelConfig, steps: str, lengths: str, *, all_states: bool
 ) -> tuple[str, str]:
-    """Run all layers of the recurrent encoder over steps (T, B, E) of these lengths, (B,) int64.
+    """Run all layers of the encoder over steps (T, B, E) of these lengths, (B,) int64.
 
-    Returns:
-        Of the top layer, the states of all time steps, (T, D, B, H), empty where they aren't
-        wanted, and the last valid states of each direction, (D, B, H).
+    Returns the top layer's states (T, D, B, H), or empty, and its last valid ones (D, B, H).
     """
     operator, directions = OPERATORS[config.rnn], 2 if config.bidirectional else 1
     counts = graph.cast(lengths, INT32)  # as the operators want it
@@ -215,7 +203,6 @@ def _joined(graph: Graph, config: ModelConfig, states: str) -> str:
 
 
 def _joined_last(graph: Graph, config: ModelConfig, last: str) -> str:
-    """Join the directions of last states (D, B, H): return (B, W)."""
     if not config.bidirectional:
         return graph.add("Squeeze", last, graph.constant([0]))
     if config.join == "concat":
@@ -225,13 +212,11 @@ def _joined_last(graph: Graph, config: ModelConfig, last: str) -> str:
 
 
 def _side_by_side(graph: Graph, states: str, width: int) -> str:
-    """Concatenate the directions of states (T, D, B, H): return (T, B, D * H)."""
     by_row = graph.add("Transpose", states, perm=[0, 2, 1, 3])
     return graph.add("Reshape", by_row, graph.constant([0, 0, width]))
 
 
 def _added(graph: Graph, config: ModelConfig, states: str, axis: int) -> str:
-    """Add the directions, which stand on an axis, or take their mean."""
     total = _sum(graph, states, axis)
     return graph.add("Mul", total, graph.number(0.5)) if config.join == "mean" else total
 
@@ -241,11 +226,7 @@ def _sum(graph: Graph, values: str, axis: int) -> str:
 
 
 def _ngram_logits(graph: Graph) -> str:
-    """Add the inputs of the linear classifier on n-grams, and return its logits, (B, C).
-
-    Which n-grams a sequence holds, the row of each and its value are inputs: `script.py` finds
-    them.
-    """
+    """Add the classifier on n-grams, whose rows and values are inputs; return logits, (B, C)."""
     graph.takes(NGRAMS, INT64, ["n-grams"])
     graph.takes(NGRAM_ROWS, INT64, ["n-grams"])
     graph.takes(NGRAM_VALUES, FLOAT, ["n-grams"])

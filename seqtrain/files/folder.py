@@ -49,14 +49,9 @@ def write_folder(
 ) -> None:
     """Write a folder of files with a manifest of their SHA-256, and put it in the target's place.
 
-    It is written beside. Then the old folder is renamed, and the new one takes its name: wherever
-    this stops, `complete_folder` finds the old one or the new.
-
-    Args:
-        target: where; a link that stands there is replaced, not followed.
-        files: content by name.
-        previous: where the old folder goes, in place of what stands there; None: it is removed.
-        durable: whether all is flushed to the disk.
+    It is written beside. Then the old folder is renamed (to `previous`, or removed), and the new
+    one takes its name: wherever this stops, `complete_folder` finds the old one or the new. A link
+    that stands there is replaced, not followed. `durable`: all is flushed to the disk.
 
     Raises:
         RunError: the disk is full or the folder can't be written; the old one is untouched.
@@ -101,7 +96,6 @@ def _make_free(path: Path) -> None:
 
 
 def _put_back(target: Path) -> None:
-    """Rename an old folder back where no new one has its name."""
     if complete_folder(target) != target:
         os.rename(complete_folder(target), target)
 
@@ -192,7 +186,6 @@ def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """Return what tells a folder from one that takes its place."""
     with suppress(OSError):
         status = os.stat(complete_folder(folder))
         return status.st_ino, status.st_ctime_ns

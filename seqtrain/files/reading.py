@@ -42,13 +42,9 @@ def path_problem(
     wrong: type[SeqtrainError] = CheckpointError,
     advice: str = "",
 ) -> SeqtrainError:
-    """Word why the system refuses a path.
+    """Word why the system refuses a path; a ValueError is of what can't be a path.
 
-    Args:
-        path: as the user wrote it.
-        error: of the system; a ValueError for what can't be a path.
-        wrong: class of the error where the path is wrong; where the machine failed, it is RunError.
-        advice: what to do.
+    The error is of the class `wrong` where the path is wrong, or RunError where the machine failed.
     """
     shown, said = printable(str(path)) or "''", getattr(error, "strerror", None) or str(error)
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:

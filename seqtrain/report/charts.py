@@ -30,8 +30,6 @@ class Chart:
     """A picture; its coordinates count from the upper left corner.
 
     Attributes:
-        title: above it.
-        x_name: of the horizontal axis.
         x_ticks, y_ticks: coordinate and text of each tick.
         lines: a line of one point is a dot.
         dots: x, y and radius.
@@ -86,7 +84,6 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]]) -> Chart:
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Return what maps values from low to high to coordinates from start to end."""
     return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 2)
 
 

@@ -28,12 +28,11 @@ class PredictedExample:
         line: line of the data file.
         text: the sequence, shortened for people.
         label: the true label.
-        predicted: the predicted label.
         probability: of the predicted label, in [0, 1].
         length: time steps.
         file: the file that holds the row; None where the data is one file.
-        weights: each time step as people read it, and how much it speaks for the prediction; None
-            where nobody asked for it.
+        weights: each time step as people read it, and how much it speaks for the prediction; None:
+            not computed.
     """
 
     line: int
@@ -61,12 +60,10 @@ class RunFacts:
     """One run.
 
     Attributes:
-        name: of its directory.
         config: the resolved config, as YAML.
         environment: content of environment.json.
         epochs: the "epoch" lines of metrics.jsonl.
         card: names and values of the model card, in order.
-        split: name of the split that was scored.
         scores: as `eval --json` prints them.
         prefixes: scores after shares of each sequence, as `eval --steps --json` prints them.
         predictions: one for each example of the split.
@@ -93,10 +90,7 @@ def model_card(
     scored: str,
     weights: int,
 ) -> dict[str, str]:
-    """Return names and values of the card, in order.
-
-    `scored` names the data that it was scored on; `weights` is how many the model has.
-    """
+    """Return names and values of the card, in order; `weights` is how many the model has."""
     data, summary, environment = config.data, summarize_run(run), run.environment()
     best = "-" if summary.best_epoch is None else summary.best_epoch
     again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
@@ -118,7 +112,6 @@ def model_card(
 
 
 def _branches(model: ModelConfig) -> str:
-    """Name every branch of a model that has weights."""
     direction = "in both directions" if model.bidirectional else "in one direction"
     pooling = [model.pooling] if isinstance(model.pooling, str) else model.pooling
     branches = [

@@ -36,13 +36,9 @@ CARRIED = 2**30
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run at one step.
+    """A run at one step: its model, the optimizer's tensors, counters and sums as JSON values.
 
-    Attributes:
-        model: as it stood.
-        tensors: the optimizer's state, by name.
-        progress: counters and sums, JSON values by name.
-        metrics_length: bytes of metrics.jsonl then.
+    `metrics_length` is the bytes of metrics.jsonl then.
     """
 
     model: Model
@@ -70,8 +66,7 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
 def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int:
     """Return the bytes that a checkpoint's folder takes at most, about.
 
-    `learning` is the network, or what pretrains it; `groups` are those of train's rows, where
-    states are carried.
+    `learning` is the network, or what pretrains it; `groups` are train's, if states are carried.
     """
     carried = 0
     if groups is not None:

@@ -169,7 +169,6 @@ def _holds_runs(path: Path) -> bool:
 
 
 def _inner_runs(path: Path) -> list[Path]:
-    """Return where the runs among several, and those of a search, stand in a directory."""
     found = [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
     if (path / TRIALS).is_dir() and not (path / TRIALS).is_symlink():
         found += [each for each in (path / TRIALS).iterdir() if each.name.isdecimal()]
@@ -177,7 +176,6 @@ def _inner_runs(path: Path) -> list[Path]:
 
 
 def _is_early(path: Path) -> bool:
-    """Whether a run that ended before its first checkpoint leaves this."""
     return path.name == LOCK or is_stray(path.name) or _is_environment(path)
 
 
@@ -189,10 +187,7 @@ def _is_environment(path: Path) -> bool:
 
 
 def remove_earlier(path: Path) -> None:
-    """Remove what runs and searches left in a directory, once it was checked; all else stays.
-
-    The config goes first, for without it there is no run, and environment.json last.
-    """
+    """Remove what runs and searches left in a directory, once it was checked; all else stays."""
     for run in _inner_runs(path):
         remove_earlier(run)
         with suppress(OSError):

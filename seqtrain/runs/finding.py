@@ -21,11 +21,9 @@ MOST_RUNS = 1000
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
-    """Return a run's directory.
+    """Return a run's directory: of a path, with runs/ before it or not, or the newest of a config.
 
-    Args:
-        path: of it, also without runs/ before it; None: the newest under runs/.
-        name: of a config, whose newest run is meant; None: the newest of all that has a model.
+    Without both it is the newest of all that has a model.
 
     Raises:
         CheckpointError: there is none.
@@ -64,11 +62,7 @@ def newest_trained() -> tuple[Path, list[Path]]:
 
 
 def newest_first(name: str | None) -> list[Path]:
-    """Return the runs under runs/ by when their config was written.
-
-    Args:
-        name: of the config, where a run's name must be exactly what `make` makes of it.
-    """
+    """Return the runs under runs/ by when their config was written; None: of all configs."""
     pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
     try:

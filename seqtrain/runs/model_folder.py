@@ -43,13 +43,7 @@ LARGEST_HEADER = 2**20
 
 @dataclass(frozen=True)
 class Model:
-    """A trained network and what it needs to read a user's rows.
-
-    Attributes:
-        network: the classifier.
-        preprocessing: as fitted.
-        calibration: of its probabilities, on validation.
-    """
+    """A trained network and what it needs to read a user's rows; calibrated on validation."""
 
     network: ClassifierNetwork
     preprocessing: Preprocessing
@@ -77,12 +71,9 @@ def model_files(
     pretraining: PretrainingModel | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> dict[str, bytes]:
-    """Return the files of a model folder by name.
+    """Return the files of a model folder by name, of other weights than the network's if given.
 
-    Args:
-        model: to be saved.
-        pretraining: what pretrained its encoder; an autoencoder's decoder is saved, too.
-        weights: to save in place of those that the network has now.
+    Of `pretraining`, an autoencoder's decoder is saved, too.
     """
     description = {
         "format_version": FORMAT_VERSION,
@@ -117,8 +108,7 @@ def tensor_file(tensors: Mapping[str, Tensor]) -> bytes:
 def load_model(folder: Path) -> Model:
     """Read a model folder; the network is on the CPU, in evaluation mode.
 
-    Nothing in the folder is executed, and every size is checked against the architecture before
-    memory is taken for it.
+    Nothing in it is executed; sizes are checked before memory is taken for them.
 
     Raises:
         CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
@@ -238,12 +228,6 @@ def _are_tokens(tokens: list[Any]) -> bool:
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
-    """Return the n-grams whose sizes and number a description holds, if it does.
-
-    Raises:
-        CheckpointError: the file is missing, damaged or too large.
-        ValueError, LookupError, TypeError: they can't be.
-    """
     if values is None:
         return None
     shortest, longest, number = values["shortest"], values["longest"], values["number"]
@@ -311,7 +295,6 @@ def _read_weights(
 
 
 def _words(error: Exception) -> str:
-    """Say what is wrong with a foreign description, in one line."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -30,7 +30,6 @@ class RunSummary:
     """One run.
 
     Attributes:
-        path: its directory.
         started: when its config was written, in seconds since 1970.
         finished: whether it came to its end.
         epochs, best_epoch: passes over train made, and the best of them.
@@ -98,12 +97,7 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
 
 
 def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSummary:
-    """Read one run.
-
-    Args:
-        run: its directory.
-        problems: gets a line where the config is wrong, which is then left out; None: it is raised.
-    """
+    """Read one run; `problems` gets a line where the config is wrong (None: it is raised)."""
     config: dict[str, Any] = {}
     try:
         config = run.config().model_dump()
@@ -151,9 +145,7 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
-    """Return runs in the order of a figure or key: scores from the best on, others ascending.
-
-    Runs without it come last.
+    """Return runs by a figure or key: scores from the best on, others ascending; without it last.
 
     Raises:
         ConfigError: there is no such name.

@@ -53,7 +53,6 @@ class RunDirectory:
     """Where the files of one run stand.
 
     Attributes:
-        path: the directory.
         best: the model folder of the best epoch.
         last: that of the last checkpoint, with the training state.
         previous: the checkpoint before the last one; a finished run has none.
@@ -183,8 +182,7 @@ class RunDirectory:
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
     """Return a line, with both digests, for each data file that isn't what a run read.
 
-    Both are SHA-256 by path: as recorded under `data` of environment.json, and as read now. Files
-    that the run didn't read are left out.
+    Both are SHA-256 by path: under `data` of environment.json, and as read now.
     """
     both = [(path, now, str(recorded[path])) for path, now in digests.items() if path in recorded]
     return [
@@ -199,10 +197,7 @@ def other_data(
 ) -> list[str]:
     """Return a line for each file that differs, that the run didn't read, or nothing names now.
 
-    Args:
-        recorded: SHA-256 by path, as in `changed_data`.
-        digests: of each file that was read now.
-        named: the files that the config names, also those that needn't be read again.
+    `named` are the files that the config names, also those that needn't be read again.
     """
     unread = [f"{path}: the run didn't read it" for path in digests if path not in recorded]
     gone = [path for path in recorded if path not in digests and path not in named]

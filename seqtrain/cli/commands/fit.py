@@ -156,7 +156,6 @@ def _checked(
 
 
 def _fit_once(train: Callable[..., Run], *, quiet: bool, verbose: bool, log: bool) -> None:
-    """Train, show it, and print the run directory."""
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
     from seqtrain.cli.output.fit_screen import FitScreen

@@ -182,9 +182,6 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     """Return how predictions are written: as chosen, or as the output file's ending says.
 
     Without both it is tsv (of steps jsonl); on a terminal it is lines for people.
-
-    Raises:
-        ConfigError: the ending names no format that can be written, or steps can't be written so.
     """
     from pathlib import Path
 
@@ -210,7 +207,6 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
 
 
 def _columns_to_keep(options: list[str]) -> list[str]:
-    """Return the columns of `--keep id,text`, each named once."""
     from seqtrain.errors import ConfigError
 
     names = [name for option in options for name in option.split(",")]

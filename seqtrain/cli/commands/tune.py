@@ -91,7 +91,6 @@ def tune(
 
 
 def _seconds(text: str | None) -> float | None:
-    """Return a time in seconds."""
     if text is None:
         return None
     parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh]?)", text.strip())

@@ -28,7 +28,6 @@ LEFT, LONGEST_BAR, TITLE = 150, 420, 40
 
 
 def _sections(comparison: Comparison) -> list[tuple[str, list[VariantResult]]]:
-    """Return the heading and the rows of each section."""
     cell = f"nn.{comparison.rnn.upper()}"
     sections = [
         (heading.format(cell=cell), [row for row in comparison.candidates if row.kind in kinds])
@@ -72,14 +71,12 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def _speeds(speed: Speed | None) -> tuple[str, str]:
-    """Return a speed, and the slowest and the fastest turn."""
     if speed is None:
         return NOTHING, NOTHING
     return thousands(speed.tokens_per_second), speed.spread.removeprefix("turns ")
 
 
 def _measured(comparison: Comparison) -> str:
-    """Say what speeds and accuracies are of."""
     turns = sorted(row.training.turns for row in comparison.candidates if row.training) or [0]
     counts = f"{turns[0]} to {turns[-1]}" if turns[0] < turns[-1] else str(turns[0])
     accuracy = (
@@ -99,7 +96,6 @@ def _measured(comparison: Comparison) -> str:
 
 
 def _recommended(comparison: Comparison) -> str:
-    """Return the last line: what to take, how, and why."""
     for row in comparison.candidates:
         if row.name == comparison.recommended:
             script = f"a plain torch script as in {row.name}"
@@ -111,9 +107,7 @@ def _recommended(comparison: Comparison) -> str:
 def draw_speeds(comparison: Comparison, title: str) -> str:
     """Return an SVG of tokens per second in training and prediction, and of accuracies.
 
-    Args:
-        comparison: what was measured; variants without figures are left out.
-        title: of the picture, such as the config's name; any text.
+    Variants without figures are left out.
     """
     fastest = [
         speed.fastest

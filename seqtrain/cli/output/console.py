@@ -120,7 +120,6 @@ class ProgressBar:
 
 
 def _in_notebook() -> bool:
-    """Whether this is a notebook's kernel, which shows bars though stderr is no terminal."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None

@@ -117,7 +117,6 @@ def show_inspection(found: Inspection, top: int) -> None:
 
 
 def _lines(found: Inspection, top: int) -> Iterator[str]:
-    """Yield what is to be looked at, a line each."""
     if found.rare_labels:
         names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
         yield f"labels with fewer than {RARE} rows in train: {listed(names, top)}"
@@ -148,7 +147,6 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
 
 def _named(found: Inspection, group: Sequence[RowPlace]) -> str:
-    """Name the rows of a group by split and line."""
     words = [
         f"{row['split']} {row['file']}:{row['line']}"
         if "file" in row

@@ -15,10 +15,7 @@ FOLDER = "tensorboard"
 
 
 class EventLog:
-    """A listener of `fit` that passes events on, and writes their figures beside.
-
-    Args:
-        listener: hears of each event first.
+    """A listener of `fit` that passes events on to another, and writes their figures beside.
 
     Raises:
         ConfigError: the package tensorboard isn't installed.
@@ -38,7 +35,6 @@ class EventLog:
         self._failed = False
 
     def __call__(self, event: Event) -> None:
-        """Pass an event on, then write it down."""
         self._listener(event)
         try:
             if not self._failed:

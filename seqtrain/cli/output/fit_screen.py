@@ -50,13 +50,8 @@ NO_GAIN = "more rows or `seqtrain tune` may help, else a linear model is enough"
 class FitScreen:
     """A listener of `fit`, also of several runs; enter it so that no bar stays.
 
-    Args:
-        quiet: show warnings alone.
-        verbose: show also padding, word vectors, and what computes.
-        hints: say at the end which commands come next.
-
-    Attributes:
-        training: whether training has begun.
+    With `quiet` it shows warnings alone; `verbose`: also padding, word vectors, and what computes;
+    `hints`: at the end which commands come next.
     """
 
     def __init__(self, *, quiet: bool, verbose: bool = False, hints: bool = True) -> None:
@@ -82,7 +77,6 @@ class FitScreen:
         self._bar.close()
 
     def __call__(self, event: Event) -> None:
-        """Show one event."""
         if not isinstance(event, UpdateEvent):
             self._bar.close()
         if not self._quiet and type(event) in self._shows:
@@ -205,7 +199,6 @@ class FitScreen:
 
 
 def _other_epoch(event: EpochEvent, speed: str) -> str:
-    """Return a line on an epoch of pretraining or of the refit."""
     end = f"{speed} tokens/s, {event.seconds:.1f} s"
     if event.refit:
         return f"refit {event.epoch}: loss {event.loss:.4f}, accuracy {event.accuracy:.2%}, {end}"

@@ -48,7 +48,6 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
 def _print_rows(
     rows: Sequence[PredictedExample], columns: list[TableColumn], cells: list[list[str]]
 ) -> None:
-    """Print columns between where rows stand and their texts."""
     several = any(row.file for row in rows)
     where = [TableColumn("file", "words", 2)] * several + [TableColumn("line")]
     print_table(

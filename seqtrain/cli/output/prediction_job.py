@@ -136,11 +136,9 @@ class _WholeRows(io.FileIO):
 
 @contextmanager
 def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
-    """Open the file to write to, or standard output.
+    """Open the file to write to, or standard output (None).
 
-    Args:
-        path: the file; None: standard output.
-        line_by_line: write each row at once, because a program may be waiting for it.
+    With `line_by_line` each row is written at once, because a program may be waiting for it.
 
     Raises:
         ConfigError: it can't be opened, or the package that writes .zst isn't installed.

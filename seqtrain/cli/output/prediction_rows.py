@@ -34,14 +34,12 @@ class PredictionColumns:
     """Which columns, in their order: file, line, those kept of the input, and the prediction's.
 
     Attributes:
-        labels: of the model.
         format: tsv, csv, jsonl, or lines for people.
         top_k: how many labels, the most probable ones; None: one, in jsonl all.
         each_class: the probability of each class in the order of the labels, too.
-        keep: columns of the input.
         whole_files: whether each file is a row.
-        threshold: probability from which on a label is written; below it the label is empty. The
-            best guess stands beside it in every row, as `guess`. None: every label is written.
+        threshold: probability from which on a label is written; below it the label is empty, with
+            the best guess beside it in every row, as `guess`. None: every label is written.
         spreadsheet_safe: csv: put a ' before what a spreadsheet would run as a formula.
         file: whether rows name their file, as those of a folder do.
     """
@@ -132,7 +130,6 @@ class PredictionColumns:
         return self.threshold is not None and prediction.probability < self.threshold
 
     def _beside(self, prediction: Prediction) -> list[Any]:
-        """Return where the row stands, and what is kept of it; nothing of a row not read."""
         example = _example(prediction)
         kept = example.kept or {}
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
@@ -177,12 +174,7 @@ def write_predictions(
     open_file: Callable[[], Any],
     columns: PredictionColumns,
 ) -> tuple[int, int]:
-    """Write one row per prediction, as they come.
-
-    Args:
-        predictions: in input order.
-        open_file: opens where to, once the first row is known: bad input leaves no file.
-        columns: what a row holds.
+    """Write one row per prediction, as they come; the file opens once the first row is known.
 
     Returns:
         How many rows had no known token, and how many stayed below the columns' threshold.

@@ -24,7 +24,6 @@ def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
 
 
 def _time(seconds: float) -> str | None:
-    """Return a time of day, or None where the calendar ends before it."""
     try:
         return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(seconds))
     except (OverflowError, ValueError, OSError):
@@ -63,7 +62,6 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
 
 
 def _data(run: RunSummary) -> str:
-    """Name the file to train on, with its folder."""
     named = run.config.get("data.train", UNKNOWN)
     files = [named] if isinstance(named, str) else named
     return listed(["/".join(Path(file).parts[-2:]) for file in files], 1)

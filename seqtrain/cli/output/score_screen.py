@@ -24,11 +24,7 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 def print_scores(console: Console, scores: Scores, name: str, *, every: bool = False) -> None:
     """Print the figures, the classes, the confusions, and how far to trust probabilities.
 
-    Args:
-        console: where to.
-        scores: of the predictions.
-        name: of the split or file.
-        every: print all of many classes, and accuracies by length and by confidence.
+    `every`: all of many classes, and accuracies by length and by confidence.
     """
     means = (scores.accuracy, scores.macro_f1, scores.weighted_f1)
     columns = [TableColumn("scored on", "words"), *map(TableColumn, ("examples", "accuracy"))]

@@ -31,16 +31,9 @@ def write_steps(
     top_k: int | None,
     lines: bool,
 ) -> int:
-    """Write the predictions after every time step, as they come.
+    """Write predictions after every step; return how many sequences had no known token.
 
-    Args:
-        predictions: in input order.
-        open_file: opens where to.
-        top_k: how many labels per row of jsonl; None: all.
-        lines: write one line per sequence, for people, instead of one row per time step.
-
-    Returns:
-        How many sequences had no known token.
+    Rows of jsonl have top_k labels (None: all); with `lines`, each sequence is a line for people.
     """
     first = list(islice(predictions, 1))
     unknown = 0
@@ -56,7 +49,6 @@ def write_steps(
 
 
 def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
-    """Yield a row per time step: the keys of a plain prediction's row, its step and its token."""
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
@@ -73,7 +65,6 @@ def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterato
 
 
 def _show(index: int, prediction: StepPredictions) -> None:
-    """Print one sequence on stdout: the prediction and since when, then its steps."""
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{index + 1}: ", "dim"),
@@ -114,12 +105,10 @@ def step_line(prediction: StepPredictions) -> Text:
 
 
 def _gap(line: Text) -> str:
-    """Return the blank that a line needs before what doesn't belong to its last piece."""
     return " " if line.plain[-1:].strip() else ""
 
 
 def _pieces(prediction: StepPredictions) -> list[str]:
-    """Return what is shown of each step, blanks between words included."""
     tokens = prediction.tokens
     if tokens is None:
         heights = prediction.probabilities.max(dim=1).values.mul(len(BARS)).long()

@@ -24,7 +24,6 @@ class TableColumn(NamedTuple):
     """A column of a table.
 
     Attributes:
-        name: its heading.
         kind: a number is whole or not shown; names and words go on in the next line; a text is cut
             to the room that is left.
         rank: the column of the highest rank is left out first; 0: never.
@@ -53,13 +52,8 @@ def print_table(
 ) -> None:
     """Print the columns that there is room for; say on stderr which there isn't.
 
-    Args:
-        console: where to.
-        columns: a name alone is a column of numbers that is never left out.
-        rows: a cell for each column.
-        sections: numbers of the rows, from 1, below which a line is drawn.
-        edge: leave a line free above and below.
-        also: command that shows the columns that are left out.
+    A column given as a name alone holds numbers and is never left out. Lines are drawn below the
+    rows whose numbers, from 1, are in `sections`; `also` is the command that shows the rest.
     """
     every = [TableColumn(column) if isinstance(column, str) else column for column in columns]
     cells = list(zip(*rows, strict=True)) or [()] * len(every)

@@ -25,7 +25,6 @@ class TuneScreen:
         self._config, self._monitor = config, config.training.monitor
 
     def __call__(self, trial: Trial, is_best: bool) -> None:
-        """Show one trial that is over."""
         what = f"{trial.state}: {trial.problem}" if trial.problem else trial.state
         if trial.value is not None:
             what = f"{self._score(trial)}, {what}, epoch {trial.best_epoch}"
@@ -65,7 +64,6 @@ class TuneScreen:
         return score_text(self._monitor, trial.value or 0.0)
 
     def _settings(self, trial: Trial) -> str:
-        """Write what a trial changed."""
         changed = differing(self._config, trial.settings).items()
         texts = [f"{key.partition('.')[2]} {flow(value)}" for key, value in changed]
         return ", ".join(texts) or "the config itself"
