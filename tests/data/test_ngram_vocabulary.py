@@ -42,7 +42,11 @@ def some_rows(seed: int, ids: int = 9) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 4), (3, 3), (1, 6)])
-def test_counted_as_a_dictionary_counts(sizes: tuple[int, int]) -> None:
+@pytest.mark.parametrize("steps", [20, ngrams.CHUNK_STEPS])
+def test_counted_as_a_dictionary_counts(
+    sizes: tuple[int, int], steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ngrams, "CHUNK_STEPS", steps)
     rows = some_rows(seed=sizes[1])
     chosen = fit_ngrams(*flat(rows), shortest=sizes[0], longest=sizes[1], most=10**6)
     holders = Counter(gram for row in rows for gram in set(grams_of(row, *sizes)))
@@ -56,13 +60,6 @@ def test_the_most_frequent_are_chosen_and_ties_go_by_key() -> None:
     chosen = fit_ngrams(*flat(rows), shortest=1, longest=1, most=4)
     tied = sorted(key_of((i,)) for i in (4, 5, 6))[:2]
     assert chosen.keys.tolist() == sorted([key_of((2,)), key_of((3,)), *tied])
-
-
-def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    values, offsets = flat(some_rows(seed=1))
-    whole = fit_ngrams(values, offsets, shortest=1, longest=3, most=50)
-    monkeypatch.setattr(ngrams, "CHUNK_STEPS", 20)
-    assert fit_ngrams(values, offsets, shortest=1, longest=3, most=50) == whole
 
 
 def test_the_rarest_are_forgotten_where_too_many_are_distinct(

@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import given
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqtrain.model.cells import as_one_tensor
-from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.engines.native import why_not
 from seqtrain.model.engines.native.library import load_library
-from seqtrain.model.engines.torch_engine import TorchEngine
 from tests.helpers.examples import examples
 from tests.helpers.native_cases import (
     CASES,
-    ENGINE,
     Case,
     assert_close,
     assert_same_as_torch,
@@ -62,21 +59,6 @@ def test_a_table_projected_before_gives_the_same_bits(path: str, keys: dict[str,
     with torch.no_grad():
         for ours, theirs in zip(case.native(projected=True), case.native(), strict=True):
             assert ours is theirs is None or torch.equal(ours, theirs)
-
-
-@needs_library
-def test_a_projected_table_is_for_this_engine_and_encoder_without_gradients() -> None:
-    case = Case([5, 3], vectors=7)
-    assert case.index is not None
-    table = ENGINE.project(case.table, case.encoder)
-    inputs = DistinctInputs(table, case.index, case.batch_sizes)
-    with pytest.raises(ValueError, match="no gradients"):
-        ENGINE.run(case.encoder, inputs)
-    with pytest.raises(TypeError, match="native engine alone"):
-        TorchEngine("").run(case.encoder, inputs)
-    for other in (nn.GRU(5, 70), nn.GRU(5, 6, bidirectional=True), nn.RNN(5, 6)):
-        with pytest.raises(ValueError, match="project again"):
-            ENGINE.run(other, inputs)
 
 
 @needs_library
