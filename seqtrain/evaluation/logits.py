@@ -147,8 +147,8 @@ def logits_of_batches(
 ) -> Tensor:
     """Return the logits of every sequence, (B, C) float32 on the CPU, batched as a plan says.
 
-    The plan holds the rows of each batch, each row once and after those before it in its group;
-    rows in no batch get zeros. Other arguments are those of `predict_logits`.
+    The plan holds the rows of each batch, each row once; rows in no batch get zeros. With carried
+    states, a row comes in a later batch than the row before it in its group.
     """
     combine = combine or model.combine
 

@@ -1,9 +1,8 @@
 """Predictions before a sequence ends: after every step, and after shares of each sequence.
 
-The prediction after a step is the one for the sequence cut there. In one direction the states of
-one run hold all of them. A backward direction starts at the last step, convolutions see steps to
-come, and a series' own mean changes with each: such a model reads every prefix again, T (T + 1) / 2
-steps for T.
+In one direction the states of one run hold the predictions after all steps. A model that looks
+ahead (a backward direction, convolutions, a series' own mean) reads every prefix again,
+T (T + 1) / 2 steps for T.
 
 T steps of one sequence, C classes.
 """

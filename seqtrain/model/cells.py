@@ -1,7 +1,7 @@
 """What a recurrent cell is: its gates, the tensors of its state, its work.
 
-In each formula, x is an input, h a hidden state and c an LSTM's cell state; torch's parameters
-hold the gates one below the other, H rows each, in the order of the letters.
+In formulas x is an input, h a hidden state, c an LSTM's cell state; torch's parameters hold the
+gates one below the other, H rows each, in the order of the letters.
 """
 
 from __future__ import annotations

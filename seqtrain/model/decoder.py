@@ -1,15 +1,12 @@
 """What an encoder learns to predict from sequences without labels, before it learns to classify.
 
-Autoencoder (Dai & Le 2015, arXiv:1511.01432): the encoder reads a sequence, and a decoder unrolls
-from its last valid state and predicts the sequence, token by token. Language model: the encoder
-itself predicts from each state the next token of its direction; the backward direction reads from
-the end, so its next token is the one before (Peters et al. 2018, arXiv:1802.05365).
+Autoencoder (Dai & Le 2015, arXiv:1511.01432): a decoder unrolls from the encoder's last valid state
+and predicts the sequence, token by token. Language model: the encoder itself predicts from each
+state the next token of its direction; backward, that is the token before (Peters et al. 2018,
+arXiv:1802.05365). Nothing is computed on padding. END is predicted where a sequence is over.
 
-Both work on packed steps: nothing is computed on padding. The first token is predicted from the
-encoder's state, so no token stands for the beginning; END is predicted where a sequence is over.
-
-Legend of shapes: B batch, N steps of all sequences, S tensors of a state, D directions, H hidden
-size, W width of the states that predict, V vocabulary.
+B batch, N steps of all sequences, S tensors of a state, D directions, H hidden size, W width of the
+states that predict, V vocabulary.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """The recurrent encoder over packed sequences, and over long ones segment by segment.
 
 Sequences are cut backward from their ends, so that the last segment holds the last `steps` time
-steps of each, and the first what is left over. In training this is truncated backpropagation
-through time (Williams & Peng 1990): states are carried from segment to segment, gradients are not.
-A loss on the last valid state then reaches the last `steps` time steps, so the segments before run
-forward alone. A loss on states pooled over all time steps reaches all of them, each within its
-segment; a segment is run again when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
+steps of each. In training this is truncated backpropagation through time (Williams & Peng 1990):
+states are carried from segment to segment, gradients are not. For a loss on the last valid state,
+the segments before the last run forward alone. A loss on pooled states reaches all time steps, each
+within its segment, which runs again when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
 
-Legend of shapes: B batch, T longest length, N steps of all sequences, H hidden size, L layers,
-S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
+B batch, T longest length, N steps of all sequences, H hidden size, L layers, S tensors of a state:
+1 (h), or 2 (h and c of an LSTM).
 """
 
 from __future__ import annotations

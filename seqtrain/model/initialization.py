@@ -1,13 +1,11 @@
 """Building networks, and initial weights that train: gates that remember, small embeddings.
 
-Gate by gate, recurrent matrices are orthogonal (Saxe et al. 2014, arXiv:1312.6120), so that
-products over many steps neither vanish nor explode, and input matrices Xavier-uniform. Biases are
-zero but for the gate that keeps the state: the update gate of a GRU (in torch's form
-h' = (1 - z) n + z h) and the forget gate of an LSTM start at +1 (Jozefowicz et al. 2015), so that
-the first gradients reach far back. Embeddings are normal, with a small standard deviation for words
-(model.embedding_std): with torch's default of 1 the random part of rare words' vectors is larger
-than anything that they learn. Over a small alphabet, where every token is seen often, 1 learns
-faster.
+Gate by gate, recurrent matrices are orthogonal (Saxe et al. 2014, arXiv:1312.6120), and input
+matrices Xavier-uniform. Biases are zero but for the gate that keeps the state: the update gate of a
+GRU (in torch's form h' = (1 - z) n + z h) and the forget gate of an LSTM start at +1 (Jozefowicz et
+al. 2015), so that the first gradients reach far back. Embeddings are normal, with a small standard
+deviation for words (model.embedding_std): with torch's 1 the random part of rare words' vectors is
+larger than anything that they learn. Over a small alphabet 1 learns faster.
 """
 
 from __future__ import annotations

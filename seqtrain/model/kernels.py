@@ -76,7 +76,7 @@ class KernelSizes:
 class KernelBank(nn.Module):
     """Logits of K classes, linear in the features of a bank of kernels. `fit` it, or load it.
 
-    Dilations are those of the median sequence; some grow in proportion to the length (`relative`).
+    Dilations are those of the median sequence; `relative` ones are in proportion to the length.
     """
 
     channels: Tensor

@@ -1,8 +1,7 @@
 """From the encoder's states to one vector a sequence, over valid time steps only.
 
-The last valid state is had in three equal ways: from h_n, where packed kernels leave it; gathered
-at length - 1 of padded states; or from these by a mask of last steps. The first needs no states but
-the last, so the classifier takes it.
+The last valid state is had in three equal ways: from h_n, where packed kernels leave it, as the
+classifier does; gathered at length - 1 of padded states; or from these by a mask of last steps.
 
 B batch, T longest length, N steps of all sequences, H width of a state (both directions), K
 poolings.
@@ -106,7 +105,7 @@ class StepPooling(nn.Module):
         return pool
 
     def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Return the pool (B, S) with packed states (N, H) added; rows that have ended stay."""
+        """Return the pool (B, S) with packed steps (N, H) of its first rows added."""
         row = rows_and_steps(batch_sizes)[0].to(states.device)
         rows = int(batch_sizes[0])
         now, others = pool[:rows], pool[rows:]

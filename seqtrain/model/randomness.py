@@ -1,17 +1,13 @@
 """Random numbers that are a pure function of what they are for; nothing is drawn one by one.
 
 A number depends on the seed, the update, its purpose in the network and its key there (an example
-and a time step, or a token), not on the batch around it, the device, the process, or what was drawn
-before. Two runs in one process don't disturb each other, and a run goes on after a stop with the
-numbers that it would have had, with no generator to save.
+and a time step, or a token), not on the batch, the device, the process, or what was drawn before. A
+run goes on after a stop with the numbers that it would have had, with no generator to save.
 
 Each level is a stream of SplitMix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
 generators", with the output function of Vigna's public-domain splitmix64.c): number i of the stream
-with seed s is mix(s + (i + 1) * GOLDEN), and is the seed of the next level. So
-number(number(seed, update), purpose) is the seed of a purpose, and so on, down to four units at
-once.
-
-Legend of shapes: B batch, N rows, W width of a row.
+with seed s is mix(s + (i + 1) * GOLDEN), and is the seed of the next level, such as that of a
+purpose in an update, down to four units at once. B batch, N rows, W width of a row.
 """
 
 from __future__ import annotations

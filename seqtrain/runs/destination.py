@@ -187,7 +187,10 @@ def _is_environment(path: Path) -> bool:
 
 
 def remove_earlier(path: Path) -> None:
-    """Remove what runs and searches left in a directory, once it was checked; all else stays."""
+    """Remove what runs and searches left in a directory, once it was checked; all else stays.
+
+    The config goes first, for without it there is no run, and environment.json last.
+    """
     for run in _inner_runs(path):
         remove_earlier(run)
         with suppress(OSError):

@@ -36,9 +36,10 @@ class EpochEvent:
 
     Attributes:
         epoch, update: its number, from 1, and updates made so far.
-        loss, accuracy: mean over examples (in pretraining the loss over predicted tokens) as they
-            were learned, dropout on, in nats.
-        validation_loss, validation: dropout off; None: no validation split, or no scores.
+        loss, accuracy: means over examples as they were learned, dropout on, the loss in nats; in
+            pretraining over predicted tokens, and accuracy means nothing.
+        validation_loss, validation: dropout off; None: no validation split; in pretraining there
+            are no scores.
         lr: learning rate of the last update.
         seconds: time spent learning, evaluation left out.
         time_steps: learned from, padding left out.

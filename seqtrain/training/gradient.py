@@ -1,9 +1,7 @@
 """The rows of tables that a batch touches, and the sum of gradients over processes.
 
-One sum over one flat array joins dense gradients, the touched rows of tables (all processes know
-them, for all know the whole batch), and figures. A table is never sent whole.
-
-U touched rows of a table, E size of a row.
+One sum over one flat array takes dense gradients, the touched rows of tables (all processes know
+the whole batch), and figures. U touched rows of a table, E size of a row.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The optimizer: Adam, AdamW and SGD, which update of a table only the rows that a batch touches.
 
-A vocabulary has far more vectors than a batch has distinct tokens, and a dense update of all can
-cost more than the model. The other rows stay as they are, as with torch.optim.SparseAdam: neither
-momentum nor weight decay moves them. Where the native library serves, it updates all weights in one
-call. The linear classifier on n-grams may learn by plain SGD (training.ngrams_lr): with Adam rare
-n-grams count as much as frequent ones, which costs accuracy where rows are few.
-
-V rows of a table, U touched ones, E size of a row.
+A vocabulary has far more vectors than a batch has distinct tokens. The other rows stay as they are,
+as with torch.optim.SparseAdam: neither momentum nor weight decay moves them. Where the native
+library serves, it updates all weights in one call. The linear classifier on n-grams may learn by
+plain SGD (training.ngrams_lr): with Adam rare n-grams count as much as frequent ones, which costs
+accuracy where rows are few. U touched rows of a table, E size of a row.
 """
 
 from __future__ import annotations
@@ -45,8 +43,7 @@ NAME = re.compile(r"optimizer\.([0-9]{1,9})\.([a-z_]+)")
 class Optimizer:
     """Clips gradients and updates the weights of a model on its device.
 
-    `tables` are the weights whose rows are updated as a batch touches them; the others' gradients
-    are dense.
+    Of `tables` it updates the rows that a batch touches.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:

@@ -1,7 +1,7 @@
 """When training ends, and the learning rate of each update: pure functions.
 
-An epoch of 300 rows is five updates, one of 300,000 is five thousand. So where the config leaves
-epochs and patience to us, they are counted such that a small data set has its updates too.
+Where the config leaves epochs and patience open, they are counted such that a small data set has
+its updates too: an epoch of 300 rows is five, one of 300,000 five thousand.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Trainer:
         return Learned(loss, norm, int(num_correct), len(losses), losses)
 
     def _shared_gradient(self, batch: Batch) -> Learned:
-        """Do the same from this process's rows of the batch, and the sums of all processes."""
+        """Compute it from this process's rows of the batch, and the sums of all processes."""
         objective, processes = self.objective, self.objective.processes
         lengths = batch.restore(batch.lengths)
         # The longest first, dealt in turn: two processes differ by at most the longest row.

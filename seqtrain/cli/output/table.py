@@ -116,7 +116,6 @@ def _kept(
     gap: int = GAP,
     edges: int = EDGES,
 ) -> list[int]:
-    """Return the indices of the columns that a width has room for."""
     kept = list(range(len(columns)))
     while _sum([least[i] for i in kept], gap, edges) > width:
         last = max(kept, key=lambda i: columns[i].rank)
