@@ -13,7 +13,7 @@ UPDATES, UPDATES_PER_CLASS = 600, 12
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 MORE_UPDATES = {"characters": 2, "channels": 2}
 """So many times as many where words must be learned by their letters, and for aligned channels."""
-EPOCHS = 2, 80
+EPOCHS = 1, 80
 """Passes over train, at least and at most."""
 MANY_CLASSES = 20
 """Above so many classes single words often decide, as with intents."""
