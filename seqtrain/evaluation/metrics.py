@@ -42,6 +42,7 @@ class Scores(Summarized):
         accuracy, macro_f1, weighted_f1: a label that train lacks is wrong.
         macro_precision, macro_recall: means over the same classes as macro_f1.
         num_unknown_labels: examples among num_examples whose label train lacks.
+        unknown_predicted: how often each class was predicted for them.
         labels: label of each class index.
         per_class: precision, recall, f1 and support by label.
         confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`.
@@ -63,6 +64,7 @@ class Scores(Summarized):
     macro_recall: float
     num_examples: int
     num_unknown_labels: int
+    unknown_predicted: list[int]
     labels: list[str]
     per_class: dict[str, dict[str, float | int]]
     confusion_matrix: list[list[int]] | None
@@ -163,6 +165,7 @@ def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str])
         macro_recall=float(recall.sum() / seen),
         num_examples=len(labels),
         num_unknown_labels=unknown,
+        unknown_predicted=torch.bincount(predicted[~known], minlength=classes).tolist(),
         labels=list(names),
         per_class={
             name: {"precision": p, "recall": r, "f1": f, "support": int(count)}

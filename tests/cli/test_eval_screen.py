@@ -67,3 +67,13 @@ def test_a_class_without_examples_and_predictions_counts_in_no_mean() -> None:
     scores = score(logits, labels, torch.full((4,), 7), ["a", "b", "never"])
     (row,) = [line for line in shown(scores) if "mean" in line]
     assert row.split()[-4:] == ["100.00%", "100.00%", "100.00%", "4"]
+
+
+def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables() -> None:
+    logits = torch.nn.functional.one_hot(torch.tensor([0, 1, 1, 1]), 2).double() * 9
+    labels = torch.tensor([0, 1, -1, -1])
+    lines = shown(score(logits, labels, torch.full((4,), 7), ["no", "yes"]))
+    rows = [line.split() for line in lines]
+    assert ["(unknown", "label)", "0.00%", "0.00%", "0.00%", "2"] in rows
+    assert ["all", "3,", "mean", "44.44%", "66.67%", "50.00%", "4"] in rows
+    assert ["(unknown", "label)", "·", "2"] in rows

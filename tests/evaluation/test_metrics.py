@@ -64,6 +64,7 @@ def test_metrics_are_those_of_scikit_learn(rows: list[tuple[int, int, int]]) -> 
     expected = np.zeros((4, 4), dtype=int)
     np.add.at(expected, (true[known], predicted[known]), 1)
     assert scores.confusion_matrix == expected.tolist()
+    assert expected.sum() + sum(scores.unknown_predicted) == len(rows)
     if known.any():
         assert scores.confusion_matrix == (
             metrics.confusion_matrix(true[known], predicted[known], labels=range(4)).tolist()

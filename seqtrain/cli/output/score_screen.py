@@ -18,6 +18,8 @@ MOST_CLASSES, WORST = 20, 10
 """Classes that are all shown; of more the worst."""
 LONGEST_HEADING = 4
 """Characters of a label that can head a column of the confusion matrix."""
+UNKNOWN = "(unknown label)"
+"""Row of the examples whose label the model lacks."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
@@ -106,7 +108,9 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         for x in labels
     ]
     means = (scores.macro_precision, scores.macro_recall, scores.macro_f1)
-    every_one = f"all {len(scores.labels):,}, mean"
+    unknown = scores.num_unknown_labels
+    rows += [(UNKNOWN, *["0.00%"] * 3, f"{unknown:,}")] if unknown else []
+    every_one = f"all {len(scores.labels) + (unknown > 0):,}, mean"
     last = (every_one, *(f"{mean:.2%}" for mean in means), f"{scores.num_examples:,}")
     print_table(console, columns, [*rows, last], sections=[len(rows)])
 
@@ -135,5 +139,8 @@ def _print_matrix(console: Console, scores: Scores) -> bool:
     if len(order) * (widest + 3) + len("true \\ predicted") + 2 > console.width:
         return False
     rows = [(name, *row) for name, row in zip(shown, cells, strict=True)]
+    if scores.num_unknown_labels:
+        missed = (scores.unknown_predicted[i] for i in index)
+        rows.append((UNKNOWN, *(f"{count:,}" if count else "·" for count in missed)))
     print_table(console, [TableColumn("true \\ predicted", "words"), *keys], rows)
     return True
