@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from shlex import quote as shell_quote
 from typing import NamedTuple
 
 import torch
@@ -108,22 +107,22 @@ def fit_repeats(
         remove_earlier(path)  # the data can be read
     with suppress(OSError):
         (path / ENSEMBLE).unlink()  # it names runs that are whole
-    each = partial(fit, cache=cache, source=source, init_from=init_from, force=force)
-    fits = {
-        name: partial(each, config, run_dir=run, resume=resume and (run / CONFIG).exists())
-        for name, config in configs.items()
-        if (run := path / name)
-    }
+    each = partial(fit, cache=cache, source=source, force=force)
+    fits = {}
+    for name, config in configs.items():
+        begun = resume and (path / name / CONFIG).exists()
+        start = None if begun else init_from
+        fits[name] = partial(each, config, run_dir=path / name, resume=begun, init_from=start)
     if jobs > 1:
         heard = [partial(train, listener=listener(name)) for name, train in fits.items()]
-        runs = _train_side_by_side(heard, jobs, path)
+        runs = _train_side_by_side(heard, jobs)
     else:
         runs = [train(listener=listener(name)) for name, train in fits.items()]
     write_ensemble(path, list(configs))
     return Repeats(path, runs, _figures(first, runs))
 
 
-def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int, path: Path) -> list[Run]:
+def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
     """Train runs, so many at a time; one that fails, or a signal, ends all as they were saved."""
     threads = max(1, torch.get_num_threads() // jobs)
     with StopSignals() as signals, Workers(jobs) as workers:
@@ -132,8 +131,7 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int, path: Path
         while waiting:
             done, waiting = wait(waiting, PAUSE, FIRST_EXCEPTION)
             if signals.received:
-                go_on = f"go on with --resume --run-dir {shell_quote(str(path))}"
-                raise Interrupted(signals.received, f"stopped; every run is saved; {go_on}")
+                raise Interrupted(signals.received, "stopped; every run is saved")
             try:
                 _ = [call.result() for call in done]
             except BrokenProcessPool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
-from tests.helpers.program import ended
+from tests.helpers.program import ended, started
 from tests.helpers.tiny import Cli, Ended, assert_same_run
 
 
@@ -50,6 +52,20 @@ def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: 
     assert figures[0] in program.err
     assert answers(cli, "beside") == answers(cli, "many")
     shutil.rmtree("beside")
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_a_signal_names_the_command_that_goes_on_with_all(
+    project: Path, jobs: tuple[str, ...]
+) -> None:
+    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", *jobs)
+    with started(project, *words, "--set", "training.max_epochs=9999") as running:
+        running.wait_for(project / "k/seed-0/last/manifest.json")
+        running.send(signal.SIGINT)
+        assert running.end() == 130
+    command = f"seqtrain {shlex.join(words)} --set training.max_epochs=9999 --resume"
+    assert running.err.endswith(f"what was trained is saved; go on with: {command}\n")
+    assert not (project / "k/ensemble.json").exists()
 
 
 def test_one_that_fails_ends_the_others(together: Path, cli: Cli) -> None:

@@ -87,8 +87,10 @@ def fit(
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
     from pathlib import Path
+    from shlex import join
 
     from seqtrain.config import load_config
+    from seqtrain.errors import Interrupted
     from seqtrain.runs.run_directory import default_path
 
     settings, source = load_config(config, overrides or []), Path(config)
@@ -120,7 +122,13 @@ def fit(
         configs = repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds)
         path = path or default_path(source.stem)
         train = partial(fit_repeats, configs, path, jobs=jobs or 1, **given)
-        show_repeats(train, settings, folds=folds, jobs=jobs or 1, **shown)
+        try:
+            show_repeats(train, settings, folds=folds, jobs=jobs or 1, **shown)
+        except Interrupted as error:
+            words = [word for word in context.obj if word not in ("--force", "--resume")]
+            words += ["--resume", *([] if run_dir else ["--run-dir", str(path)])]
+            how = f"what was trained is saved; go on with: seqtrain {join(words)}"
+            raise Interrupted(error.exit_code - 128, f"stopped; {how}") from None
         return
     if not is_launched:  # of a launcher's processes the first one looks
         path = _checked(path, source, resume=resume, force=force, quiet=quiet)
