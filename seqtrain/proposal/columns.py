@@ -43,9 +43,15 @@ FEWEST_STEPS = 8
 """Columns of numbers from which on they may be the time steps of a series."""
 PROBED = 200
 """Lists of whole numbers that are looked at: are they symbols or measurements?"""
+SEVERAL_WORDS = 3
+"""Words per row from which on a text is free text, no name of something."""
+MANY_NUMBERS = 32
+"""Numbers per row from which on they are the sequence, whatever stands beside them."""
 DATE = re.compile(r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?")
 NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """A text that was meant as a list of numbers, though it can't be read: refused with the reason."""
+DECIMAL = re.compile(r"[-+]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+")
+"""A number with a decimal comma, unless other cells of its column hold more numbers."""
 LISTS = ("series", "symbols", "turns")
 DESCRIBED = {
     "series": "lists of numbers",
@@ -63,7 +69,7 @@ class ColumnFacts:
         values: how often each value of at most LONGEST_LABEL characters occurs.
         too_many: whether values are too long or too many to be labels.
         kinds: how many values are blank, a number, date, text, series (numbers), symbols, whole
-            (numbers that may be either) or turns (sentences).
+            (numbers that may be either), decimal (with a comma) or turns (sentences).
         steps: of all series.
         rising: how far whole numbers are from their neighbours, less than from their mean: below 0
             for measurements.
@@ -86,6 +92,7 @@ class ColumnFacts:
         is_code = len(text) > LONGEST_NUMBER and text.isdigit()
         is_one = is_number(text) and not is_code
         kind, steps = ("number", ()) if is_one else _kind_of(value)
+        number = text.replace(".", "").replace(",", ".") if kind == "decimal" else text
         self.kinds[kind] += 1
         self.steps += len(steps)
         if kind == "whole" and self.kinds[kind] <= PROBED:
@@ -93,7 +100,7 @@ class ColumnFacts:
             self.rising += float((np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var())
         self.characters += len(text)
         self.words += len(text.split()) if kind == "text" else 1
-        is_fraction = kind == "number" and float(text) % 1 > 0
+        is_fraction = kind in ("number", "decimal") and float(number) % 1 > 0
         if is_fraction or kind in (*LISTS, "whole") or len(text) > LONGEST_LABEL:
             self.too_many = True
         elif kind != "blank" and len(self.values) <= MOST_LABELS:
@@ -103,8 +110,10 @@ class ColumnFacts:
     def kind(self) -> str:
         """What most values are: number, date, text, series, symbols or turns."""
         known = Counter({kind: n for kind, n in self.kinds.items() if kind != "blank"})
-        found = known.most_common(1)[0][0] if known else "text"
-        if found == "number" and self.kinds["number"] + self.kinds["blank"] < self.rows:
+        lists = known["series"] + known["whole"]
+        known["series" if lists > known["number"] else "number"] += known.pop("decimal", 0)
+        found = known.most_common(1)[0][0] if known.total() else "text"
+        if found == "number" and known["number"] + self.kinds["blank"] < self.rows:
             return "text"
         return ("series" if self.rising < 0 else "symbols") if found == "whole" else found
 
@@ -124,6 +133,12 @@ class ColumnFacts:
         """Whether it may number the rows: no value occurs twice, and each is one word."""
         one_word = self.words < 1.5 * self.rows
         return not self.too_many and len(self.values) == self.rows and one_word
+
+    @property
+    def is_free_text(self) -> bool:
+        """Whether it holds several words per row, and seldom the same ones."""
+        differs = self.too_many or len(self.values) > self.rows / 2
+        return self.kind == "text" and differs and self.words >= SEVERAL_WORDS * self.rows
 
     def describe(self) -> str:
         """Name the column and what it holds, for a message."""
@@ -154,6 +169,8 @@ def _kind_of(value: object) -> tuple[str, Any]:
         return ("symbols" if text else "blank"), ()
     if DATE.fullmatch(text):
         return "date", ()
+    if DECIMAL.fullmatch(text):
+        return "decimal", ()
     if text[0] in "[-+.0123456789" and not text.isdigit():
         try:
             series = sequence_from_text(text, "features")
@@ -249,6 +266,11 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
     series = [column for column in others if column.kind == "series"]
     lists = [column for column in others if column.kind in LISTS]
     texts = [column for column in others if column.kind == "text"]
+    words = max((c.words / c.rows for c in texts if c.is_free_text), default=0)
+    if words:
+        few = max(FEWEST_STEPS, min(words, MANY_NUMBERS))
+        lists = [c for c in lists if not c.steps or c.steps >= few * c.rows]
+        series = [c for c in series if c in lists]
     if len(series) == len(lists) > 1 and len({column.steps for column in series}) == 1:
         return series
     if not lists:

@@ -247,6 +247,8 @@ def _table(
     if kinds == {"number"} and 1 < len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
     of_numbers = kinds == {"series"} or (kinds == {"number"} and len(chosen) > 1)
+    if of_numbers and any(c.kind == "number" and c.kinds["decimal"] for c in chosen):
+        raise DataError("--sequence: found numbers such as 12,50; write decimals with a point")
     found = "features" if of_numbers else "tokens" if kinds == {"symbols"} else "text"
     kind = wishes.kind or found
     if wishes.kind is None and any(column.kinds["whole"] for column in chosen):

@@ -117,6 +117,34 @@ def test_sentences_and_chats_are_texts(init: Init, value: Callable[[str], Any]) 
         assert (config.data.kind, config.data.sequence) == ("text", "turns")
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "cell", "described"),
+    [
+        ("a.csv", "Kommentar;Preis;Urteil\n", lambda i: f"{i},5{i % 10}", "Preis' (numbers)"),
+        ("a.csv", "Kommentar;gps;Urteil\n", lambda i: f"{i}.3 45.{i}", "gps' (lists of numbers)"),
+        ("a.jsonl", "", lambda i: [i, 2, 30, 4 * i], "bbox' (lists)"),
+    ],
+)
+def test_free_text_wins_over_a_few_numbers_per_row(
+    init: Init, name: str, head: str, cell: Callable[[int], Any], described: str
+) -> None:
+    cells = [[f"{word(i)} of ours, as it was told", cell(i), y] for i, y in enumerate(LABELS)]
+    records = [dict(zip(("text", "bbox", "label"), each, strict=True)) for each in cells]
+    config, said = init({name: table(head, cells, ";") if head else jsonl(records)})
+    assert (config.data.kind, config.data.sequence) == ("text", "Kommentar" if head else "text")
+    assert described in said
+
+
+def test_many_numbers_per_row_win_over_a_remark(init: Init) -> None:
+    rows = [{"y": y, "remark": word(i), "v": series(i)} for i, y in enumerate(LABELS)]
+    assert init({"a.jsonl": jsonl(rows)})[0].data.sequence == "v"
+    rows = [
+        {"y": y, "v": ",".join(map(str, range(i, i + 2 + i % 2)))} for i, y in enumerate(LABELS)
+    ]
+    config, _ = init({"a.jsonl": jsonl(rows)}, "--force")
+    assert config.data.kind == "features"
+
+
 ROWS = [[i, f"2024-01-{i % 28 + 1:02d}", word(i), y] for i, y in enumerate(LABELS)]
 TABLE = table("Nr,Datum,Kommentar,Urteil\n", [[*row[:2], f'"{row[2]}"', row[3]] for row in ROWS])
 
@@ -222,6 +250,9 @@ def test_how_far_a_figure_of_few_rows_can_be_trusted(init: Init) -> None:
         ({"a.csv": TABLE}, ["a.csv", "--no-header", "--label", "Urteil"], "names (--header"),
         ({"a.csv": table("s;y\n", [[f'"0,{i};1,5"', y] for i, y in enumerate(LABELS)], ";")},
          ["a.csv"], "found both , and ; between numbers; write decimals with a point"),
+        ({"a.csv": table("y;" + ";".join(f"t{k}" for k in range(9)) + "\n",
+         [[y, *["0,5"] * 8, f"{i},7"] for i, y in enumerate(LABELS)], ";")},
+         ["a.csv"], "found numbers such as 12,50; write decimals with a point"),
         ({"a/dataset_dict.json": ""}, ["a"], "Hugging Face's save_to_disk"),
         ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
