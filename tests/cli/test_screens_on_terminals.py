@@ -107,6 +107,7 @@ SCREENS = [
     ["check"],
     ["predict", "test.tsv"],
     ["predict", "test.tsv", "--top-k", "2"],
+    ["predict", "test.tsv", "--probabilities"],
     *(words.split() for words in MADE),
 ]
 
@@ -127,6 +128,22 @@ def test_no_digit_is_cut(
         wide = [line for line in shown.logical_lines() if len(line) > width and "\r" not in line]
         assert [line for line in wide if "   " in line.strip()] == [], width  # prose may go on
         assert figures(fitting) <= whole, width
+
+
+def test_probabilities_and_kept_cells_are_columns(
+    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    words = ["predict", "test.tsv", "--keep", "label", "--probabilities"]
+    wide = show(words, 200, events).lines()
+    at = next(number for number, line in enumerate(wide) if line.startswith("label"))
+    names = ["label", "probability", *sorted(CLASSES), "input_label", "sequence"]
+    assert re.split("  +", wide[at]) == names
+    cells = re.split("  +", wide[at + 1])
+    assert abs(sum(float(cell[:-1]) for cell in cells[2:5]) - 100) < 0.1
+    assert cells[5].startswith("class 2 of")
+    narrow = show(words, 80, events).written
+    assert re.search(r"no room for [123] columns; see --output FILE", narrow)
 
 
 def test_what_has_no_room_is_named(

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from seqtrain.api.predictions import sequence_text
 from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.table import TableColumn, aligned
+from seqtrain.cli.output.table import TableColumn, aligned, cut, note_left_out
 from seqtrain.data.examples import EVERY_COLUMN, Example
 from seqtrain.text import json_line, printable
 
@@ -25,6 +25,8 @@ FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 IN_JSON = ("index", "label", "guess", "probability", "probabilities", "problem")
 WIDEST_LABEL, NARROWEST_LABEL, PROBABILITY, GAP = 24, 6, len("probability"), 2
+WHOLE, KEPT, SEQUENCE = len("100.00%"), 12, len("sequence")
+"""Width of a class's probability, of a cell of the input at least, and of the text at least."""
 READ = 2000
 """Most characters of a sequence that a line for people is made of."""
 
@@ -214,29 +216,42 @@ def _table_rows(file: TextIO, columns: PredictionColumns) -> Callable[[int, Pred
 
 
 def _lines(file: TextIO, columns: PredictionColumns) -> Callable[[int, Prediction], str]:
-    """Write the heading of lines for people: labels, probabilities, and the text beside them."""
+    """Write the heading of lines for people; say on stderr how many columns have no room."""
     width = stdout_console().width
     wide = min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
     wide = max(NARROWEST_LABEL, min(wide, width - PROBABILITY - GAP))
     ranks = max(1, min(columns.ranks, (width + GAP) // (wide + PROBABILITY + 2 * GAP)))
     left = width - ranks * (wide + PROBABILITY + 2 * GAP)
-    pair = [TableColumn("label", "words", width=wide), TableColumn("p", width=PROBABILITY)]
-    text = [TableColumn("sequence", "text", width=left)] * (left >= len("sequence"))
+    shown = [TableColumn("label", "words", width=wide)] * ranks
+    shown = [x for label in shown for x in (label, TableColumn("probability", width=PROBABILITY))]
+    classes = [cut(label, WIDEST_LABEL) for label in columns.labels if columns.each_class]
+    more = [TableColumn(name, width=max(cell_len(name), WHOLE)) for name in classes]
+    kept = columns.kept_names(["label", "probability"])
+    more += [TableColumn(name, "text", width=max(cell_len(name), KEPT)) for name in kept]
+    for column in more:
+        if left - column.width - GAP < SEQUENCE:
+            break
+        shown.append(column)
+        left -= column.width + GAP
+    extra = len(shown) - 2 * ranks
+    note_left_out(len(more) - extra, "--output FILE, or --format tsv")
+    shown += [TableColumn("sequence", "text", width=left)] * (left >= SEQUENCE)
 
     def line(cells: list[str]) -> str:
-        return aligned([*pair * ranks, *text], cells[: 2 * ranks + len(text)], GAP)
+        return aligned(shown, cells[: len(shown)], GAP)
 
     def row(index: int, prediction: Prediction) -> str:
-        if prediction.problem is not None:
-            return line(["-", "", *[""] * (2 * ranks - 2), prediction.problem])
-        found = islice(prediction.probabilities.items(), ranks)
-        cells = [cell for label, value in found for cell in (label, f"{value:.2%}")]
-        cells[0] = "?" * columns.is_undecided(prediction) + cells[0]
         example = _example(prediction)
+        found = prediction.probabilities
+        cells = [x for p in islice(found.items(), ranks) for x in (p[0], f"{p[1]:.2%}")]
+        cells = cells or ["-", *[""] * (2 * ranks - 1)]
+        cells[0] = "?" * columns.is_undecided(prediction) + cells[0]
+        beside = [f"{found[x]:.2%}" if x in found else "" for x in columns.labels if classes]
+        beside += [_text((example.kept or {}).get(name)) for name in columns.keep]
         sequence = example.sequence
         read = sequence[:READ] if isinstance(sequence, str) else sequence_text(sequence)[:READ]
-        beside = [example.file or "", *map(str, (example.kept or {}).values()), read]
-        return line([*cells, " ".join("  ".join(filter(None, beside)).split())])
+        text = " ".join("  ".join(filter(None, [example.file, read])).split())
+        return line([*cells, *beside[:extra], prediction.problem or text])
 
-    file.write(line([*["label", "probability"] * ranks, "sequence"]) + "\n")
+    file.write(line([column.name for column in shown]) + "\n")
     return row
