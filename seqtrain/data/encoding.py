@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtrain.data.examples import SHOWN_ROWS, Example, Features, RowProblems
+from seqtrain.data.examples import BLANK_LABEL, SHOWN_ROWS, Example, Features, RowProblems
 from seqtrain.data.readers import Digests, Files, read_rows
 from seqtrain.data.store import UNKNOWN_LABEL, FileLines, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
@@ -57,6 +57,7 @@ class EncodingReport:
         held_out: rows read that now are validation's or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
+        unlabelled: how many of these have a blank label.
         unanswered: rows without a prediction.
         unknown_labels: rows whose label train doesn't have.
         shown: the first of the last three, as `FILE:LINE: …` lines.
@@ -68,6 +69,7 @@ class EncodingReport:
     dropped: int = 0
     filled: int = 0
     unreadable: int = 0
+    unlabelled: int = 0
     unanswered: int = 0
     unknown_labels: int = 0
     shown: list[str] = field(default_factory=list)
@@ -78,8 +80,10 @@ class EncodingReport:
             name += " with its held-out rows"
         more = self.unknown_labels - SHOWN_ROWS
         unanswered = counted(self.unanswered, "row")
+        damaged = self.unreadable - self.unlabelled
         lines = {
-            f"left out {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
+            f"left out {counted(self.unlabelled, 'row')} without a label": self.unlabelled,
+            f"left out {counted(damaged, 'row')} that can't be read": damaged,
             f"cut {counted(self.truncated, 'sequence')} at data.max_length": self.truncated,
             f"left out {counted(self.dropped, 'empty sequence')}": self.dropped,
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
@@ -185,6 +189,7 @@ class Encoder:
                 for i, problem in bad.items():
                     noted = left_out if drops and chunk[i].problem is not None else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)
+                    report.unlabelled += drops and problem == BLANK_LABEL
                 whole.add(store)
                 end = max(end, int(store.lines.max(initial=0)))
             problems.raise_if_any()

@@ -16,7 +16,7 @@ from seqtrain.data.readers import Column
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
-from seqtrain.text import counted, quote
+from seqtrain.text import counted, quote, shorten
 
 LABEL_NAMES = (
     *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
@@ -43,6 +43,8 @@ FEWEST_STEPS = 8
 """Columns of numbers from which on they may be the time steps of a series."""
 PROBED = 200
 """Lists of whole numbers that are looked at: are they symbols or measurements?"""
+REPEATS = 4
+"""Times that each value occurs on average from which on it is a class or the name of a machine."""
 SEVERAL_WORDS = 3
 """Words per row from which on a text is free text, no name of something."""
 MANY_NUMBERS = 32
@@ -53,6 +55,8 @@ NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 DECIMAL = re.compile(r"[-+]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+")
 """A number with a decimal comma, unless other cells of its column hold more numbers."""
 LISTS = ("series", "symbols", "turns")
+MOST_SHOWN = 75
+"""Characters of the columns that a message lists, so that its advice is seen."""
 DESCRIBED = {
     "series": "lists of numbers",
     "symbols": "lists",
@@ -133,6 +137,18 @@ class ColumnFacts:
         """Whether it may number the rows: no value occurs twice, and each is one word."""
         one_word = self.words < 1.5 * self.rows
         return not self.too_many and len(self.values) == self.rows and one_word
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it holds single words that repeat."""
+        words = self.kind == "text" and self.words < 1.5 * self.rows
+        return words and not self.too_many and REPEATS * len(self.values) <= self.rows
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it holds a number per row that changes, and doesn't number the rows."""
+        changes = self.too_many or len(self.values) >= FEWEST_STEPS
+        return self.kind == "number" and changes and not self.is_id
 
     @property
     def is_free_text(self) -> bool:
@@ -250,10 +266,12 @@ def choose_label(columns: Sequence[ColumnFacts]) -> Column:
         raise DataError(
             f"--label: several columns may hold the label: {found}; choose one with --label COLUMN"
         )
-    problem = f"--label: no column has values that repeat as labels do; found {found}"
+    advice = "give --label COLUMN"
     if any(c.kind == "number" and not c.can_be_label for c in columns):
-        problem += "; seqtrain predicts classes, so group numbers into classes"
-    raise DataError(f"{problem}; or give --label COLUMN")
+        advice = f"group numbers into classes, or {advice}"
+    raise DataError(
+        f"--label: no column has values that repeat as labels do; {advice}; found {found}"
+    )
 
 
 def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[ColumnFacts]:
@@ -281,6 +299,8 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         steps = _steps(others)
         if len(steps) > len(others) / 2:
             return steps
+        if texts and all(column.is_category for column in texts):
+            _check_rows(texts[0], others, label)
     plain = [c for c in lists or texts if not (c.is_id and len(texts) > 1)]
     for some in (
         lists,
@@ -297,6 +317,20 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
     raise DataError(
         "--sequence: it isn't clear which column holds the sequence; found "
         f"{_described(others) or 'the label alone'}; give --sequence COLUMN, once or for each"
+    )
+
+
+def _check_rows(column: ColumnFacts, columns: Sequence[ColumnFacts], label: Column) -> None:
+    """Refuse categories as texts where numbers beside them change: rows are time steps then."""
+    measured = [each for each in columns if each.is_measured]
+    if not measured:
+        return
+    name, number = str(column.column), str(measured[-1].column)
+    found = f"{counted(len(column.values), 'value')} of {quote(name, 20)} in {column.rows:,} rows"
+    cell = f'"{shorten(number, 12)}": [1.5, 1.7, …]'
+    raise DataError(
+        f"looks like a row per time step ({found}); write one row per sequence, such as "
+        f'{{"{shorten(str(label), 12)}": "a", {cell}}}, or give --sequence'
     )
 
 
@@ -320,4 +354,5 @@ def _steps(columns: Sequence[ColumnFacts]) -> list[ColumnFacts]:
 
 
 def _described(columns: Sequence[ColumnFacts]) -> str:
-    return ", ".join(column.describe() for column in columns[:8])
+    shown = ", ".join(column.describe() for column in columns[:8])
+    return shorten(shown, MOST_SHOWN)

@@ -253,6 +253,13 @@ def test_how_far_a_figure_of_few_rows_can_be_trusted(init: Init) -> None:
         ({"a.csv": table("y;" + ";".join(f"t{k}" for k in range(9)) + "\n",
          [[y, *["0,5"] * 8, f"{i},7"] for i, y in enumerate(LABELS)], ";")},
          ["a.csv"], "found numbers such as 12,50; write decimals with a point"),
+        ({"a.csv": table("machine,time,temp,state\n", [[f"m{i // 15}", i % 15, 20 + i / 7, y]
+         for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state"],
+         "row per time step (4 values of 'machine' in 60 rows); write one row per sequence, such"
+         ' as {"state": "a", "temp": [1.5, 1.7, …]}, or give --sequence'),
+        ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",
+         [[f"Stadt {i}", i + 0.5, f"gut {i} und schön", i * 1000.5] for i in range(60)])},
+         ["a.csv"], "; group numbers into classes, or give --label COLUMN; found 'Wohnort'"),
         ({"a/dataset_dict.json": ""}, ["a"], "Hugging Face's save_to_disk"),
         ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
