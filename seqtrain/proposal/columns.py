@@ -74,6 +74,7 @@ class ColumnFacts:
         too_many: whether values are too long or too many to be labels.
         kinds: how many values are blank, a number, date, text, series (numbers), symbols, whole
             (numbers that may be either), decimal (with a comma) or turns (sentences).
+        items: how often each string occurs in lists of several words per string.
         steps: of all series.
         rising: how far whole numbers are from their neighbours, less than from their mean: below 0
             for measurements.
@@ -86,6 +87,7 @@ class ColumnFacts:
     characters: int = 0
     words: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    items: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     rising: float = 0.0
 
@@ -98,7 +100,9 @@ class ColumnFacts:
         kind, steps = ("number", ()) if is_one else _kind_of(value)
         number = text.replace(".", "").replace(",", ".") if kind == "decimal" else text
         self.kinds[kind] += 1
-        self.steps += len(steps)
+        if kind == "turns" and len(self.items) <= MOST_LABELS:
+            self.items.update(steps)
+        self.steps += 0 if kind == "turns" else len(steps)
         if kind == "whole" and self.kinds[kind] <= PROBED:
             numbers = np.asarray(steps, dtype=np.float64)
             self.rising += float((np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var())
@@ -119,6 +123,8 @@ class ColumnFacts:
         found = known.most_common(1)[0][0] if known.total() else "text"
         if found == "number" and known["number"] + self.kinds["blank"] < self.rows:
             return "text"
+        if found == "turns" and 0 < REPEATS * len(self.items) <= self.items.total():
+            return "symbols"  # names of events, and no sentences
         return ("series" if self.rising < 0 else "symbols") if found == "whole" else found
 
     @property
@@ -171,13 +177,14 @@ class ColumnFacts:
 
 
 def _kind_of(value: object) -> tuple[str, Any]:
-    """Return the kind of a value that is no number, and the numbers of a series."""
+    """Return the kind of a value that is no number, and the numbers or sentences of a list."""
     if isinstance(value, list):
         if not value or isinstance(value[0], dict):
             return ("turns" if value else "blank"), ()
         if isinstance(value[0], str):
-            words = sum(len(each.split()) for each in value if isinstance(each, str))
-            return ("turns" if words >= 2 * len(value) else "symbols"), ()
+            strings = [each for each in value if isinstance(each, str)]
+            words = sum(len(each.split()) for each in strings)
+            return ("turns", strings) if words >= 2 * len(value) else ("symbols", ())
         whole = all(type(each) is int and each >= 0 for each in value)
         return ("whole" if whole else "series"), (np.array(value) if whole else value)
     text = "" if value is None else str(value).strip()

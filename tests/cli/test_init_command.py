@@ -145,6 +145,19 @@ def test_many_numbers_per_row_win_over_a_remark(init: Init) -> None:
     assert config.data.kind == "features"
 
 
+EVENTS = ["login ok", "view page", "add to cart", "log out now", "pay by card", "close the tab"]
+
+
+def test_names_of_events_are_symbols_though_they_hold_blanks(init: Init) -> None:
+    rows = [
+        {"y": y, "events": [EVENTS[(i * k + i) % 6] for k in range(3 + i % 4)]}
+        for i, y in enumerate(LABELS)
+    ]
+    config, said = init({"a.jsonl": jsonl(rows)})
+    assert (config.data.kind, config.data.sequence) == ("tokens", "events")
+    assert "symbols = events" in said
+
+
 ROWS = [[i, f"2024-01-{i % 28 + 1:02d}", word(i), y] for i, y in enumerate(LABELS)]
 TABLE = table("Nr,Datum,Kommentar,Urteil\n", [[*row[:2], f'"{row[2]}"', row[3]] for row in ROWS])
 
