@@ -18,7 +18,7 @@ from seqtrain.data.sources import data_files, files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data, other_data
-from seqtrain.text import display_name
+from seqtrain.text import display_name, one_of
 
 SPLITS = ("test", "validation", "train")
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
@@ -88,8 +88,8 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]
         raise ConfigError(
-            f"--split: {run.path} has no {split} split; it has {', '.join(given)}; "
-            "or give a labelled file with --data"
+            f"--split: {run.path} has no {split} split; give --split {one_of(given)}, or a "
+            "labelled file with --data"
         )
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):

@@ -52,7 +52,8 @@ def newest_trained() -> tuple[Path, list[Path]]:
     runs = newest_first(None)
     for index, run in enumerate(runs):
         with suppress(CheckpointError):
-            model_folder(run)
+            if not members(run):
+                model_folder(run)
             return run, runs[:index]
     what, then = f"no run under {os.path.abspath(RUNS)}", "train one with: seqtrain fit CONFIG"
     if runs:
@@ -62,7 +63,10 @@ def newest_trained() -> tuple[Path, list[Path]]:
 
 
 def newest_first(name: str | None) -> list[Path]:
-    """Return the runs under runs/ by when their config was written; None: of all configs."""
+    """Return the runs under runs/ by when their config was written.
+
+    None: of all configs, and folders of several runs, by the newest of these.
+    """
     pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
     try:
@@ -70,10 +74,12 @@ def newest_first(name: str | None) -> list[Path]:
     except OSError as error:
         raise path_problem(RUNS, error) from None
     for run in (RUNS / name for name in names if re.fullmatch(pattern, name, re.DOTALL)):
-        try:
-            runs.append(((run / CONFIG).stat().st_mtime_ns, run))
-        except OSError:
-            continue  # no run, or none that may be read
+        with suppress(OSError):  # no run, or none that may be read
+            own = [run]
+            if name is None:
+                own += [run / each for each in os.listdir(run) if MEMBER.fullmatch(each)]
+            configs = [each / CONFIG for each in own if (each / CONFIG).exists()]
+            runs += [(max(each.stat().st_mtime_ns for each in configs), run)] if configs else []
     return [run for _, run in sorted(runs, reverse=True)]
 
 

@@ -103,3 +103,12 @@ def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> N
     assert "SHA-256" in ended.err
     (begun / "r" / "environment.json").unlink()
     assert cli("eval", "r", "--split", "validation").code == 2
+
+
+def test_without_a_test_split_the_splits_that_there_are_are_named(project: Path, cli: Cli) -> None:
+    none = ("--set", "data.test=null", "--set", "data.validation=null")
+    cli("fit", "c.yaml", "--run-dir", "r", *none)
+    for words in (["eval", "r"], ["errors", "r"], ["report", "r"]):
+        advice = "r has no test split; give --split train, or a labelled file with --data"
+        assert cli(*words).problems == [f"seqtrain: --split: {advice}"]
+        assert cli(*words, "--split", "train").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -52,6 +53,22 @@ def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: 
     assert figures[0] in program.err
     assert answers(cli, "beside") == answers(cli, "many")
     shutil.rmtree("beside")
+
+
+def test_several_runs_may_be_the_newest(
+    together: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree("many", tmp_path / "runs/many")
+    shutil.copytree("many/seed-0", tmp_path / "runs/old")
+    shutil.copy("test.tsv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    os.utime("runs/old/config.yaml", (1, 1))
+    assert cli("predict", "test.tsv").err.startswith("run: runs/many\n")
+    for command in ("check", "errors"):  # of one model
+        assert "runs/many" in cli(command).problems[0]
+    Path("runs/many/ensemble.json").unlink()
+    ended = cli("predict", "test.tsv")
+    assert "newer, but without a model yet: runs/many\nrun: runs/old\n" in ended.err
 
 
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
