@@ -39,6 +39,8 @@ COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
 FIRST_ROWS = 20
 """Rows of a test file that show whether it has labels."""
+MOST_NUMBERED = 10
+"""Classes at most whose files may have names that differ in numbers alone, as digits have."""
 FEW_PER_CLASS = 30
 """Rows per class below which an accuracy is known badly."""
 
@@ -72,6 +74,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     splits, doubts = _splits(files, test), list[str]()
     first, *others = files_of("train", splits["train"])
     facts = inspect([first, *others], wishes)
+    doubts += _numbered(first, facts)
     if "validation" not in splits:
         _check_shared(first, facts)
     unlabelled = _unlabelled(splits, facts.reading)
@@ -190,6 +193,21 @@ def _splits_inside(folder: str) -> list[str]:
     found = [name for name in found if _role(name)]
     is_split = "train" in map(_role, found) and {*folders} <= {*found} and len(found) > 1
     return [paths[name] for name in found] if is_split else []
+
+
+def _numbered(path: str, facts: Facts) -> Iterator[str]:
+    """Doubt classes named after numbered files, which are of one class; refuse bare numbers."""
+    names = [*facts.classes]
+    stems = {NUMBER.sub("", name) for name in names}
+    of_files = os.path.isdir(path) and not holds_whole_files(path)
+    if not of_files or len(names) <= MOST_NUMBERED or len(stems) > 1:
+        return
+    found = (
+        f"this folder holds one file per class, {names[0]}, {names[1]} and {len(names) - 2} more"
+    )
+    if stems == {""}:
+        raise DataError(f"{display_name(path)}: {found}; did you mean its parent?")
+    yield f"{found}; if the folder is a class, give its parent"
 
 
 def _check_shared(path: str, facts: Facts) -> None:

@@ -167,6 +167,20 @@ def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path: Path) -> None:
     assert "6 rows, 3 classes: a folder each, a row per file" in propose([str(each)], Wishes()).text
 
 
+def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path: Path) -> None:
+    (tmp_path / "walk").mkdir()
+    for n in range(11):
+        path = tmp_path / "walk" / f"{n:03d}.txt"
+        path.write_text("one line\n" * 3)
+    said = r"one file per class, 000, 001 and 9 more; did you mean its parent\?"
+    with pytest.raises(DataError, match=said):
+        propose([str(tmp_path / "walk")], Wishes())
+    for path in (tmp_path / "walk").iterdir():
+        path.rename(path.with_stem(f"run_{path.stem}"))
+    doubts = propose([str(tmp_path / "walk")], Wishes()).doubts
+    assert "if the folder is a class, give its parent" in doubts[0]
+
+
 def test_files_that_belong_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for number, labels in enumerate(["ab", "bc"]):
