@@ -49,7 +49,10 @@ SEVERAL_WORDS = 3
 """Words per row from which on a text is free text, no name of something."""
 MANY_NUMBERS = 32
 """Numbers per row from which on they are the sequence, whatever stands beside them."""
-DATE = re.compile(r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?")
+DATE = re.compile(
+    r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?"
+    r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
+)
 NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """A text that was meant as a list of numbers, though it can't be read: refused with the reason."""
 DECIMAL = re.compile(r"[-+]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+")
@@ -291,10 +294,12 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
     series = [column for column in others if column.kind == "series"]
     lists = [column for column in others if column.kind in LISTS]
     texts = [column for column in others if column.kind == "text"]
-    words = max((c.words / c.rows for c in texts if c.is_free_text), default=0)
-    if words:
+    free = [column for column in texts if column.is_free_text]
+    if free:
+        words = max(column.words / column.rows for column in free)
         few = max(FEWEST_STEPS, min(words, MANY_NUMBERS))
-        lists = [c for c in lists if not c.steps or c.steps >= few * c.rows]
+        usual = () if any(c.name in TEXT_NAMES for c in free) else TEXT_NAMES
+        lists = [c for c in lists if not c.steps or c.steps >= few * c.rows or c.name in usual]
         series = [c for c in series if c in lists]
     if len(series) == len(lists) > 1 and len({column.steps for column in series}) == 1:
         return series
@@ -329,10 +334,10 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
 
 def _check_rows(column: ColumnFacts, columns: Sequence[ColumnFacts], label: Column) -> None:
     """Refuse categories as texts where numbers beside them change: rows are time steps then."""
-    measured = [each for each in columns if each.is_measured]
-    if not measured:
+    numbers = [each for each in columns if each.kind == "number" and not each.is_id]
+    if not any(each.is_measured for each in numbers):
         return
-    name, number = str(column.column), str(measured[-1].column)
+    name, number = str(column.column), str(numbers[-1].column)
     found = f"{counted(len(column.values), 'value')} of {quote(name, 20)} in {column.rows:,} rows"
     cell = f'"{shorten(number, 12)}": [1.5, 1.7, …]'
     raise DataError(

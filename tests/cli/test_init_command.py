@@ -145,6 +145,13 @@ def test_many_numbers_per_row_win_over_a_remark(init: Init) -> None:
     assert config.data.kind == "features"
 
 
+def test_few_symbols_per_row_win_over_a_title_by_their_name(init: Init) -> None:
+    rows = [
+        {"y": y, "title": word(i), "tokens": [7 * i % 9, 3, i % 5]} for i, y in enumerate(LABELS)
+    ]
+    assert init({"a.jsonl": jsonl(rows)})[0].data.sequence == "tokens"
+
+
 EVENTS = ["login ok", "view page", "add to cart", "log out now", "pay by card", "close the tab"]
 
 
@@ -270,6 +277,8 @@ def test_how_far_a_figure_of_few_rows_can_be_trusted(init: Init) -> None:
          for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state"],
          "row per time step (4 values of 'machine' in 60 rows); write one row per sequence, such"
          ' as {"state": "a", "temp": [1.5, 1.7, …]}, or give --sequence'),
+        ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
+         for i, y in enumerate(LABELS)])}, ["a.csv"], "it isn't clear which column holds"),
         ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",
          [[f"Stadt {i}", i + 0.5, f"gut {i} und schön", i * 1000.5] for i in range(60)])},
          ["a.csv"], "; group numbers into classes, or give --label COLUMN; found 'Wohnort'"),
