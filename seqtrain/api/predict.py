@@ -20,6 +20,7 @@ from torch import Tensor
 from seqtrain.api.load import load
 from seqtrain.api.predictors import Classifier, Prediction, Predictor, one_model
 from seqtrain.api.run_events import RunLike
+from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS
@@ -47,6 +48,7 @@ def predict(
     ranks: int | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
     keep: Sequence[str] = (),
     empty: str | None = None,
     bad_rows: str = "error",
@@ -65,6 +67,7 @@ def predict(
         ranks: how many labels, the most probable ones, have a probability; None: all.
         input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
         delimiter: of a csv file: comma, semicolon, tab or pipe; None: as data.delimiter.
+        encoding: of lines that aren't UTF-8, such as cp1252; None: as data.encoding.
         keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: as in `Predictor.predict_examples`.
         bad_rows: as there.
@@ -78,17 +81,24 @@ def predict(
     """
     path = path_of_file(source)
     classifier = _loaded(run, device)
-    reading = replace(classifier.preprocessing.reading, bad_rows=bad_rows)
-    options = reading.for_input(path, input_format)
-    options = replace(
-        options, keep=_columns(keep, options), delimiter=delimiter or options.delimiter
-    )
+    options = _options(classifier, path, input_format, delimiter, encoding)
+    options = replace(options, bad_rows=bad_rows, keep=_columns(keep, options))
     if keep and options.format not in WITH_COLUMNS:
         raise ConfigError(
             f"--keep: columns of {options.format} can't be copied; expected {one_of(WITH_COLUMNS)}"
         )
     bursts = arrivals(path, options)
     return classifier.predict_examples(bursts, display_name(path), report, ranks, empty, bad_rows)
+
+
+def _options(
+    one: Predictor, path: str, format: str | None, delimiter: str | None, encoding: str | None
+) -> ReadOptions:
+    check_encoding(encoding)
+    found = one.preprocessing.reading.for_input(path, format)
+    return replace(
+        found, delimiter=delimiter or found.delimiter, encoding=encoding or found.encoding
+    )
 
 
 def _loaded(run: RunLike | Predictor, device: str) -> Predictor:
@@ -236,6 +246,8 @@ def predict_steps(
     device: str = "auto",
     report: EncodingReport | None = None,
     input_format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
@@ -245,7 +257,7 @@ def predict_steps(
     """
     path = path_of_file(source)
     one = one_model(_loaded(run, device), "--steps")
-    options = one.preprocessing.reading.for_input(path, input_format)
+    options = _options(one, path, input_format, delimiter, encoding)
     return _step_predictions(one, path, report, options)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+from seqtrain.errors import ConfigError
 from seqtrain.files.compressed import uncompressed
+from seqtrain.text import quote
 
 ENDINGS = {
     ".csv": "csv",
@@ -65,6 +67,12 @@ def is_text_encoding(name: str) -> bool:
         return name == "utf-16" or '\n,;"x'.encode(name) == b'\n,;"x'
     except (LookupError, ValueError):
         return False
+
+
+def check_encoding(name: str | None) -> None:
+    """Refuse what `--encoding` names if no text can be read by it."""
+    if name is not None and not is_text_encoding(name):
+        raise ConfigError(f"--encoding: found {quote(name)}; expected a name such as cp1252 or gbk")
 
 
 def holds(format: str, kind: str) -> bool:

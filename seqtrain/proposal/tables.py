@@ -10,7 +10,7 @@ from os.path import isdir
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, is_text_encoding, resolve_format
+from seqtrain.config.formats import ENDINGS, check_encoding, resolve_format
 from seqtrain.data.examples import EVERY_COLUMN, RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples, read_rows
 from seqtrain.data.readers.delimited import read_records
@@ -83,10 +83,7 @@ def find_columns(path: str, wishes: Wishes) -> Table:
             f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}; "
             "or give --format"
         )
-    if wishes.encoding and not is_text_encoding(wishes.encoding):
-        raise DataError(
-            f"--encoding: found {quote(wishes.encoding)}; expected a name such as cp1252 or gbk"
-        )
+    check_encoding(wishes.encoding)
     encoding, doubts = wishes.encoding or _encoding(path, format), list[str]()
     if encoding not in ("utf-8", "utf-16") and wishes.encoding is None:
         doubts.append(

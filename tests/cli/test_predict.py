@@ -292,6 +292,24 @@ def test_a_folder_of_files_has_a_row_per_file(of_files: Path, tmp_path: Path, cl
     assert ended.out.splitlines()[2] == f"{names[1]}\t\t"
 
 
+def test_input_of_another_encoding_is_read_as_named(
+    trained: Path, tmp_path: Path, cli: Cli
+) -> None:
+    latin, utf_8 = tmp_path / "latin.tsv", tmp_path / "utf-8.tsv"
+    latin.write_bytes("text\nrise très\n".encode("cp1252"))
+    utf_8.write_text("text\nrise très\n", encoding="utf-8")
+    problems = cli("predict", latin, trained / "run").problems
+    assert problems[0].endswith("or set data.encoding (predict: --encoding), such as cp1252")
+    for more in ((), ("--steps",)):
+        as_named = cli("predict", latin, trained / "run", "--encoding", "cp1252", *more)
+        assert (as_named.code, as_named.out) == (
+            0,
+            cli("predict", utf_8, trained / "run", *more).out,
+        )
+    (problem,) = cli("predict", latin, trained / "run", "--encoding", "latin9x").problems
+    assert problem == "seqtrain: --encoding: found 'latin9x'; expected a name such as cp1252 or gbk"
+
+
 def test_newest_run_that_has_a_model(begun: Path, cli: Cli) -> None:
     Path("runs").mkdir()
     for at, name in enumerate(("old", "begun", "young")):

@@ -45,6 +45,10 @@ def predict(
         Literal["comma", "semicolon", "tab", "pipe"] | None,
         typer.Option(help="What separates the columns of a csv INPUT. Default: found."),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Encoding of INPUT, such as cp1252. Default: UTF-8."),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -158,7 +162,7 @@ def predict(
         threshold=_threshold(classifier, min_probability, precision),
         spreadsheet_safe=spreadsheet_safe,
     )
-    job = PredictionJob(classifier, columns, input_format, delimiter, empty, bad_rows)
+    job = PredictionJob(classifier, columns, input_format, delimiter, encoding, empty, bad_rows)
     if output_dir is not None:
         return predict_files(source, output_dir, shard, job, force=force)
     if run is None and named is None:

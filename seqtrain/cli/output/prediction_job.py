@@ -37,6 +37,7 @@ class PredictionJob:
     columns: PredictionColumns
     input_format: str | None
     delimiter: str | None
+    encoding: str | None
     empty: str | None
     bad_rows: str
 
@@ -51,6 +52,7 @@ class PredictionJob:
             ranks=columns.read_ranks,
             input_format=self.input_format,
             delimiter=self.delimiter,
+            encoding=self.encoding,
             keep=columns.keep,
             empty=self.empty,
             bad_rows=self.bad_rows,
@@ -65,11 +67,18 @@ class PredictionJob:
 
     def write_steps(self, source: str, open_file: Callable[[], Any]) -> None:
         """Write the predictions after every step; say what became of the rows."""
-        report, format, columns = EncodingReport(), self.input_format, self.columns
+        report, columns = EncodingReport(), self.columns
         network = one_model(self.classifier, "--steps").network
         if network.why_it_looks_ahead is not None:
             note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
-        predictions = predict_steps(source, self.classifier, report=report, input_format=format)
+        predictions = predict_steps(
+            source,
+            self.classifier,
+            report=report,
+            input_format=self.input_format,
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+        )
         lines = columns.format == "lines"
         unknown = write_steps(predictions, open_file, top_k=columns.top_k, lines=lines)
         self._warn(report, "input", unknown)

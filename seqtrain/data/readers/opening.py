@@ -248,7 +248,7 @@ def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
     head: bytes = stream.readline(4096)
     found = next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
     if utf_16(head) is not None:
-        found = "UTF-16 text; set data.encoding: utf-16"
+        found = "UTF-16 text; set data.encoding: utf-16 (predict: --encoding)"
     if found:
         problems.fail(1, f"expected UTF-8 text, found {found}")
     parts = [head.removeprefix(BYTE_ORDER_MARK)]
@@ -292,7 +292,8 @@ def _decode(raw: bytes, keep_end: bool, encoding: str) -> str | BadRow:
             text = raw.decode("utf-8" if encoding == "utf-16" else encoding)
         except UnicodeDecodeError:
             at, name = error.start, encoding.upper()
-            advice = "save the file as UTF-8, or set data.encoding, such as cp1252"
+            how = "set data.encoding (predict: --encoding), such as cp1252"
+            advice = f"save it as UTF-8, or {how}"
             return BadRow(f"byte {at + 1} is not {name} (0x{raw[at]:02x}); {advice}")
     return text if keep_end else without_end(text)
 

@@ -76,7 +76,8 @@ def test_prediction_reads_standard_input_and_pipes(
 
 
 UTF_8 = "1: expected UTF-8 text, found"
-SAVE = "save the file as UTF-8, or set data.encoding, such as cp1252"
+UTF_16 = "UTF-16 text; set data.encoding: utf-16 (predict: --encoding)"
+SAVE = "save it as UTF-8, or set data.encoding (predict: --encoding), such as cp1252"
 
 
 @pytest.mark.parametrize(
@@ -85,8 +86,8 @@ SAVE = "save the file as UTF-8, or set data.encoding, such as cp1252"
         (gzip.compress(CONTENT, mtime=0), f"{UTF_8} gzip data; name it NAME.gz"),
         (b"\x28\xb5\x2f\xfdrest", f"{UTF_8} zstd data; name it NAME.zst"),
         (b"PK\x03\x04rest", f"{UTF_8} a zip archive (or npz, xlsx)"),
-        (CONTENT.decode().encode("utf-16"), f"{UTF_8} UTF-16 text; set data.encoding: utf-16"),
-        (CONTENT.decode().encode("utf-16-le"), f"{UTF_8} UTF-16 text; set data.encoding: utf-16"),
+        (CONTENT.decode().encode("utf-16"), f"{UTF_8} {UTF_16}"),
+        (CONTENT.decode().encode("utf-16-le"), f"{UTF_8} {UTF_16}"),
         (b"\0" * 9, "1: byte 1 is NUL; expected UTF-8 text, found binary data"),
         (CONTENT + b"c\tth\0ree\n", "4: byte 5 is NUL; expected UTF-8 text, found binary data"),
         (CONTENT + b"c\tth\xe9\n", f"4: byte 5 is not UTF-8 (0xe9); {SAVE}"),
