@@ -192,9 +192,9 @@ class Classifier(Predictor):
         if found is None:
             best = max(points, key=lambda point: point.accuracy)
             raise ConfigError(
-                f"--precision: found {precision:g}; the best part of validation, "
-                f"{best.coverage:.1%} of it from probability {best.min_probability:.4f} on, has "
-                f"{best.accuracy:.4f}; expected that or less"
+                f"--precision: no threshold reaches {precision:.2%} on validation; at best "
+                f"{best.accuracy:.2%} of the predictions are right (from probability "
+                f"{best.min_probability:.4f} on)"
             )
         return found
 

@@ -111,15 +111,27 @@ def read_yaml(text: str, locate: Locate, root: Keys = ()) -> Document:
         return Document(Unreadable(why), {root: (at, at)})
     except yaml.MarkedYAMLError as error:
         at = _location(error.problem_mark, locate)
-        context = f" ({error.context})" if error.context else ""
-        why = shorten(error.problem or "not YAML", 100) + context
-        return Document(Unreadable(why), {root: (at, at)})
+        return Document(Unreadable(_fault(error)), {root: (at, at)})
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
         at = _location(loader and loader.get_mark(), locate)
         return Document(Unreadable("a number here is out of range"), {root: (at, at)})
     if node is not None:
         document.value = _walk(node, node, root, document, locate)
     return document
+
+
+def _fault(error: yaml.MarkedYAMLError) -> str:
+    """Say what isn't YAML: of a tab and of wrong indentation in plain words."""
+    mark, problem = error.problem_mark, error.problem or "not YAML"
+    before = mark.buffer[mark.pointer - mark.column : mark.pointer] if mark and mark.buffer else ""
+    if "found character '\\t'" in problem:
+        return "found a tab; " + (
+            "write a blank" if before.strip() else "indent with spaces, not tabs"
+        )
+    starts = "expected <block end>" in problem and not before.strip()
+    if starts or (problem.startswith("mapping values") and before.strip().isidentifier()):
+        return "this line is indented unlike those before it"
+    return shorten(problem, 100) + (f" ({error.context})" if error.context else "")
 
 
 def _location(mark: Any, locate: Locate) -> Location:

@@ -6,11 +6,16 @@ import csv
 import io
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import seqtrain
+from seqtrain.api.predictors import Classifier
+from seqtrain.errors import ConfigError
+from seqtrain.evaluation.calibration import Calibration, CoveragePoint
 from tests.helpers.tiny import Cli, fit, metrics, rows, write_table
 
 CONFIG = """\
@@ -84,3 +89,17 @@ def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
     )
     assert told in ended.err
     assert "of them right (95% interval: from " in ended.err
+
+
+def test_a_precision_that_nothing_reaches_names_the_best(beside: Path) -> None:
+    classifier = seqtrain.load("run")
+    assert isinstance(classifier, Classifier)
+    parts = ((0.25, 0.8, 0.727), (1.0, 0.36, 0.6))
+    points = [CoveragePoint(coverage=c, min_probability=p, accuracy=a) for c, p, a in parts]
+    classifier.calibration = Calibration(coverage=points)
+    message = (
+        "--precision: no threshold reaches 95.00% on validation; at best 72.70% of the "
+        "predictions are right (from probability 0.8000 on)"
+    )
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        classifier.threshold(0.95)
