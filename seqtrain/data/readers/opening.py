@@ -66,12 +66,13 @@ class RowSource:
             DataError: for damage, and for a line that is longer than `LINE_BYTES`.
         """
         number = 1
+        set_it = "set data.encoding" if self.labelled else "give --encoding"
         try:
-            for block in _blocks(self.stream, self.problems):
+            for block in _blocks(self.stream, self.problems, set_it):
                 lines = _split(block, keep_ends)
                 if lines is None:  # which one is it?
                     lines = [
-                        _decode(line, keep_ends, self.options.encoding)
+                        _decode(line, keep_ends, self.options.encoding, set_it)
                         for line in io.BytesIO(block)
                     ]
                     bad = next((i for i, x in enumerate(lines) if isinstance(x, BadRow)), None)
@@ -243,12 +244,12 @@ def utf_16(head: bytes) -> str | None:
     return f"utf-16-{zeros[0]}" if len(zeros) == 1 else None
 
 
-def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
+def _blocks(stream: Any, problems: RowProblems, set_it: str) -> Iterator[bytes]:
     """Yield the first line, once its first bytes show that this is text, then whole lines."""
     head: bytes = stream.readline(4096)
     found = next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
     if utf_16(head) is not None:
-        found = "UTF-16 text; set data.encoding: utf-16 (predict: --encoding)"
+        found = f"UTF-16 text; {set_it}: utf-16"
     if found:
         problems.fail(1, f"expected UTF-8 text, found {found}")
     parts = [head.removeprefix(BYTE_ORDER_MARK)]
@@ -281,7 +282,7 @@ def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
     return [*lines, last] if last else lines
 
 
-def _decode(raw: bytes, keep_end: bool, encoding: str) -> str | BadRow:
+def _decode(raw: bytes, keep_end: bool, encoding: str, set_it: str) -> str | BadRow:
     """Decode one line; never replaces a byte."""
     if b"\0" in raw:
         return BadRow(f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data")
@@ -292,8 +293,7 @@ def _decode(raw: bytes, keep_end: bool, encoding: str) -> str | BadRow:
             text = raw.decode("utf-8" if encoding == "utf-16" else encoding)
         except UnicodeDecodeError:
             at, name = error.start, encoding.upper()
-            how = "set data.encoding (predict: --encoding), such as cp1252"
-            advice = f"save it as UTF-8, or {how}"
+            advice = f"save the file as UTF-8, or {set_it}, such as cp1252"
             return BadRow(f"byte {at + 1} is not {name} (0x{raw[at]:02x}); {advice}")
     return text if keep_end else without_end(text)
 

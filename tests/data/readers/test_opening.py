@@ -76,8 +76,8 @@ def test_prediction_reads_standard_input_and_pipes(
 
 
 UTF_8 = "1: expected UTF-8 text, found"
-UTF_16 = "UTF-16 text; set data.encoding: utf-16 (predict: --encoding)"
-SAVE = "save it as UTF-8, or set data.encoding (predict: --encoding), such as cp1252"
+UTF_16 = "UTF-16 text; set data.encoding: utf-16"
+SAVE = "save the file as UTF-8, or set data.encoding, such as cp1252"
 
 
 @pytest.mark.parametrize(

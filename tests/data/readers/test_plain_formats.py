@@ -148,8 +148,8 @@ def test_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
     assert names == ["neg/c.gz", "pos/a.txt", "pos/b.txt"]
     (tmp_path / "pos/b.txt").write_bytes(b"two\n\xff")
     assert folder_problems(tmp_path) == [
-        "F/pos/b.txt:2: byte 1 is not UTF-8 (0xff); save it as UTF-8, "
-        "or set data.encoding (predict: --encoding), such as cp1252"
+        "F/pos/b.txt:2: byte 1 is not UTF-8 (0xff); save the file as UTF-8, "
+        "or set data.encoding, such as cp1252"
     ]
     (tmp_path / "loose.txt").write_bytes(b"four")
     assert folder_problems(tmp_path) == [
