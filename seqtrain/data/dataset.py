@@ -181,7 +181,8 @@ def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessi
     data, model, pretraining = config.data, config.model, config.pretraining
     recipe = {
         "data": data.model_dump(),
-        "model": [model.subwords, model.ngrams, model.max_ngrams, model.vectors, model.kernels],
+        "ngrams": [model.subwords, model.ngrams, model.ngrams_spelling, model.max_ngrams],
+        "model": [model.vectors, model.kernels],
         "vectors_keep": model.vectors_keep if model.vectors else None,
         "pretraining": [pretraining.objective is not None, pretraining.data],
         "seed": config.seed if held_out_fractions(data) else None,

@@ -74,6 +74,7 @@ PARTS = ["model.subwords=[3, 5]", "model.ngrams=[1, 2]", "model.max_ngrams=4"]
         *("data.lowercase=false", "data.max_length=2", "data.max_vocab_size=4", "seed=1"),
         *("data.tokenizer=whitespace", "data.validation=0.3", "data.test=null"),
         *("model.subwords=[2, 3]", "model.ngrams=[1, 3]", "model.max_ngrams=3"),
+        "model.ngrams_spelling=true",
         "pretraining.objective=language_model",
     ],
 )
