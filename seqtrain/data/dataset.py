@@ -403,7 +403,7 @@ class _Preparation:
             or train.words is None
         ):
             return ngrams
-        words, beyond = word_grams(vocabulary.spelled, *model.subwords), np.array(train.spellings)
+        words, beyond = vocabulary.grams(*model.subwords), np.array(train.spellings)
         ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))
         return with_spelling(ngrams, ids, train.offsets, words.concatenate([words, train.words]))
 

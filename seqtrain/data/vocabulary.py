@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.data.spelling import WordGrams, word_grams
 from seqtrain.data.store import Ints
 from seqtrain.data.tokenizers import Tokenizer
 
@@ -88,10 +89,17 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
-    def spelled(self) -> list[str]:
-        """The words by id; <pad> and <unk> have no characters."""
-        return [""] * len(SPECIAL) + list(self.tokens[len(SPECIAL) :])
+    @cached_property
+    def _grams(self) -> dict[tuple[int, int], WordGrams]:
+        return {}
+
+    def grams(self, shortest: int, longest: int) -> WordGrams:
+        """Return the n-grams of each word's characters, by id; <pad> and <unk> have none."""
+        sizes = shortest, longest
+        if sizes not in self._grams:
+            words = [""] * len(SPECIAL) + list(self.tokens[len(SPECIAL) :])
+            self._grams[sizes] = word_grams(words, *sizes)
+        return self._grams[sizes]
 
     @cached_property
     def index(self) -> FixedIndex:

@@ -29,7 +29,7 @@ from seqtrain.data.examples import Example  # noqa: E402
 from seqtrain.data.ngram_vocabulary import SPELLING_SHARE, NgramVocabulary, row_keys  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
-from seqtrain.data.spelling import WordGrams, word_grams  # noqa: E402
+from seqtrain.data.spelling import WordGrams  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
 from seqtrain.data.vocabulary import UNK  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
@@ -45,7 +45,7 @@ class ExportedModel:
     def __init__(self, onnx: bytes, fitted: Preprocessing) -> None:
         self.fitted, self.grams = fitted, None
         if fitted.subwords is not None and fitted.vocabulary is not None:
-            self.grams = word_grams(fitted.vocabulary.spelled, *fitted.subwords)
+            self.grams = fitted.vocabulary.grams(*fitted.subwords)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(

@@ -19,7 +19,7 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spelling import WordGrams, word_grams
+from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines import native
@@ -48,7 +48,7 @@ class FittedLayers:
         words = series = kernels = None
         channels, indicators = len(preprocessing.mean), preprocessing.missing == "mask"
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
-            words = word_grams(preprocessing.vocabulary.spelled, *preprocessing.subwords)
+            words = preprocessing.vocabulary.grams(*preprocessing.subwords)
         if preprocessing.standardize != "train":
             series = SeriesStandardization(
                 channels, both=preprocessing.standardize == "both", indicators=indicators
