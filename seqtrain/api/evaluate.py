@@ -104,7 +104,8 @@ def evaluate(
 
 def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
     network, store, labels = found.classifier.network, found.store, found.classifier.labels
-    branches = branch_logits(network, store, found.classifier.device)
+    device = found.classifier.device
+    branches = branch_logits(network, lambda c: predict_logits(network, store, device, combine=c))
     scores = score_logits(check_finite(network.combine(branches), store), store, labels)
     named = zip(network.branch_names, branches, strict=True)
     parts = {name: score_logits(own, store, labels) for name, own in named}

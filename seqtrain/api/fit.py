@@ -35,7 +35,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import check_finite
+from seqtrain.evaluation.logits import branch_logits, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
@@ -275,8 +275,9 @@ def _branches(
 ) -> tuple[Tensor, ...]:
     stop = partial(_stop_if_asked, state, recorder, save=False)
     given = (state.model.network, store, state.setting.device, state.processes)
-    logits = shared_logits(*given, before_batch=stop, combine=partial(torch.cat, dim=1))
-    return torch.split(logits, len(state.model.preprocessing.labels), dim=1)
+    return branch_logits(
+        state.model.network, lambda c: shared_logits(*given, before_batch=stop, combine=c)
+    )
 
 
 def _finished(

@@ -60,6 +60,10 @@ class Spellings:
     def to(self, device: torch.device) -> Spellings:
         return Spellings(self.numbers.to(device), self.grams.to(device))
 
+    def packed(self, lengths: Tensor) -> Spellings:
+        """Return padded ones as `sort_and_pack` lays out their ids."""
+        return Spellings(sort_and_pack(self.numbers, lengths)[0].data, self.grams)
+
 
 def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
     """Return a batch's unknown words, by their numbers in the store, -1 where a step is none."""

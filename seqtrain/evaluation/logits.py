@@ -106,11 +106,16 @@ def predict_logits(
 
 
 def branch_logits(
-    model: ClassifierNetwork, store: SequenceStore, device: torch.device
-) -> list[Tensor]:
-    """Return the logits of each branch alone, (B, C) each; as `predict_logits`."""
-    both = predict_logits(model, store, device, combine=partial(torch.cat, dim=1))
-    return list(torch.split(both, model.head.out_features, dim=1))
+    model: ClassifierNetwork, predict: Callable[[Combine], Tensor]
+) -> tuple[Tensor, ...]:
+    """Return the logits of each branch alone, (B, C) each.
+
+    Args:
+        model: whose branches they are.
+        predict: returns the logits of every sequence, combined as it is given.
+    """
+    side_by_side = predict(partial(torch.cat, dim=1))
+    return torch.split(side_by_side, model.head.out_features, dim=1)
 
 
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:

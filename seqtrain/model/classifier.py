@@ -185,9 +185,7 @@ class ClassifierNetwork(nn.Module):
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
-        if spellings is not None:
-            numbers = sort_and_pack(spellings.numbers, lengths)[0].data
-            spellings = Spellings(numbers, spellings.grams)
+        spellings = None if spellings is None else spellings.packed(lengths)
         start = None if start is None else start[:, :, sorted_indices]
         random = None if random is None else random.rows(sorted_indices)
         branches, state = self._classify(packed, start, vocabulary, bptt, random, spellings)

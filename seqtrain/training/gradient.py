@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, Spellings, sort_and_pack
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.inputs import distinct_ids
@@ -25,8 +25,7 @@ def touched_rows(
     classifier = model.classifier if isinstance(model, PretrainingModel) else model
     found, spelled = {}, batch.spellings
     if spelled is not None and isinstance(batch.inputs, Tensor):
-        numbers = sort_and_pack(spelled.numbers, batch.lengths)[0].data
-        spelled = Spellings(numbers, spelled.grams)
+        spelled = spelled.packed(batch.lengths)
     grams = None if spelled is None else spelled.grams
     packed = classifier.inputs.numbered(batch.packed, spelled)
     for part in (classifier.embedding, classifier.subwords, classifier.ngrams):
