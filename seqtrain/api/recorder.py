@@ -83,8 +83,8 @@ class Recorder:
             if self._is_due(event.update):
                 self.save_last()
         else:
-            engine, self._is_saved = {} if event.pretraining else self.engine, False
-            self._append({**metrics_line(event), **engine})
+            self._is_saved = False
+            self._append(metrics_line(event) | ({} if event.pretraining else self.engine))
             if self.state.trainer.progress.is_best and not event.pretraining:
                 weights = self.state.model.network.state_dict()
                 self._best = {name: weight.clone() for name, weight in weights.items()}

@@ -231,7 +231,7 @@ class ModelConfig(Section):
     pooling: Pooling | Poolings = "last"
     """What the head sees: the last valid state; mean, max or attention over all of them; a list."""
     attention_size: Annotated[int, Field(ge=1, le=65_536)] | None = None
-    """attention: size of what it scores a state by. null: that of the states."""
+    """attention: size of its hidden layer. null: that of the states."""
     initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
     """State before the first time step: random in training, learned, or carried from the row
     before in data.group."""
@@ -280,7 +280,7 @@ class TrainingConfig(Section):
     lr: LearningRate = 0.004
     """Peak learning rate."""
     ngrams_lr: LearningRate | None = None
-    """ngrams: learning rate of plain SGD, per example of a batch. null: learned as all weights."""
+    """ngrams: learning rate of plain SGD, per example. null: they learn as all other weights."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
     """Decay of weight matrices, not biases: decoupled in adamw, an L2 term in adam and sgd."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"

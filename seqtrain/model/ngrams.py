@@ -1,14 +1,14 @@
 """A linear classifier on the n-grams of a sequence, a branch beside the recurrent one.
 
-Both branches learn from their own predictions (the loss is the sum of both cross-entropies) and
-predict together by the mean of their log-probabilities. What an n-gram weighs is 1 + ln(how often
-it occurs) times its idf; a sequence's values are a vector of length 1.
+Each branch learns from its own predictions: the loss is the sum of both cross-entropies. A
+prediction is the weighted mean of their log-probabilities. The value of an n-gram is
+(1 + ln(how often it occurs)) times its idf; the values of a sequence are a vector of length 1.
 
 B batch, N steps of all sequences, K n-grams of the vocabulary, C classes, P distinct n-grams of
 each sequence, over all sequences.
 
-Where spelling counts, the n-grams of characters within words are a second kind of features, with a
-third of the squared length: as much as words have costs where function words decide.
+With model.ngrams_spelling, the n-grams of characters within words are features, too. They have a
+third of the squared length: half of it cost accuracy on questions, where function words decide.
 """
 
 from __future__ import annotations

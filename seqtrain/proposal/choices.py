@@ -12,7 +12,7 @@ from seqtrain.proposal.contents import Facts
 UPDATES, UPDATES_PER_CLASS = 600, 12
 """Updates of the optimizer that training needs, about: so many, and so many more per class."""
 MORE_UPDATES = {"characters": 2, "channels": 2}
-"""So many times as many where words must be learned by their letters, and for aligned channels."""
+"""Factor of the updates, by family: spelling has to be learned; series of several channels."""
 EPOCHS = 1, 80
 """Passes over train, at least and at most."""
 MANY_CLASSES = 20
@@ -24,10 +24,10 @@ LONG = 40
 FEW_ROWS, SMALL_BATCH = 1000, 16
 """A data set with fewer rows is learned better in small batches."""
 PLAIN_ROWS, PLAIN_ROWS_PER_CLASS, PLAIN_LR = 5000, 400, 1.5
-"""With fewer texts than these, n-grams learn better by plain SGD with this learning rate, and those
-of characters help."""
+"""With fewer texts than both say, plain SGD with this learning rate is better for n-grams, and
+n-grams of characters help."""
 ATTENTION_SIZE = 64
-"""Of what attention scores a state by: as good as 256, at a quarter of the cost."""
+"""Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
 KERNEL_ROWS = 3000
@@ -123,7 +123,7 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.pooling", ["last", "mean", "max"], "what matters may stand anywhere")
     elif _are_few_word_classes(facts):
         yield Choice("model.pooling", "attention", "the model learns which words matter")
-        yield Choice("model.attention_size", ATTENTION_SIZE, "a quarter of the states' is enough")
+        yield Choice("model.attention_size", ATTENTION_SIZE, "a small hidden layer of it is enough")
     elif family != "channels":
         yield Choice("model.pooling", "max", "each unit's largest value over the sequence")
     if family == "words":
@@ -145,12 +145,12 @@ def _training(facts: Facts) -> Iterator[Choice]:
     fewest, most = EPOCHS
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
-    few = _are_few_word_classes(facts)
-    lr = 0.002 if few else 0.004 if facts.family in ("words", "series") else 0.003
+    few_classes = _are_few_word_classes(facts)
+    lr = 0.002 if few_classes else 0.004 if facts.family in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "the highest learning rate")
     if _are_few_texts(facts):
         yield Choice("training.ngrams_lr", PLAIN_LR, "n-grams learn by plain SGD: few rows")
-    if few:
+    if few_classes:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
     if are_uneven(facts.classes):

@@ -27,7 +27,7 @@ from seqtrain.training.state import check_tensor
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
 NEVER_DECAYING = ("initial_state", "ngrams.weight")
 MOST_EXAMPLES = 64
-"""Examples of a batch that raise the learning rate of training.ngrams_lr."""
+"""training.ngrams_lr is multiplied by the examples of a batch, up to so many."""
 NGRAM_BIAS = 0.1
 """Learning rate of the n-grams' bias, as a share of that of their weights."""
 MOMENTS = {
@@ -94,8 +94,8 @@ class Optimizer:
         return c_float(norm).value  # infinite where float32 can't hold it, as gradients are
 
     @torch.no_grad()
-    def step(self, *, lr: float, examples: int = 1) -> None:
-        """Update the weights by what `clip` saw; `examples` is how many all processes have."""
+    def step(self, *, lr: float, examples: int) -> None:
+        """Update the weights by what `clip` saw; `examples`: of the batch, over all processes."""
         if self._ngrams is not None and self._ngrams_lr is not None:
             rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
             table, bias = self._ngrams.weight, self._ngrams.bias

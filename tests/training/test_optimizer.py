@@ -119,7 +119,7 @@ def test_rows_that_a_gradient_names_twice_are_summed(
         trainer.optimizer.forget_gradient()
         (table.sum(1) * torch.tensor(values)).sum().backward()
         trainer.optimizer.clip()
-        trainer.optimizer.step(lr=0.1)
+        trainer.optimizer.step(lr=0.1, examples=1)
         weights.append(weight.detach().clone())
     torch.testing.assert_close(*weights)
 
