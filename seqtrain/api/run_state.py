@@ -56,10 +56,10 @@ class RunState:
 
     def begin_refit(self) -> None:
         """Begin with initial weights on train and validation together, for as long as it helped."""
-        before, calibration = self.trainer.progress, self.model.calibration
-        self.model = new_model(self.setting, self._all_rows()).calibrated(calibration)
+        before, calibration, rows = self.trainer.progress, self.model.calibration, self._all_rows()
+        self.model = new_model(self.setting, rows).calibrated(calibration)
         self.take(None)
-        self._use_refitter(before.refit_epochs)
+        self._use_refitter(rows, before.refit_epochs)
         for name in ("best_epoch", "best_value", "best_error", "refit_epochs"):
             setattr(self.trainer.progress, name, getattr(before, name))
 
@@ -72,7 +72,7 @@ class RunState:
         if not values.get("pretraining"):
             self.pretrainer = None
         if values.get("refit") is True and self.config.training.refit:
-            self._use_refitter(int(str(values.get("refit_epochs"))))
+            self._use_refitter(self._all_rows(), int(str(values.get("refit_epochs"))))
         self.learner.restore(tensors, values)
 
     def follow_first(self) -> None:
@@ -105,8 +105,7 @@ class RunState:
         rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
         return rows.selection(np.flatnonzero(rows.labels >= 0))
 
-    def _use_refitter(self, epochs: int) -> None:
-        rows = self._all_rows()
+    def _use_refitter(self, rows: SequenceStore, epochs: int) -> None:
         # auto would count other epochs, of more rows
         update = {"max_epochs": self.trainer.budget.epochs}
         training = self.config.training.model_copy(update=update)
