@@ -29,6 +29,7 @@ BPE_PIECE = re.compile(
     r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII
 )
 """What merges don't cross; letters, digits and blanks beyond ASCII are replaced before."""
+STAND_INS = {"L": "a", "N": "0", "Z": "\t"}
 BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
@@ -64,10 +65,6 @@ def _whole(piece: str) -> tuple[str]:
     return (piece,)
 
 
-def _stripped(text: str) -> tuple[str]:
-    return (text.strip(),)
-
-
 def _bytes(character: str) -> str:
     """Return the UTF-8 bytes of a character, each as the character of that number."""
     return character.encode("utf-8", "surrogatepass").decode("latin-1")
@@ -98,23 +95,9 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 
 def _bpe_tokenizer(model: str) -> Tokenizer:
-    """Rebuild the tokenizer that `train_bpe` made, a slow one without the package tokenizers."""
-    merges = read_merges(model)
-    try:
-        package = _import_tokenizers()
-    except ConfigError:
-        ranks = {pair: rank for rank, pair in enumerate(merges)}
-        return Tokenizer(_stripped, lambda text: _merged_text(text, ranks))
-    tokens = dict.fromkeys(chain(sorted(ALPHABET.values()), map("".join, merges)))
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    rebuilt = package.Tokenizer(package.models.BPE(vocab=vocabulary, merges=merges))
-    rebuilt.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
-
-    def split(text: str) -> list[str]:
-        tokens: list[str] = rebuilt.encode(text).tokens
-        return tokens
-
-    return Tokenizer(_stripped, split)
+    """Rebuild the tokenizer that `train_bpe` made: byte-level merges (Radford et al. 2019)."""
+    ranks = {pair: rank for rank, pair in enumerate(read_merges(model))}
+    return Tokenizer(_bpe_pieces, lambda piece: _merged(piece, ranks))
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:
@@ -139,31 +122,40 @@ def read_merges(model: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _merged_text(text: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Apply merges in Python alone, byte-level (Radford et al. 2019) without a blank in front."""
-    tokens: list[str] = []
-    for found in BPE_PIECE.finditer("".join(map(_as_ascii, text))):
-        parts = [ALPHABET[byte] for byte in text[found.start() : found.end()].encode()]
-        while len(parts) > 1:
-            best = min(pairwise(parts), key=lambda pair: ranks.get(pair, len(ranks)))
-            if best not in ranks:
-                break
-            joined: list[str] = []
-            for part in parts:
-                if joined and (joined[-1], part) == best:
-                    joined[-1] += part
-                else:
-                    joined.append(part)
-            parts = joined
-        tokens += parts
+def _bpe_pieces(text: str) -> Iterator[str]:
+    text = text.strip()
+    for found in BPE_PIECE.finditer(text.translate(_AS_ASCII)):
+        yield text[found.start() : found.end()]
+
+
+def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
+    """Join the bytes of a piece, the pair that was learned first before all others."""
+    tokens = [ALPHABET[byte] for byte in piece.encode()]
+    while len(tokens) > 1:
+        best = min(pairwise(tokens), key=lambda pair: ranks.get(pair, len(ranks)))
+        if best not in ranks:
+            break
+        joined: list[str] = []
+        for token in tokens:
+            if joined and (joined[-1], token) == best:
+                joined[-1] += token
+            else:
+                joined.append(token)
+        tokens = joined
     return tokens
 
 
-def _as_ascii(character: str) -> str:
-    if character.isascii():
-        return character
-    kind = unicodedata.category(character)[0]
-    return "\t" if character in BLANKS else {"L": "a", "N": "0"}.get(kind, ".")
+class _AsAscii(dict[int, int]):
+    """For str.translate: a letter, digit, blank or mark of ASCII for each character beyond it."""
+
+    def __missing__(self, point: int) -> int:
+        character = chr(point)
+        kind = "Z" if character in BLANKS else unicodedata.category(character)[0]
+        self[point] = found = point if point < 128 else ord(STAND_INS.get(kind, "."))
+        return found
+
+
+_AS_ASCII = _AsAscii()
 
 
 def bpe_version() -> str:

@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,13 +101,13 @@ ALPHABET = (
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_tokens_are_those_of_the_package(lowercase: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_are_those_of_the_package(lowercase: bool) -> None:
     draw = random.Random(5)
     texts = ["".join(draw.choices(ALPHABET, k=draw.randrange(40))) for _ in range(300)]
     texts += ["it's I've we'll", "  two  blanks ", "", "ΟΔΥΣΣΕΥΣ"]
     bpe = train_bpe(texts, vocab_size=400, lowercase=lowercase)
-    theirs = make_tokenizer("bpe", lowercase=lowercase, bpe_model=bpe)
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    package = tokenizers.Tokenizer.from_str(bpe)
     ours = make_tokenizer("bpe", lowercase=lowercase, bpe_model=bpe)
     for text in texts:
-        assert ours(text) == theirs(text), ascii(text)
+        expected = package.encode((text.lower() if lowercase else text).strip()).tokens
+        assert ours(text) == expected, ascii(text)
