@@ -30,6 +30,8 @@ FEATURE_FORMATS = ("csv", "tsv", "jsonl", "npz", "parquet", "ts", "txt")
 """Formats that can hold feature vectors."""
 WIDE_FORMATS = ("csv", "tsv")
 """Formats in which each column but the label's may be a time step of a series."""
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+"""Formats with named columns, whose rows may be time steps."""
 NUMBER_FORMATS = ("npz", "ts")
 """Formats whose sequences are feature vectors unless the config says otherwise."""
 ADVICE = {
@@ -76,9 +78,9 @@ def check_encoding(name: str | None) -> None:
 
 
 def holds(format: str, kind: str) -> bool:
-    """Whether files of a format can hold sequences of a kind: text, tokens or features."""
-    if kind == "features":
-        return format in FEATURE_FORMATS
+    """Whether files of a format can hold sequences of a kind: text, tokens, features or steps."""
+    if kind in ("features", "steps"):
+        return format in (FEATURE_FORMATS if kind == "features" else TABLE_FORMATS)
     return format != "ts" and (kind, format) != ("text", "npz")
 
 
@@ -87,8 +89,8 @@ def names_of(named: object) -> list[str]:
     return [named] if isinstance(named, str) else list(named) if isinstance(named, list) else []
 
 
-def resolve_kind(train: str | list[str], format: str, kind: str) -> str:
-    """Return what sequences are made of: of kind auto, what the format of train's files says."""
-    if kind != "auto":
-        return kind
+def resolve_kind(train: str | list[str], format: str, kind: str, *, steps: bool) -> str:
+    """Return what sequences are made of: of kind auto, what steps or train's format say."""
+    if kind != "auto" or steps:
+        return "steps" if kind == "auto" else kind
     return "features" if resolve_format(names_of(train)[0], format) in NUMBER_FORMATS else "text"

@@ -11,6 +11,7 @@ from seqtrain.config.formats import (
     ENDINGS,
     FEATURE_FORMATS,
     FIXED_COLUMNS,
+    TABLE_FORMATS,
     WIDE_FORMATS,
     advice,
     holds,
@@ -27,18 +28,24 @@ Keys: TypeAlias = dict[str, Any]
 
 FILES = ("data.train", "data.validation", "data.test")
 CLASHES = """
+data.id set | data.steps null | name the columns of a time step there
+data.steps set | data.id null | name the column there by which rows are one sequence
+data.steps set | data.kind not steps | expected auto
+data.kind steps | data.steps null | name the columns there
+data.order set | data.steps null | expected null
+data.sequence set | data.steps set | which takes its place; leave this key out
 data.standardize not train | data.kind not features | expected train
 training.augment set | data.kind not features | expected null
-model.freeze set | data.kind features | expected false
+model.freeze set | data.kind features steps | expected false
 model.kernels true | data.kind not features | expected false
 model.ngrams set | data.kind features | expected null
 model.attention_size set | model.pooling last mean max | expected null
 model.ngrams_spelling true | model.ngrams null | expected false
 model.ngrams_spelling true | model.subwords null | whose sizes it takes; expected false
 training.ngrams_lr set | model.ngrams null | expected null
-model.subwords set | data.kind features | expected null
+model.subwords set | data.kind features steps | expected null
 model.subwords set | data.tokenizer char byte bpe | whose tokens are no words; expected null
-model.vectors set | data.kind features | expected null
+model.vectors set | data.kind features steps | expected null
 model.vectors set | data.tokenizer byte bpe | whose tokens are no words; expected null
 model.vectors_keep not 20000 | model.vectors null | name the file there
 model.engine native | model.unroll not packed | expected auto or torch
@@ -55,7 +62,7 @@ training.refit true | data.group set | which it doesn't support; expected false
 training.refit true | pretraining.objective set | which it doesn't support; expected false
 training.refit true | training.schedule plateau | which it doesn't support; expected false
 pretraining.data set | pretraining.objective null | set autoencoder or language_model there
-pretraining.objective set | data.kind features | which has no tokens to predict; expected null
+pretraining.objective set | data.kind features steps | which it can't predict; expected null
 pretraining.objective set | model.convolutions set | which merge time steps; expected null
 """
 """A value of a key, the value of another one that it doesn't go with, and what to say. A value is
@@ -74,7 +81,7 @@ class Clash(NamedTuple):
 
 def broken_rules(keys: Keys) -> Broken:
     """Yield what doesn't go together; a rule that reads a wrong key ends without a word."""
-    for rule in (_files, _columns, _groups, _vectors, _layers):
+    for rule in (_files, _columns, _steps, _ngrams, _groups, _vectors, _layers):
         try:
             yield from rule(keys)
         except KeyError:  # reads a key whose value is wrong by itself
@@ -125,7 +132,9 @@ def _files(keys: Keys) -> Broken:
             yield key, f"found {found}; expected files of one format, or set data.format"
     kind = keys["data.kind"]
     for format, key in _formats(keys).items():
-        if not holds(format, kind):
+        if kind == "steps" and not holds(format, kind):
+            yield "data.steps", f"{key} is {format}; expected {one_of(TABLE_FORMATS)}"
+        elif not holds(format, kind):
             held = one_of([name for name in ("text", "tokens", "features") if holds(format, name)])
             where = f"; for features: {one_of(FEATURE_FORMATS)}" if kind == "features" else ""
             yield "data.kind", f"found {kind}, but {key} is {format}; expected {held}{where}"
@@ -135,12 +144,57 @@ def _columns(keys: Keys) -> Broken:
     """Sequence and label are named where the format has columns, and are different columns."""
     with_columns = [format for format in _formats(keys) if format not in FIXED_COLUMNS]
     is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS}
+    has_no_sequence = is_wide or keys["data.steps"] is not None
     for key in ("data.sequence", "data.label"):
-        if with_columns and keys[key] is None and not (is_wide and key == "data.sequence"):
+        if with_columns and keys[key] is None and not (has_no_sequence and key == "data.sequence"):
             yield key, f"missing; expected a column name or index (format {with_columns[0]})"
     sequence, label = keys["data.sequence"], keys["data.label"]
     if label is not None and label in (sequence if isinstance(sequence, list) else [sequence]):
         yield "data.label", f"found {brief(label)}, a column of data.sequence; expected another"
+
+
+def _steps(keys: Keys) -> Broken:
+    """A column has one role; steps that grow by the order have one; static ones a format."""
+    steps, static = keys["data.steps"] or {}, keys["data.static"] or {}
+    roles = {
+        keys[key]: key
+        for key in ("data.id", "data.label", "data.sequence")
+        if isinstance(keys[key], str | int)
+    }
+    for key, columns in (("data.steps", steps), ("data.static", static)):
+        for name in columns:
+            if name in roles:
+                yield key, f"found {brief(name)}, which is {roles[name]}; leave it out here"
+            elif key == "data.static" and name in steps:
+                yield key, f"found {brief(name)}, which data.steps has too; expected it once"
+    if "order" in steps.values() and keys["data.order"] is None:
+        grown = next(name for name in steps if steps[name] == "order")
+        yield "data.steps", f"found {grown}: order, but data.order is null; name the column there"
+    for format, key in _formats(keys).items():
+        if static and format not in TABLE_FORMATS:
+            yield "data.static", f"{key} is {format}; expected {one_of(TABLE_FORMATS)}"
+
+
+def _ngrams(keys: Keys) -> Broken:
+    """N-grams of several columns of tokens say which."""
+    sizes, steps = keys["model.ngrams"], keys["data.steps"]
+    tokens = [name for name, kind in (steps or {}).items() if kind not in ("number", "order")]
+    if sizes is None or (steps is None and not isinstance(sizes, dict)):
+        return
+    if steps is None:
+        yield (
+            "model.ngrams",
+            "found a mapping, but data.steps is null; expected [shortest, longest]",
+        )
+    elif not tokens:
+        yield "model.ngrams", "data.steps has no column of tokens; expected null"
+    elif not isinstance(sizes, dict) and len(tokens) > 1:
+        form = f"{{{tokens[0]}: {brief(sizes)}}}"
+        yield "model.ngrams", f"data.steps has {len(tokens)} columns of tokens; say which: {form}"
+    for name in sizes if tokens and isinstance(sizes, dict) else ():
+        if name not in tokens:
+            found = f"found {brief(name)}, which data.steps doesn't have as a token"
+            yield "model.ngrams", f"{found}; expected {one_of(tokens)}"
 
 
 def _groups(keys: Keys) -> Broken:

@@ -67,6 +67,23 @@ Column = (
     | Annotated[int, _wanted("a column index from 0", ge=0, le=2**31 - 1)]
 )
 Columns = Annotated[list[Column], _wanted("a list of columns", min_length=1)]
+ColumnName = Annotated[str, _wanted("a column name", pattern=NO_NUL, min_length=1)]
+TokenColumn = Annotated[
+    dict[Literal["token", "min_count"], Literal[True] | PositiveInt],
+    _wanted("{token: true, min_count: N}", min_length=2, max_length=2),
+    _must(
+        "{token: true, min_count: N}",
+        lambda column: column["token"] is True and column["min_count"] is not True,
+    ),
+]
+StepColumns = Annotated[
+    dict[ColumnName, Literal["token", "number", "order"] | TokenColumn],
+    _wanted("{column: token, number or order}", min_length=1),
+]
+StaticColumns = Annotated[
+    dict[ColumnName, Literal["token", "number"] | TokenColumn],
+    _wanted("{column: token or number}", min_length=1),
+]
 Files = Annotated[list[Path], _wanted("a list of file paths", min_length=1)]
 Paths = Annotated[
     Files, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
@@ -83,6 +100,9 @@ GramSizes = Annotated[
     list[Annotated[int, Field(ge=1, le=16)]],
     _wanted("[shortest, longest]", min_length=2, max_length=2),
     _must("the shorter size first", lambda sizes: sizes[0] <= sizes[1]),
+]
+GramColumns = Annotated[
+    dict[ColumnName, GramSizes], _wanted("{column: [shortest, longest]}", min_length=1)
 ]
 Convolution = Annotated[
     list[Annotated[int, Field(ge=1, le=4096)]],
@@ -142,12 +162,23 @@ class DataConfig(Section):
     """csv, tsv: what separates fields. auto: a tab for tsv; found from the first lines for csv."""
     encoding: Encoding = "utf-8"
     """Encoding of lines that aren't UTF-8, such as cp1252 or gbk; utf-16: of the whole file."""
-    kind: Literal["auto", "text", "tokens", "features"] = "auto"
-    """What sequences are made of: text, tokens (symbols, already split) or features (a vector of
-    numbers per time step). auto: features for ts and npz, else text."""
+    kind: Literal["auto", "text", "tokens", "features", "steps"] = "auto"
+    """What sequences are made of: text, tokens (symbols, already split), features (a vector of
+    numbers per time step) or steps (a row per time step: data.steps). auto: steps with data.steps,
+    features for ts and npz, else text."""
     sequence: Column | Columns | None = None
     """Column of the sequence: its name, or its index from 0. Of a list, texts are joined by spaces;
     features are channels, or, as single numbers, time steps (null: all columns of a csv)."""
+    id: Column | None = None
+    """Column of the sequence's name, where a row is a time step: rows of one id are a sequence."""
+    order: Column | None = None
+    """id: column that sorts the rows of an id: numbers or ISO dates. null: as in the file."""
+    steps: StepColumns | None = None
+    """id: columns of a time step, in place of data.sequence. token: a symbol (with min_count:
+    {token: true, min_count: N}); number; order: what data.order grew by since the step before, in
+    seconds for dates, under a name of your choice."""
+    static: StaticColumns | None = None
+    """Columns beside the sequence, one value for each sequence: token or number, as in steps."""
     label: Column | None = None
     """Column of the label: its name, or its index from 0."""
     group: Column | None = None
@@ -167,7 +198,7 @@ class DataConfig(Section):
     empty: Literal["error", "drop", "unk"] = "error"
     """Sequence of no time steps: error, drop the row, or read one <unk> (features: zeros)."""
     missing: Literal["error", "mask"] = "error"
-    """features: a missing value is an error, or 0 with a channel beside it that marks it."""
+    """A missing number is an error, or 0 with a channel beside it that marks it."""
     standardize: Literal["train", "series", "both"] = "train"
     """features: scale by mean and deviation of train, of each series, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
@@ -176,7 +207,8 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _name_the_kind(self) -> DataConfig:
         """Replace auto by the kind that it stands for; it still counts as not given."""
-        self.__dict__["kind"] = resolve_kind(self.train, self.format, self.kind)
+        steps = self.steps is not None
+        self.__dict__["kind"] = resolve_kind(self.train, self.format, self.kind, steps=steps)
         return self
 
 
@@ -210,8 +242,9 @@ class ModelConfig(Section):
     """text: add the vectors of a word's character n-grams to its own. null: none."""
     convolutions: Convolutions | None = None
     """Convolutions before the encoder (features: in place of the linear map). null: none."""
-    ngrams: GramSizes | None = None
-    """text, tokens: add a linear classifier on n-grams of tokens to the network. null: none."""
+    ngrams: GramSizes | GramColumns | None = None
+    """text, tokens, steps: add a linear classifier on n-grams of tokens to the network; of several
+    columns of tokens: {column: [shortest, longest]}. null: none."""
     ngrams_spelling: bool = False
     """ngrams with subwords: also count n-grams of characters within words, of subwords' sizes."""
     max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
@@ -391,8 +424,10 @@ def _right_keys(given: dict[str, Any], wrong: set[tuple[str | int, ...]]) -> dic
         for key, field in section.model_fields.items():
             if not {(name,), (name, key)} & wrong:
                 keys[f"{name}.{key}"] = values.get(key, field.default)
-    if {"data.train", "data.format", "data.kind"} <= keys.keys():
-        kind = resolve_kind(keys["data.train"], keys["data.format"], keys["data.kind"])
-        return {**keys, "data.kind": kind}
+    if {"data.train", "data.format", "data.kind", "data.steps"} <= keys.keys():
+        train, format, kind, steps = (
+            keys[f"data.{x}"] for x in ("train", "format", "kind", "steps")
+        )
+        return {**keys, "data.kind": resolve_kind(train, format, kind, steps=steps is not None)}
     keys.pop("data.kind", None)
     return keys

@@ -52,7 +52,7 @@ from seqtrain.data.vocabulary import (
     provisional_index,
 )
 from seqtrain.data.word_vectors import Coverage, WordVectors, read_vectors
-from seqtrain.errors import DataError
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import display_name, quote
 
 UNLABELLED = "unlabelled"
@@ -96,6 +96,8 @@ def prepare(
     Raises:
         DataError: a file is missing, has bad rows (all named by line), or changes meanwhile.
     """
+    if config.data.steps is not None or config.data.static is not None:
+        raise ConfigError("data.steps, data.static: can't be trained on yet")
     files = data_files(config)
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
     data = load_prepared(config, entry) if entry and known is None else None
@@ -122,7 +124,7 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     }
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams = vectors = None
-    if sizes is not None:
+    if isinstance(sizes, list):
         tokens, arrays = values["preprocessing"]["ngrams"].get("tokens"), parts["ngrams"]
         ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"], tokens)
     if values["coverage"] is not None:
@@ -392,9 +394,9 @@ class _Preparation:
         model, known = self.config.model, self.known
         if known is not None and known.ngrams is not None and known.vocabulary is not None:
             return replace(known.ngrams, tokens=known.ngrams.tokens or len(known.vocabulary))
-        if known is not None or model.ngrams is None or not len(train):
-            return None
         sizes, most = model.ngrams, model.max_ngrams
+        if known is not None or not isinstance(sizes, list) or not len(train):
+            return None
         ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
         if (
             not model.ngrams_spelling

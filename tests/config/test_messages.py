@@ -158,6 +158,10 @@ def test_data_section(data: str, expected: list[str]) -> None:
 
 OF_A_KEY = {
     "data.group": "g",
+    "data.id": "i",
+    "data.order": "o",
+    "data.sequence": "s",
+    "data.steps": "{x: token}",
     "data.standardize": "series",
     "training.augment": "{slice: 0.1}",
     "training.bptt": "5",
@@ -182,9 +186,11 @@ def test_keys_that_do_not_go_together_say_why(clash: Clash) -> None:
 
     options = [option(clash.key, clash.values)]
     files = (
-        "train: a.npz" if clash.others == ["features"] else "train: a.tsv, sequence: s, label: l"
+        "train: a.npz" if clash.others[0] == "features" else "train: a.tsv, sequence: s, label: l"
     )
-    if clash.other not in ("data.kind", "model.initial_state"):
+    if "steps" in clash.others and clash.key == "data.steps":
+        options.append("data.kind=text")
+    elif clash.other not in ("data.kind", "model.initial_state"):
         options.append(option(clash.other, clash.others))
     found = problems(f"data: {{{files}}}", *options)
     assert any(
