@@ -8,8 +8,6 @@ SeqtrainError
 └── Interrupted  128+n  a signal asked to stop; a checkpoint is saved
 """
 
-from __future__ import annotations
-
 import errno
 
 MACHINE_FAULTS = {

@@ -4,8 +4,6 @@ File names, labels, cells and config values may hold anything: control character
 the direction of writing, a million characters. All messages and screens show them by this module.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

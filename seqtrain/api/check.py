@@ -1,7 +1,5 @@
 """Proof on the user's own data that predictions don't depend on the batch or on what computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The difference of two runs on the same examples, and the examples where they differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias

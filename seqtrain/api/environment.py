@@ -1,7 +1,5 @@
 """What a run trains with, and what it ran on: versions, device, threads, digests of its data."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

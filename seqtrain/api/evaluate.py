@@ -1,7 +1,5 @@
 """Scoring a run on one of its splits, or on another labelled file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training a classifier: config → data → model → trainer → run directory."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

@@ -1,7 +1,5 @@
 """Many input files at once: which there are, and where the predictions for each go."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run's best model, and labelled rows to score it on: one of the run's splits, or a file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from seqtrain.api.environment import check_held_out

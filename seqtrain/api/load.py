@@ -1,7 +1,5 @@
 """Loading the classifier of a run, or of the runs in one directory that predict together."""
 
-from __future__ import annotations
-
 import os
 from functools import cache, partial
 

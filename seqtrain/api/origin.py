@@ -3,8 +3,6 @@
 Before any training the new model gives the same logits to the old labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Classifying the rows of a file or of standard input, as they come; also after every step."""
 
-from __future__ import annotations
-
 import os
 import queue
 import re

@@ -1,7 +1,5 @@
 """A model's prediction for every example of a split, beside its text, line and label; a report."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a pretrained autoencoder makes of sequences: read, then unrolled freely."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike

@@ -1,7 +1,5 @@
 """What a run leaves behind: metrics, checkpoints, the best model; and when each is written."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Training one config several times: by several seeds, or on several parts of train."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait

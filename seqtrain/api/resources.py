@@ -1,7 +1,5 @@
 """Refusing a model, a sequence or a run that can't fit into memory or onto the disk."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

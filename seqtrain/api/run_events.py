@@ -1,7 +1,5 @@
 """What a listener of `fit` is called with, in order: data, start, updates, epochs, the run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What a run is while it goes on: the model and its trainers, new or put back from a checkpoint."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

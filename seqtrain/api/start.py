@@ -1,7 +1,5 @@
 """What a run starts from, checked before its data: nothing, an old model, its last checkpoint."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

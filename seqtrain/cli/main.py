@@ -1,7 +1,5 @@
 """The program: loads the command that is called, and turns every ending into its exit code."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

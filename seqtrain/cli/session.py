@@ -1,7 +1,5 @@
 """The verb `fit` of a Python session: it shows its progress, in a notebook too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is wrong with a command line, in one line, with the nearest valid name."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

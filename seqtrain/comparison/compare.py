@@ -1,7 +1,5 @@
 """Which variant is right and fastest for a config here: all of them, measured in turns."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Variants measured in turns, so that noise of the machine hits all alike; and their accuracies."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle, islice

@@ -1,7 +1,5 @@
 """What `compare` gives every variant: sequences to learn from, to hold out, and to probe."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The variants that `compare` sets side by side, each as changes of the config."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Strict YAML: plain values, where each of them stands, and values written on one line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which format a data file has, by its name, and what each format asks of the config."""
 
-from __future__ import annotations
-
 import os
 
 from seqtrain.errors import ConfigError

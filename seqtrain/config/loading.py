@@ -1,7 +1,5 @@
 """From a file, a text or a mapping, with --set options, to a checked config."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What a config's problems say: what was found, what is allowed, and the nearest valid name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A config as YAML, the schema for editors, and the reference table of all keys."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

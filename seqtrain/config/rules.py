@@ -1,7 +1,5 @@
 """Rules between keys of a config: what doesn't go together, and what to set instead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias

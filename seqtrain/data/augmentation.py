@@ -1,7 +1,5 @@
 """Random shift and window of series in training, a function of seed, epoch and batch alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

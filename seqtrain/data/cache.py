@@ -1,7 +1,5 @@
 """Data encoded before, kept under the user's cache folder in verified folders named by recipe."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """From a config to encoded splits: read, split, fit, encode; or taken from the cache."""
 
-from __future__ import annotations
-
 import os
 import unicodedata
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """From examples to a store: split, look up, cut. Fit and predict share it, so they can't differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """A closer look at data than `fit` takes: every row is read once more, as it is written."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter, defaultdict

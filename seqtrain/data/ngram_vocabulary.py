@@ -6,8 +6,6 @@ boundary stands for a step. A key of 64 bits is folded id by id, equal on every 
 N steps of all sequences, B sequences, K n-grams of ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The batch plan: which rows go together, as a pure function of lengths, seed and epoch."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig

@@ -1,7 +1,5 @@
 """The files that a config names: which there are, whether they exist, how each is read."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 B rows. A set is a number of rows that are alike, or of one group; a set stays on one side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """What a data set looks like before training: sizes, lengths, padding, repeats; and warnings."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping

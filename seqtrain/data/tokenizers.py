@@ -4,8 +4,6 @@ A text is divided into pieces (at blanks and marks, between characters, or not a
 piece is split into its tokens. So what a piece was split into can be remembered.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Tokens and their ids: <pad> is 0, <unk> is 1, then the tokens of train, most frequent first."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

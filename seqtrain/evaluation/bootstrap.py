@@ -3,8 +3,6 @@
 N examples, K distinct outcomes, C classes, R resamples.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 B examples, C classes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The state that the last row of each group ended in: where the group's next row starts."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

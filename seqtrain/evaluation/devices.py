@@ -1,7 +1,5 @@
 """Choosing the device: what was asked for, or an error that lists those present."""
 
-from __future__ import annotations
-
 import threading
 
 import torch

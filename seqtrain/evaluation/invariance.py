@@ -4,8 +4,6 @@ Each way's logits are compared with those of one sequence at a time in torch's o
 there is neither padding nor another sequence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Logits of a whole store, batched by length, in the order of its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias

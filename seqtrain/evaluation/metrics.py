@@ -3,8 +3,6 @@
 B examples, C classes. Definitions follow scikit-learn; the tests compare with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How much each time step speaks for a prediction: its log-probability falls without the step."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

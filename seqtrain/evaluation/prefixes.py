@@ -7,8 +7,6 @@ T (T + 1) / 2 steps for T.
 T steps of one sequence, C classes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exporting a run's best model: a folder that is checked against the run before it is written."""
 
-from __future__ import annotations
-
 import io
 import os
 from dataclasses import dataclass

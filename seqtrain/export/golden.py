@@ -4,8 +4,6 @@ They are made up from the vocabulary, or around the mean of each channel: no row
 with an exported model.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

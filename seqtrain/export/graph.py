@@ -1,7 +1,5 @@
 """An ONNX graph that grows node by node, and knows which weights of a model it hasn't used yet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, TypeAlias

@@ -7,8 +7,6 @@ B batch, T longest length, E size of a vector, F features, C channels, V words o
 U distinct unknown words of a batch, G n-grams of all of them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import nn

@@ -3,8 +3,6 @@
 B batch, T longest length, C channels, P features, K classes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from seqtrain.export.graph import FLOAT, Graph

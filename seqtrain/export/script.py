@@ -8,8 +8,6 @@ sequence is. Needs numpy and onnxruntime, and nothing else: reading.zip holds th
 seqtrain that read rows. Exit codes: 0 done, 2 what was given is wrong, 141 a closed pipe.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ B batch, T longest length, E size of a vector, H hidden, D directions, G gates, 
 state, P poolings, C classes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

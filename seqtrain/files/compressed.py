@@ -1,7 +1,5 @@
 """Compressed files: the endings that name them, and the package that reads .zst."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Verified folders: replaced whole, with a manifest of digests that each file is checked by."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

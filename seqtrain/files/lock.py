@@ -1,7 +1,5 @@
 """One process per folder: a lock that ends with its owner, however that ends."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

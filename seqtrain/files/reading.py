@@ -1,7 +1,5 @@
 """Reading what anybody may have written: regular files, no larger than allowed, strict JSON."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

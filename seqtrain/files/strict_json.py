@@ -1,7 +1,5 @@
 """JSON as its standard has it: what Python's reader lets through besides is refused."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """Files that a kill or a power loss leaves old or new, never half."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

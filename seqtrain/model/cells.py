@@ -4,8 +4,6 @@ In formulas x is an input, h a hidden state, c an LSTM's cell state; torch's par
 gates one below the other, H rows each, in the order of the letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ stride-th step from the first, so that a sequence of L steps gets ceil(L / strid
 B batch, T longest length, N steps of all sequences, F channels in, W channels out, K kernel.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

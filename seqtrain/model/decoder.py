@@ -9,8 +9,6 @@ B batch, N steps of all sequences, S tensors of a state, D directions, H hidden 
 states that predict, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

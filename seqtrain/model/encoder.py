@@ -10,8 +10,6 @@ B batch, T longest length, N steps of all sequences, H hidden size, L layers, S 
 1 (h), or 2 (h and c of an LSTM).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple

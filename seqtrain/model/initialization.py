@@ -8,8 +8,6 @@ deviation for words (model.embedding_std): with torch's 1 the random part of rar
 larger than anything that they learn. Over a small alphabet 1 learns faster.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from typing import Any
 

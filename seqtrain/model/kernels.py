@@ -15,8 +15,6 @@ Reference:
     Dempster, Schmidt, Webb 2021, "MiniRocket", doi 10.1145/3447548.3467231.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from dataclasses import dataclass

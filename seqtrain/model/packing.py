@@ -1,7 +1,5 @@
 """Which sequence and which step each row of a PackedSequence's data is, and sums over them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -7,8 +7,6 @@ B batch, T longest length, N steps of all sequences, H width of a state (both di
 poolings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 

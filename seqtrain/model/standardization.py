@@ -5,8 +5,6 @@ A prefix is standardised by its own steps, as if the series ended there.
 B batch, N steps of all sequences, C channels.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence

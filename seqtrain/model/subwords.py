@@ -6,8 +6,6 @@ words have ids beyond the vocabulary's: V + i is the i-th of the words that come
 V words of the vocabulary, U distinct words of a batch, E size of a vector.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

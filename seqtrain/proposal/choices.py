@@ -1,7 +1,5 @@
 """Which settings suit which data: rules, each with its reason; README.md has the measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The columns of a table, and which of them holds the label, the sequence, the group."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What is known of files of labelled sequences: labels, lengths, and the kind of sequences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The config that `seqtrain init` writes: short, commented, and accepted by `fit`."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

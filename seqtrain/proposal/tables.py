@@ -1,7 +1,5 @@
 """How a file of labelled sequences is read: its format, its encoding, its columns, its kind."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

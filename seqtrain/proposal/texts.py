@@ -1,7 +1,5 @@
 """What texts are made of: words, characters or symbols, judged from a sample."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections import Counter, defaultdict

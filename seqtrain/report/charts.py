@@ -1,7 +1,5 @@
 """Charts: where everything stands on a picture. `templates/charts.html` draws them as SVG."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a report is made of: the figures in a run's files, and its predictions for one split."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote

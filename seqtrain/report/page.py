@@ -1,7 +1,5 @@
 """The page: templates filled with the facts of runs. Every text is escaped where it is put in."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A checkpoint: a model folder that holds besides all that exact training goes on from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

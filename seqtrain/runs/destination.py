@@ -1,7 +1,5 @@
 """May I write here? One check for files, export folders and run directories, before any work."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

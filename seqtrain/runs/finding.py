@@ -1,7 +1,5 @@
 """The run that is meant: one that was named, the newest, or several that predict together."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The runs in a folder, each summarized: what differs in their configs, and how they went."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

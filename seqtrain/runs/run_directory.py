@@ -1,7 +1,5 @@
 """The directory of one run: its config, environment, metrics, scores, and two model folders."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """What the trainer reports: updates, and the ends of epochs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

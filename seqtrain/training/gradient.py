@@ -4,8 +4,6 @@ One sum over one flat array takes dense gradients, the touched rows of tables (a
 the whole batch), and figures. U touched rows of a table, E size of a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import torch

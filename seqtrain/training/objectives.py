@@ -1,7 +1,5 @@
 """What is learned: the losses of a batch, the scores of a split, and what belongs to them alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -7,8 +7,6 @@ plain SGD (training.ngrams_lr): with Adam rare n-grams count as much as frequent
 accuracy where rows are few. U touched rows of a table, E size of a row.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from ctypes import c_float

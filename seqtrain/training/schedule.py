@@ -4,8 +4,6 @@ Where the config leaves epochs and patience open, they are counted such that a s
 its updates too: an epoch of 300 rows is five, one of 300,000 five thousand.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

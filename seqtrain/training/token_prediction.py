@@ -1,7 +1,5 @@
 """What is learned before labels are: tokens, by a language model or an autoencoder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

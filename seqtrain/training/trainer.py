@@ -3,8 +3,6 @@
 It touches no file and prints nothing.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

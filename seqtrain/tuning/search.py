@@ -1,7 +1,5 @@
 """The training of trials: one after another, or side by side in processes of their own."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Container, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait

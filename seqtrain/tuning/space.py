@@ -1,7 +1,5 @@
 """The values that a search may try: by key, for each kind of data. Free of torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """A search for better settings. Its best trial becomes a run like any other."""
 
-from __future__ import annotations
-
 import os
 import socket
 from contextlib import ExitStack, suppress

@@ -1,7 +1,5 @@
 """`seqtrain check [RUN]`: show that predictions don't depend on the batch."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain compare CONFIG`: all variants of running it, on the user's own data and machine."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain config CONFIG`: the resolved config, the schema for editors, the reference."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

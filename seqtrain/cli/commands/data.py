@@ -1,7 +1,5 @@
 """`seqtrain data CONFIG`: look at the data without training."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain diff A B`: the difference of two runs on the same examples."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

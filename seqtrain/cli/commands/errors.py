@@ -1,7 +1,5 @@
 """`seqtrain errors [RUN]`: the most confident mistakes first."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import typer

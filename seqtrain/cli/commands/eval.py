@@ -1,7 +1,5 @@
 """`seqtrain eval [RUN]`: score a run, as tables or as JSON."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain export RUN DIR`: a trained model for programs and machines without torch."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain init DATA…`: look at a data file and write a config that `fit` takes as it is."""
 
-from __future__ import annotations
-
 from shlex import quote
 from typing import Annotated, Literal
 

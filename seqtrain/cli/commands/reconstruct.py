@@ -1,7 +1,5 @@
 """`seqtrain reconstruct INPUT`: how a pretrained autoencoder reconstructs each row."""
 
-from __future__ import annotations
-
 from itertools import chain, islice
 from typing import Annotated, Literal
 

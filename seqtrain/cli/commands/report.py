@@ -1,7 +1,5 @@
 """`seqtrain report RUN... -o FILE.html`: runs on one offline page."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain runs`: the runs so far, as a table."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`seqtrain tune CONFIG`: search for better settings; the last line of output is the best run."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

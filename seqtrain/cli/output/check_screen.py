@@ -1,7 +1,5 @@
 """A check as a table: one row per way, one column per engine."""
 
-from __future__ import annotations
-
 from seqtrain.api.check import Check
 from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table

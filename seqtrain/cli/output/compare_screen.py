@@ -1,7 +1,5 @@
 """A comparison as a table and as a picture: speeds, differences, and the variant to take."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 
 from jinja2 import Environment, PackageLoader, StrictUndefined

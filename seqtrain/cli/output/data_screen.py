@@ -1,7 +1,5 @@
 """The figures of data: what `fit` shows first, and what `data` shows or prints as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """`fit --log tensorboard`: the run's figures as event files. A log that fails stops no training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from seqtrain.api.recorder import UPDATES_PER_LINE

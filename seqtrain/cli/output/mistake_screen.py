@@ -1,7 +1,5 @@
 """Predicted examples as tables and as JSON: mistakes, and rows where two runs differ."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict

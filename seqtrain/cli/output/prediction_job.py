@@ -1,7 +1,5 @@
 """Predicting one input, or each file of many, and where the rows are written."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import sys

@@ -1,7 +1,5 @@
 """Runs as a table or as JSON."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict

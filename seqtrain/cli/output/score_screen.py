@@ -1,7 +1,5 @@
 """Scores as tables: the figures, the classes, the confusions, accuracy by length."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Predictions after every time step: rows of jsonl, or one coloured line per sequence."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Iterator
 from itertools import chain, islice

@@ -1,7 +1,5 @@
 """The tables of all screens: columns are left out before a number loses a digit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """A search on the screen: a line per trial, and a table at the end."""
 
-from __future__ import annotations
-
 import math
 
 from seqtrain.cli.output.console import note, stderr_console

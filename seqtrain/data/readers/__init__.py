@@ -1,7 +1,5 @@
 """Reads files of labelled sequences: one module per format, all behind `read_rows`."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Formats csv and tsv: rows of fields, quoted as RFC 4180 has it or not at all."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable, Iterator

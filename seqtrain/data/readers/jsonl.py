@@ -1,7 +1,5 @@
 """Format jsonl: one JSON object per line, or one array of objects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, TypeAlias

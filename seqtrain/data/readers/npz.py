@@ -7,8 +7,6 @@ integers of shape (N,), each the symbol that spells it; kind text is refused. In
 file is X alone.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Opens what the user named: files, .gz and .zst, standard input; and reads lines of UTF-8 text."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

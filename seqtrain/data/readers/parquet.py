@@ -1,7 +1,5 @@
 """Format parquet: one row per sequence; texts, lists of strings, or lists of vectors."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

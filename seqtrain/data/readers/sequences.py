@@ -1,7 +1,5 @@
 """From a cell of a row, or a value of Python, to a sequence: text, symbols or feature vectors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import chain

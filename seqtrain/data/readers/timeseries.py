@@ -1,7 +1,5 @@
 """Format ts of the time-series archives: a header of `@key value`, then one series per line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

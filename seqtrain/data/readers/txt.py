@@ -3,8 +3,6 @@
 In prediction also lines without labels, and files that are a sequence each.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """Which engine computes a model, and why: decided once, from its config, device and weights."""
 
-from __future__ import annotations
-
 import torch
 
 from seqtrain.config.schema import ModelConfig

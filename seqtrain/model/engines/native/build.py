@@ -3,8 +3,6 @@
 By hand: `python seqtrain/model/engines/native/build.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

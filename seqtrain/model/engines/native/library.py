@@ -1,7 +1,5 @@
 """The compiled library: found, checked and loaded once; the C interface as ctypes sees it."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

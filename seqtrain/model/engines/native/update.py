@@ -1,7 +1,5 @@
 """Adam, natively: the norm of all gradients, and all weights updated in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch
