@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,21 +48,6 @@ def test_paths_that_are_no_readable_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (GOOD.decode().encode("utf-16"), "byte 0xFF at byte 0 isn't UTF-8; save the file as UTF-8"),
-        (GOOD + b"# \x00", "2:3: character U+0000 can't stand in a YAML file"),
-        (GOOD + b"# \xe9t\xe9", f"byte 0xE9 at byte {len(GOOD) + 2} isn't UTF-8; save the file as"),
-        (b"\xef\xbb\xbf# \xff", "byte 0xFF at byte 5 isn't UTF-8; save the file as UTF-8"),
-        (GOOD + b"#" * 2**20, "larger than 1 MiB; expected a YAML file of a few lines"),
-    ],
-)
-def test_content_that_cannot_be_read(tmp_path: Path, content: bytes, expected: str) -> None:
-    (tmp_path / "cfg.yaml").write_bytes(content)
-    assert expected in only_problem(tmp_path / "cfg.yaml")
-
-
-@pytest.mark.parametrize(
     ("path", "format"),
     [
         ("a/b.csv", "csv"),
@@ -81,11 +64,3 @@ def test_content_that_cannot_be_read(tmp_path: Path, content: bytes, expected: s
 def test_format_goes_by_the_ending(path: str, format: str | None) -> None:
     assert resolve_format(path, "auto") == format
     assert resolve_format(path, "csv") == "csv"
-
-
-def test_import_is_light() -> None:
-    program = "import sys, seqtrain.config; print(*{'torch', 'numpy'} & set(sys.modules))"
-    found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == ""

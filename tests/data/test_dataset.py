@@ -196,35 +196,6 @@ def test_prediction_reads_rows_that_training_would_drop(write: Write, ready: Rea
     assert refusing.for_prediction() == refusing
 
 
-TWO = [("a b", "x"), ("c", "y")]
-
-
-@pytest.mark.parametrize(
-    ("rows", "keys", "message"),
-    [
-        ([("", "x"), ("", "y")], {"empty": "drop"}, "data.train: no rows are left"),
-        (TWO, {"sequence": 0, "label": "text"}, "data.label: 'text' is a column of data.seq"),
-        (TWO, {"sequence": ["text", 0]}, "data.sequence: ['text', 0] names a column twice"),
-        (TWO, {"validation": [("a", "p")]}, "data.validation: none of its labels occurs in train"),
-        (TWO, {"test": TWO}, "data.test: test.tsv has the same content as data.train"),
-    ],
-)
-def test_data_that_can_teach_nothing_is_refused(
-    write: Write,
-    ready: Ready,
-    tmp_path: Path,
-    rows: list[tuple[str, str]],
-    keys: dict[str, Any],
-    message: str,
-) -> None:
-    for name in ("validation", "test"):
-        if isinstance(keys.get(name), list):
-            keys = keys | {name: write(f"{name}.tsv", keys[name])}
-    with pytest.raises(DataError) as caught:
-        ready(train=write("train.tsv", rows), header=True, **keys)
-    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(message)
-
-
 def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path: Path, ready: Ready) -> None:
     for label, count in (("x", 2), ("y", 3)):
         (tmp_path / "set" / label).mkdir(parents=True)

@@ -54,12 +54,6 @@ def encode(
     return rules(**options).encode(examples(*sequences, labels=labels), "f.csv")
 
 
-def complaints(*sequences: Any, **options: Any) -> tuple[str, ...]:
-    with pytest.raises(DataError) as caught:
-        encode(*sequences, **options)
-    return caught.value.problems
-
-
 def ids(store: SequenceStore) -> list[str]:
     return ["".join(str(i - 2) for i in store[row][0]) for row in range(len(store))]
 
@@ -71,17 +65,6 @@ def test_the_part_of_an_overlong_sequence_that_is_kept(overlong: str, kept: str)
     store, report = encode("0123456", "789", "01", max_length=3, overlong=overlong)
     assert ids(store) == [kept, "789", "01"]
     assert (report.rows, report.truncated) == (3, 1)
-
-
-def test_overlong_and_empty_rows_are_errors_where_asked_with_their_lines() -> None:
-    assert complaints("0123", "01", "", max_length=3, overlong="error") == (
-        "f.csv:2: 4 steps; data.max_length allows 3 (data.overlong: head, tail or middle cuts)",
-        "f.csv:4: the sequence is empty; data.empty: drop or unk, set before training, "
-        "accepts such rows",
-    )
-    problems = complaints(*[""] * 8)
-    assert [problem.split(":")[1] for problem in problems[:5]] == ["2", "3", "4", "5", "6"]
-    assert problems[5:] == ("f.csv: 8 rows can't be used (3 not shown)",)
 
 
 def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
@@ -99,19 +82,6 @@ def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
     assert report.shown[0].startswith("d/z.txt:1: label 'z'")
     with pytest.raises(DataError, match=r"^d/x\.txt:7: the sequence is empty"):
         rules().encode([Example("1", "x", 1, "d/z.txt"), Example("", "x", 7, "d/x.txt")], "d")
-
-
-def test_bad_feature_values_are_named_by_line_and_step() -> None:
-    rows = [
-        np.array(x, dtype=np.float32)
-        for x in ([[1, 2]], [[1, 2], [NAN, 3]], [[1, 2], [3, 4], [INF, 3]], [[1, 2, 3]])
-    ]
-    assert complaints(*rows, kind="features") == (
-        "f.csv:3: step 2: missing value; data.missing: mask accepts them",
-        "f.csv:4: step 3: infinite value; expected finite numbers",
-        "f.csv:5: 3 channels; expected 2",
-    )
-    assert len(encode(*rows[:2], kind="features", missing="mask")[0]) == 2
 
 
 ROWS = st.lists(st.sampled_from(["1", "", "0123", "bad"]), max_size=12)

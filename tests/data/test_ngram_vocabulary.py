@@ -10,7 +10,6 @@ import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
 from seqtrain.data.ngram_vocabulary import fit_ngrams, folded
-from seqtrain.errors import DataError
 
 Gram = tuple[int, ...]
 
@@ -87,8 +86,3 @@ def test_keys_stay_as_they_are() -> None:
     for gram in ((1,), (0, 29999, 2), tuple(range(2, 30))):
         assert key_of(gram) == exact(gram)
     assert key_of((0, 29999, 2)) == -982202701857862009
-
-
-def test_sequences_too_short_for_any_are_refused() -> None:
-    with pytest.raises(DataError, match=r"no sequence of train has 2 tokens"):
-        fit_ngrams(*flat([[2], [3]]), shortest=4, longest=5, most=9)

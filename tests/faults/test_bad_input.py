@@ -1,6 +1,10 @@
-"""Bad input by the hundred: the right exit code and one short line that says where. The lines are
-kept in messages.txt; `SEQTRAIN_WRITE_MESSAGES=1 pytest tests/faults/test_bad_input.py` writes them.
-What a line begins with, a command or an option of `fit`, is what is tried.
+r"""Bad input by the hundred: exit code 2, nothing written, and short lines that say where and what.
+
+Each line of messages.txt is what is tried, and the problems that are printed. What is tried is an
+option of `fit` or several (`--set KEY=VALUE`), a config (`yaml: TEXT`), a file of data that `fit`
+reads (`csv: TEXT`, or another ending; options may follow), a command, or one of `ODD`. Texts are
+written as Python writes bytes. `SEQTRAIN_WRITE_MESSAGES=1 pytest tests/faults/test_bad_input.py`
+writes the problems of all lines.
 """
 
 from __future__ import annotations
@@ -13,110 +17,97 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.program import write_project
-from tests.helpers.tiny import Cli
+from tests.helpers.tiny import Cli, sets
 
 MESSAGES = Path(__file__).with_name("messages.txt")
-WRITTEN = [line.partition(" | ")[0] for line in MESSAGES.read_text().splitlines()]
 LIMIT = 200
-
-CONFIGS = {  # whole files
-    "empty": b"",
-    "list": b"- 1\n",
-    "scalar": b"hello\n",
-    "two documents": b"a: 1\n---\nb: 2\n",
-    "tab": b"data:\n\ttrain: x\n",
-    "unclosed": b"data: {train: x\n",
-    "tag": b"data: !!python/object/apply:os.system [ls]\n",
-    "duplicate": b"seed: 1\nseed: 2\n",
-    "alias": b"data: &a [*a]\n",
-    "merge": b"data: {<<: {train: x}}\n",
-    "deep": b"[" * 9999,
-    "utf-16": "seed: 1\n".encode("utf-16"),
-    "nul": b"seed: 1\0\n",
-    "latin-1": b"# \xe9\nseed: 1\n",
-    "large": b"#" * (2**20 + 1),
-    "no data": b"seed: 1\n",
+FIT, NEW = ["fit", "c.yaml"], ["fit", "new.yaml"]
+JSONL = [*FIT, *sets("data.train=new.jsonl", "data.test=null")]
+ODD: dict[str, tuple[str, bytes, list[str]]] = {
+    "deep config": ("new.yaml", b"[" * 99_999, NEW),
+    "deep list": ("new.yaml", b"- " * 50_000, NEW),
+    "config of UTF-16": ("new.yaml", "seed: 1\n".encode("utf-16"), NEW),
+    "large config": ("new.yaml", b"#" * (2**20 + 1), NEW),
+    "many digits": ("new.yaml", b"seed: " + b"1" * 5000, NEW),
+    "version of many digits": ("new.yaml", b"%YAML " + b"1" * 5000 + b".1\n---\n", NEW),
+    "deep row": ("new.jsonl", b"[" * 9999 + b"\n", JSONL),
+    "label of many digits": ("new.jsonl", b'{"text": "a", "label": ' + b"9" * 9999 + b"}\n", JSONL),
+    "loop of links": ("x", b"", [*FIT, "--set", "data.train=.loop.tsv"]),
+    "name of 4,000 letters": ("x", b"", ["fit", "x" * 4000]),
+    "path of 3,000 letters": ("x", b"", ["fit", "/".join(["x" * 100] * 30)]),
+    "name with escapes": ("x", b"", ["fit", "\x1b[31mred\x07"]),
+    "seeds of other digits": ("x", b"", [*FIT, "--seeds", "0,\u0663"]),
+    "seeds of many digits": ("x", b"", [*FIT, "--seeds", "0," + "9" * 5000]),
+    "1,001 seeds": ("x", b"", [*FIT, "--seeds", ",".join(map(str, range(1001)))]),
 }
-ROWS = {  # training data: content after the header text<TAB>label
-    "no rows": b"",
-    "ragged": b"a b\tup\nc\nd\tdown\n",
-    "three fields": b"a\tup\nb\tup\tx\n",
-    "invalid utf-8": b"a\tup\n\xff\tdown\n",
-    "nul": b"a\0b\tup\nc\tdown\n",
-    "blank label": b"a\tup\nb\t\n",
-    "empty sequence": b"\tup\nb\tdown\n",
-    "blank sequence": b"  \tup\nb\tdown\n",
-    "one class": b"a\tup\nb\tup\nc\tup\nd\tup\ne\tup\n",
-    "one row": b"a\tup\n",
-    "binary": bytes(range(256)),
-    "gzip named tsv": b"\x1f\x8b\x08\0\0\0\0\0" * 9,
-    "zip named tsv": b"PK\x03\x04" * 9,
+WITHOUT_COLUMNS = ("ts", "ft", "txt", "npz")
+KINDS = {
+    "options": "--set ",
+    "configs": "yaml: ",
+    "odd": "odd: ",
+    "data": "[a-z]+: ",
+    "commands": "",
 }
-JSON_ROWS = {
-    "not json": b"{\n",
-    "a list": b"[1]\n",
-    "no sequence": b'{"label": "up"}\n',
-    "number": b'{"text": 5, "label": "up"}\n',
-    "null label": b'{"text": "a", "label": null}\n',
-    "nan": b'{"text": NaN, "label": "up"}\n',
-    "twice": b'{"text": "a", "text": "b", "label": "up"}\n',
-    "surrogate": b'{"text": "\\ud800", "label": "up"}\n',
-    "deep": b"[" * 9999 + b"\n",
-    "digits": b'{"text": "a", "label": ' + b"9" * 9999 + b"}\n",
-}
-ODD_COMMANDS = {
-    "a name of 4,000 letters": ["fit", "x" * 4000],
-    "a path of 3,000 letters": ["fit", "/".join(["x" * 100] * 30)],
-    "a name with escapes": ["fit", "\x1b[31mred\x07"],
-}
-SEEDS = ("0,00", "0,\u0663", "0," + "9" * 5000, f"0,{2**63}", ",".join(map(str, range(1001))))
-ODD_COMMANDS |= {f"seeds: {seeds[:9]}": ["fit", "c.yaml", "--seeds", seeds] for seeds in SEEDS}
-ODD_COMMANDS |= {f"folds: {n}": ["fit", "c.yaml", "--folds", str(n)] for n in (1, 1001, 10**9)}
-TSV = b"text\tlabel\n"
-JSONL = ["--set", "data.train=t.jsonl", "--set", "data.test=null"]
-Case = tuple[str, str, bytes, list[str]]
-CASES: list[Case] = [  # its name, a file, its content, and the command
-    ("data.train: a loop of links", "x", b"", ["fit", "c.yaml", "--set", "data.train=.loop.tsv"]),
-    *((x, "x", b"", ["fit", "c.yaml", *x.split(" ", 1)]) for x in WRITTEN if x.startswith("--set")),
-    *((f"config: {name}", "bad.yaml", x, ["fit", "bad.yaml"]) for name, x in CONFIGS.items()),
-    *((f"tsv: {name}", "train.tsv", TSV + x, ["fit", "c.yaml"]) for name, x in ROWS.items()),
-    *((f"jsonl: {name}", "t.jsonl", x, ["fit", "c.yaml", *JSONL]) for name, x in JSON_ROWS.items()),
-    *(
-        (x, "full/notes.txt", b"mine", shlex.split(x))
-        for x in WRITTEN
-        if re.match("[a-z]+( |$)", x)
-    ),
-    *((f"command: {name}", "full/notes.txt", b"mine", x) for name, x in ODD_COMMANDS.items()),
-]
 
 
-def ending(folder: Path, case: Case, cli: Cli) -> str:
-    """Return the exit code and the message of a case, checked for what holds for all."""
-    name, path, content, arguments = case
+def kind_of(tried: str) -> str:
+    return next(kind for kind, start in KINDS.items() if re.match(start, tried))
+
+
+def case_of(tried: str) -> tuple[str, bytes, list[str]]:
+    """Return a file, its content, and the command."""
+    kind, (head, *settings) = kind_of(tried), re.split("(?: |^)--set ", tried)
+    if kind == "commands":
+        return "full/notes.txt", b"mine", shlex.split(tried)
+    if kind == "odd":
+        return ODD[tried.removeprefix("odd: ")]
+    ending, _, text = head.partition(": ")
+    content = text.encode().decode("unicode_escape").encode("latin-1")
+    if kind == "configs":
+        return "new.yaml", content, ["fit", "new.yaml"]
+    if ending == "vec":
+        settings.append("model.vectors=new.vec")
+    elif kind == "data":
+        settings += [f"data.train=new.{ending}", "data.test=null"]
+        columns = ("data.sequence=null", "data.label=null")
+        settings += columns if ending in WITHOUT_COLUMNS else ()
+    return f"new.{ending}" if ending else "x", content, ["fit", "c.yaml", *sets(*settings)]
+
+
+def problems_of(tried: str, folder: Path, cli: Cli) -> str:
+    """Return the line of a case, checked for what holds for all."""
+    path, content, arguments = case_of(tried)
     write_project(folder)
     (folder / path).write_bytes(content)
     before = set(folder.rglob("*"))
     ended = cli(*arguments)
-    assert ended.out == "", name
-    assert "Traceback" not in ended.err, name
-    assert "bug:" not in ended.err, name
-    assert all(len(line) < LIMIT and line.isprintable() for line in ended.problems), name
-    assert set(folder.rglob("*")) == before, f"{name}: something was written"
-    problem = next(line for line in ended.problems if line.startswith("seqtrain: "))
-    message = re.sub(r"(\w*)(long){5,}", "LONG", problem.removeprefix("seqtrain: "))
-    message = re.sub("this machine has .*", "this machine has …", message)
-    return ascii(f"{name[:60]} | {ended.code} | {message}")[1:-1]
+    problems = [line for line in ended.problems if line.startswith("seqtrain: ")]
+    assert (ended.code, ended.out, bool(problems)) == (2, "", True), tried
+    assert "Traceback" not in ended.err, tried
+    assert all(len(line) < LIMIT and line.isprintable() for line in ended.problems), tried
+    assert set(folder.rglob("*")) == before, f"{tried}: something was written"
+    (folder / path).unlink()
+    said = " / ".join(line.removeprefix("seqtrain: ") for line in problems)
+    said = re.sub(
+        "this machine has .*", "this machine has …", re.sub(r"(\w*)(long){5,}", "LONG", said)
+    )
+    return f"{tried} | {ascii(said)[1:-1]}"
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_bad_input_has_its_message(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / ("long" * 50)
     (folder / "full").mkdir(parents=True)
     (folder / ".loop.tsv").symlink_to(".loop.tsv")
     monkeypatch.chdir(folder)
-    found = [ending(folder, case, cli) for case in CASES]
+    lines = MESSAGES.read_text().splitlines()
+    own = [line for line in lines if kind_of(line) == kind]
+    found = [problems_of(line.partition(" | ")[0], folder, cli) for line in own]
     if "SEQTRAIN_WRITE_MESSAGES" in os.environ:
-        MESSAGES.write_text("".join(f"{line}\n" for line in found))
-    assert found == MESSAGES.read_text().splitlines()
-    assert all(" | 2 | " in line for line in found)
+        written = iter(found)
+        lines = [next(written) if kind_of(line) == kind else line for line in lines]
+        MESSAGES.write_text("".join(f"{line}\n" for line in lines))
+    assert own
+    assert found == own

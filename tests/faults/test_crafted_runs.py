@@ -15,7 +15,6 @@ from tests.helpers.tiny import Cli, sets
 HUGE = "1" + "0" * 400
 NUMBERS = ("1e999", "-1e999", HUGE, "1e300", "5e-324", '"x"', "[[1]]", "{}", "true", "null")
 KEYS = ("epoch", "seconds", "tokens", "lr", "tokens_per_second", "best", "train", "validation")
-RESUME = ("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet", *SHORT)
 
 
 @pytest.fixture

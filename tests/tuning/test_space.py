@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
-from seqtrain.data.dataset import prepare
-from seqtrain.errors import ConfigError
 from seqtrain.tuning.space import KINDS, Range, changed, differing, space_of
 
 TEXT = {"train": "a.csv", "sequence": "s", "label": "l"}
@@ -71,38 +68,3 @@ def test_tune_space_adds_replaces_and_removes() -> None:
     assert space["model.dropout"] == Range(0.1, 0.5, whole=False)
     assert "training.lr" not in space
     assert space["training.schedule"] == ["linear", "cosine"]
-
-
-@pytest.mark.parametrize(
-    ("space", "said"),
-    [
-        ({"model.hiden_size": [8]}, "tune.space: model.hiden_size: unknown key; did you mean"),
-        ({"model.hidden_size": [0]}, "tune.space: model.hidden_size: found 0; expected a whole"),
-        ({"model.dropout": {"low": 0.5, "high": 0.1}}, "found low 0.5, not below high"),
-        ({"model.dropout": {"low": 0.5, "high": 1}}, "model.dropout: found 1.0; expected"),
-        ({"data.train": ["b.csv"]}, "data.train: trials that differ in it can't be compared"),
-        ({"seed": [1, 2]}, "seed: trials that differ in it can't be compared"),
-        (
-            {"data.standardize": ["both"]},
-            "tune.space: data.standardize: found 'both', but data.kind",
-        ),
-    ],
-)
-def test_what_cannot_be_tried_is_said(space: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        space_of(config(TEXT, tune={"space": space}))
-    assert said in str(caught.value)
-
-
-def test_trials_that_read_texts_in_other_ways_are_scored_on_the_same_rows(tmp_path: Path) -> None:
-    """Also where rows are alike in one trial only."""
-    words = ["Rise", "rise", "fall", "Fall", "the", "so"]
-    rows = [f"{n % 2},{words[n % 6]} {words[n % 5]} {words[n % 4]}" for n in range(120)]
-    (tmp_path / "a.csv").write_text("\n".join(["l,s", *rows]))
-    base = config({**TEXT, "train": str(tmp_path / "a.csv"), "validation": 0.2, "test": 0.1})
-    tried = [{}, {"data.lowercase": False}, {"data.max_length": 1}]
-    tried.append({"data.max_length": 2, "data.overlong": "tail", "data.min_count": 2})
-    splits = [prepare(changed(base, each), cache_folder=None).splits for each in tried]
-    for name in ("train", "validation", "test"):
-        first, *others = ([*each[name].lines] for each in splits)
-        assert all(each == first for each in others)

@@ -99,54 +99,6 @@ def test_prediction_needs_no_labels_and_one_column_may_be_blank(read: Read) -> N
     assert found == [("a; b", None, 2), ("", None, 3), ("b", None, 4), ("", None, 5)]
 
 
-QUOTE_RULE = 'write "" for a quote inside it'
-UNCLOSED = "on this line is never closed"
-ENDS_BEFORE = "the quoted field that opens here ends before"
-RETURN = "a carriage return; put it in quotes"
-REST = "".join(f"{i},x\n" for i in range(1000))
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "problems"),
-    [
-        ("txt,label\na,b\n", CSV, ["1: no column 'text'; found 'txt, label'; did you mean 'txt'?"]),
-        ("text,label,text\na,b,c\n", CSV, ["1: column 'text' occurs twice in the header"]),
-        ("text\none\n", TSV, ["1: no column 'label'; found 'text'"]),
-        ("a\n", {**BY_INDEX, "label": 2}, ["1: no column 1; the row has 1, counted from 0"]),
-        ("label\na\n", CSV | {"sequence": None, "kind": "features"}, [
-            "1: no column but the label's; expected a sequence"
-        ]),
-        ("label,text\na,one\n,two\n  ,x\n", CSV, [f"{n}: the label is blank" for n in (3, 4)]),
-        ("text,label\n\n\na,b\n\n", CSV, ["2: the line is blank", "3: the line is blank"]),
-        (f'text,label\n"a\nb",x\nc,"x\n{REST}', CSV, [f"4: the quote that opens {UNCLOSED}"]),
-        (f'text,label\n"a\nb",x\nc,"x\n{REST}"d",x\n', CSV, [
-            f"4: {ENDS_BEFORE} 'd\",x'; {QUOTE_RULE}"
-        ]),
-        ('text,label\n"a" b,x\n', CSV, [f"2: {ENDS_BEFORE} ' b,x'; {QUOTE_RULE}"]),
-        ("text,label\na\rb,x\n", CSV, [f"2: a field without quotes holds {RETURN}"]),
-        ("label\ttext\nb\tone\n", TSV | {"kind": "features"}, [
-            "2: expected a number, found 'one'"
-        ]),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_by_line(
-    refuse: Refuse, content: str, options: dict[str, Any], problems: list[str]
-) -> None:
-    assert refuse(content, "a", **options) == tuple(f"a:{problem}" for problem in problems)
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"header": False}, "data.header: false, but column 'text' is named; give its"),
-        ({"label": None}, "data.label: missing; format csv needs a column"),
-        ({"sequence": None}, "a: found format csv; the model reads text without named columns"),
-    ],
-)  # fmt: skip
-def test_options_that_do_not_fit(refuse: Refuse, options: dict[str, Any], problem: str) -> None:
-    assert refuse("text,label\na,b\n", "a", **{**CSV, **options})[0].startswith(problem)
-
-
 def test_fields_may_be_long_up_to_a_limit(
     read: Read, refuse: Refuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,20 +125,6 @@ def test_fields_may_be_long_up_to_a_limit(
 def test_cells_of_numbers_are_series(read: Read, cell: str, expected: list[Any]) -> None:
     (row,) = read(f'text,label\n"{cell}",a\n', "a", **CSV, kind="features")
     assert np.array_equal(row.sequence, np.array(expected, dtype=np.float32), equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ("cell", "problem"),
-    [
-        ("1,5;2,5", "found both , and ; between numbers; write decimals with a point"),
-        ("[0.1 ... 0.2]", "numpy left numbers out (...); write array.tolist()"),
-        ("1 2\n3", "step 2: 1 values, but step 1 has 2"),
-        ("[1, 2", "not JSON at column 6: Expecting ',' delimiter"),
-    ],
-)
-def test_cells_that_are_no_series(refuse: Refuse, cell: str, problem: str) -> None:
-    found = refuse(f'text,label\n"{cell}",a\n', "a", **CSV, kind="features")
-    assert found == (f"a:2: {problem}",)
 
 
 def test_a_column_for_each_time_step_or_channel(read: Read) -> None:

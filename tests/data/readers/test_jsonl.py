@@ -13,13 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, read_examples
-from tests.data.readers.conftest import Read, Refuse
+from tests.data.readers.conftest import Read
 
 OPTIONS: dict[str, Any] = {"format": "jsonl", "sequence": "text", "label": "label"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-LABELS = "label: expected a string, an integer, true or false"
-SURROGATE = "JSON with a lone surrogate escape (\\ud800 to \\udfff)"
-BEYOND = "is infinite or too large for float32"
 
 
 def row(text: object, label: object = "a") -> str:
@@ -43,9 +40,6 @@ def test_what_json_writes_is_read_back(
     assert [each.line for each in found] == list(range(1, len(rows) + 1))
 
 
-TURNS = 'expected strings, or turns {"role": …, "content": …}, in the list'
-
-
 @pytest.mark.parametrize(
     ("value", "label"), [("a", "a"), (3, "3"), (-1, "-1"), (True, "true"), (False, "false")]
 )
@@ -53,31 +47,9 @@ def test_labels(read: Read, value: object, label: str) -> None:
     assert read(row("x", value), "a", **OPTIONS)[0].label == label
 
 
-def test_blank_and_absent_labels(read: Read, refuse: Refuse) -> None:
-    assert refuse('{"text": "x", "labell": 1}', "a", **OPTIONS) == (
-        "a:1: no field 'label'; found 'text, labell'; did you mean 'labell'?",
-    )
+def test_blank_and_absent_labels(read: Read) -> None:
     for content in ('{"text": "x"}', row("x", None), row("x", "")):
         assert read(content, "a", **OPTIONS, labelled=False)[0].label is None
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ('{"text": "x" "label": 1}', "not JSON at column 14: Expecting ',' delimiter"),
-        ("{} {}", "not JSON at column 4: Extra data"),
-        ('["x"]', "expected a JSON object, found a list"),
-        (r'{"text": "x", "more": ["\uDC00"]}', SURROGATE),
-        (row([1]), f"text: {TURNS}, found a number (data.kind is text)"),
-        (row("x", " "), "the label is blank"),
-        (row("x", 1.5), f"{LABELS}, found a number with a fraction"),
-        (row("x", {}), f"{LABELS}, found an object"),
-        ("", "the line is blank"),
-    ],
-)  # fmt: skip
-def test_strictness(refuse: Refuse, line: str, problem: str) -> None:
-    content = row("fine") + line.rstrip() + "\n" + row("fine")
-    assert refuse(content, "a", **OPTIONS) == (f"a:2: {problem}",)
 
 
 def test_depth_and_blank_lines_at_the_end(read: Read) -> None:
@@ -88,12 +60,6 @@ def test_depth_and_blank_lines_at_the_end(read: Read) -> None:
     assert [each.sequence for each in found[1:]] == ["x", "😀"]
 
 
-@pytest.mark.parametrize("key", ["sequence", "label"])
-def test_columns_are_names(refuse: Refuse, key: str) -> None:
-    expected = f"data.{key}: 0 is an index; format jsonl needs a field's name"
-    assert refuse(row("x"), "a", **{**OPTIONS, key: 0}) == (expected,)
-
-
 def test_several_fields_are_joined(read: Read) -> None:
     options = {**OPTIONS, "sequence": ["a", "b"]}
     assert read('{"a": "one", "b": "two", "label": 1}', "a", **options)[0].sequence == "one two"
@@ -101,15 +67,13 @@ def test_several_fields_are_joined(read: Read) -> None:
     assert read(content, "a", **options, kind="tokens")[0].sequence == ["one", "two", "3"]
 
 
-def test_a_field_of_an_object_within(read: Read, refuse: Refuse) -> None:
+def test_a_field_of_an_object_within(read: Read) -> None:
     names = {"format": "jsonl", "sequence": "doc.text", "label": "meta.gold.label"}
     line = json.dumps({"doc": {"text": "a b"}, "meta": {"gold": {"label": "x"}}}) + "\n"
     (found,) = read(line, "a.jsonl", **names)
     assert (found.sequence, found.label) == ("a b", "x")
     plain = json.dumps({"doc.text": "whole", "meta": {"gold": {"label": "x"}}}) + "\n"
     assert read(plain, "a.jsonl", **names)[0].sequence == "whole"
-    (problem,) = refuse(line, "a.jsonl", **{**names, "sequence": "doc.txet"})
-    assert problem == "a.jsonl:1: no field 'doc.txet'; found 'doc.text'; did you mean 'doc.text'?"
 
 
 @pytest.mark.parametrize(
@@ -120,17 +84,10 @@ def test_a_field_of_an_object_within(read: Read, refuse: Refuse) -> None:
         (["a", 1, -2], ["a", "1", "-2"]),
         ("[1, -2]", ["1", "-2"]),
         ("[1 -2]", ["[1", "-2]"]),
-        (["a", True], "expected strings or integers in the list, found true or false"),
-        (["a", 1.5], "expected strings or integers in the list, found a number with a fraction"),
-        (1, "expected a list of strings or a string, found a number"),
     ],
 )
-def test_tokens(read: Read, refuse: Refuse, value: object, expected: list[str] | str) -> None:
-    options: dict[str, Any] = {**OPTIONS, "kind": "tokens"}
-    if isinstance(expected, list):
-        assert read(row(value), "a", **options)[0].sequence == expected
-    else:
-        assert refuse(row(value), "a", **options) == (f"a:1: text: {expected}",)
+def test_tokens(read: Read, value: object, expected: list[str]) -> None:
+    assert read(row(value), "a", **OPTIONS, kind="tokens")[0].sequence == expected
 
 
 def test_features(read: Read) -> None:
@@ -143,39 +100,16 @@ def test_features(read: Read) -> None:
     np.testing.assert_array_equal(channel.sequence, [[1], [np.nan], [3]])
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[[1, 2], [3]]", "step 2: 1 values, but step 1 has 2"),
-        ("[[1], 2]", "step 2: expected a vector, found a number"),
-        ("[1, [2]]", "expected a number or null, found a list"),
-        ("[[1], [true]]", "expected a number or null, found true or false"),
-        ('["1"]', "expected a number or null, found a string"),
-        ("[[], []]", "the vectors hold no values"),
-        ("[1, 1e999]", f"step 2: inf {BEYOND}"),
-        ("[[1, 2], [1, 2], [3, 1e39]]", f"step 3: 1e+39 {BEYOND}"),
-        ("[1" + "0" * 400 + "]", "a number is too large for float32"),
-        ('"1 b"', "expected a number, found 'b'"),
-    ],
-)
-def test_features_that_are_refused(refuse: Refuse, text: str, problem: str) -> None:
-    content = f'{{"text": [[1, 2]], "label": 1}}\n{{"text": {text}, "label": 1}}\n'
-    assert refuse(content, "a", **OPTIONS, kind="features") == (f"a:2: text: {problem}",)
-
-
 def test_lists_of_sentences_and_chats_are_texts(read: Read) -> None:
     chat = [{"role": "user", "content": "hi there"}, {"from": "bot", "value": "hello"}]
     rows = read(row(["one two", "three"]) + row(chat), "a", **OPTIONS)
     assert [x.sequence for x in rows] == ["one two ¶ three", "user : hi there ¶ bot : hello"]
 
 
-def test_an_array_of_objects(read: Read, refuse: Refuse) -> None:
+def test_an_array_of_objects(read: Read) -> None:
     pretty = json.dumps([{"text": "one", "label": "a"}, {"text": "two", "label": None}], indent=1)
     rows = read("\n" + pretty, "a.json", **OPTIONS, labelled=False)
     assert [(x.sequence, x.label, x.line) for x in rows] == [("one", "a", 1), ("two", None, 2)]
-    assert refuse(pretty, "a.json", **OPTIONS) == ("a.json:2: the label is blank",)
-    found = refuse('{\n"text": ["one"]}', "a.json", **OPTIONS)
-    assert found == ("a.json:1: an object over several lines; expected one per line, or a list",)
 
 
 def test_columns_of_numbers_and_of_lists_are_steps_and_channels(read: Read) -> None:

@@ -75,37 +75,6 @@ def test_prediction_reads_standard_input_and_pipes(
     assert row.sequence == "three"
 
 
-UTF_8 = "1: expected UTF-8 text, found"
-UTF_16 = "UTF-16 text; set data.encoding: utf-16"
-SAVE = "save the file as UTF-8, or set data.encoding, such as cp1252"
-
-
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (gzip.compress(CONTENT, mtime=0), f"{UTF_8} gzip data; name it NAME.gz"),
-        (b"\x28\xb5\x2f\xfdrest", f"{UTF_8} zstd data; name it NAME.zst"),
-        (b"PK\x03\x04rest", f"{UTF_8} a zip archive (or npz, xlsx)"),
-        (CONTENT.decode().encode("utf-16"), f"{UTF_8} {UTF_16}"),
-        (CONTENT.decode().encode("utf-16-le"), f"{UTF_8} {UTF_16}"),
-        (b"\0" * 9, "1: byte 1 is NUL; expected UTF-8 text, found binary data"),
-        (CONTENT + b"c\tth\0ree\n", "4: byte 5 is NUL; expected UTF-8 text, found binary data"),
-        (CONTENT + b"c\tth\xe9\n", f"4: byte 5 is not UTF-8 (0xe9); {SAVE}"),
-    ],
-)
-def test_what_is_no_utf_8_text_is_named(refuse: Refuse, content: bytes, found: str) -> None:
-    assert refuse(content, "a.tsv", **TSV) == (f"a.tsv:{found}",)
-
-
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"label\ttext\n"])
-def test_empty_files_are_refused_except_in_prediction(
-    read: Read, refuse: Refuse, content: bytes
-) -> None:
-    problem = "a.tsv: no rows; expected one labelled sequence per row"
-    assert refuse(content, "a.tsv", **TSV) == (problem,)
-    assert read(content, "a.tsv", **TSV, labelled=False) == []
-
-
 @pytest.mark.parametrize("format", ["tsv", "csv"])
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_compressed_data_cut_anywhere_are_refused(refuse: Refuse, ending: str, format: str) -> None:

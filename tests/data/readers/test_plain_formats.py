@@ -11,7 +11,7 @@ import pytest
 
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import DataError
-from tests.data.readers.conftest import Read, Refuse, seen
+from tests.data.readers.conftest import Read, seen
 from tests.helpers.packing import ENDINGS, pack
 
 PREDICTED: dict[str, Any] = {"labelled": False}
@@ -69,56 +69,6 @@ def test_series(read: Read) -> None:
     (row,) = read("@classLabel false\n@data\n1,2:3,4\n", "a", **series, labelled=False)
     assert (row.label, row.sequence.tolist()) == (None, [[1, 3], [2, 4]])
     assert read("", "a", **series, labelled=False) == []
-
-
-PLAIN = "is not supported; expected plain values and classes"
-LABELS = "2: no labels: expected '@classLabel true' before @data"
-
-
-@pytest.mark.parametrize(
-    ("format", "content", "problems"),
-    [
-        ("fasttext", "__label__a __label__b\nx\n__label__ x\nx __label__a\n\n__label__a x\n", [
-            "1: 2 labels, 'a, b'; expected exactly one",
-            "2: expected __label__NAME at the start of the line",
-            "3: the label is blank",
-            "4: expected __label__NAME at the start of the line",
-            "5: the line is blank",
-        ]),
-        ("txt", "a\tone\nb two\n\tthree\n", [
-            "2: no tab; expected label<TAB>text", "3: the label is blank"
-        ]),
-        *(("ts", f"{TS_HEAD}1:2:a\n{row}\n", [f"11: {problem}"]) for row, problem in [
-            ("1,2:3:a", "channel 2 has 1 values, but channel 1 has 2"),
-            ("1,2:a", "expected 2 channels parted by ':', found 1"),
-            ("1:2:c", "label 'c' is not among those listed by @classLabel"),
-            ("1:2:", "the label is blank"),
-            ("1:٣:a", "expected a number, found '٣'"),
-            ("1_0:2:a", "expected a number, found '1_0'"),
-            ("1,:2,3:a", "expected a number, found ''"),
-            ("1,1?:2,3:a", "expected a number, found '1?'"),
-            ("1,inf:2,3:a", "step 2: inf is infinite or too large for float32"),
-            ("1:-1e39:a", "step 1: -1e+39 is infinite or too large for float32"),
-        ]),
-        ("ts", "@TIMESTAMPS True\n", [f"1: @timestamps true {PLAIN}"]),
-        ("ts", "@targetLabel true\n", [f"1: @targetlabel true {PLAIN}"]),
-        ("ts", "@dimensions x\n", ["1: @dimensions: expected a number from 1, found 'x'"]),
-        ("ts", "@dimensions ٣\n", ["1: @dimensions: expected a number from 1, found '٣'"]),
-        ("ts", "@problemName x\n@data\n", [LABELS]),
-        ("ts", "@classLabel false\n@data\n", [LABELS]),
-        ("ts", "@problemName x\n", ["1: the file ends before a line @data"]),
-        ("ts", "1:2:a\n", ["1: expected a header line @…, or @data; found '1:2:a'"]),
-        ("ts", "@univariate true\n@classLabel true\n@data\n1:2:a\n", [
-            "4: expected 1 channels parted by ':', found 2"
-        ]),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_by_line(
-    refuse: Refuse, format: str, content: str, problems: list[str]
-) -> None:
-    kind = "features" if format == "ts" else "text"
-    found = refuse(content, "a", format=format, kind=kind)
-    assert found == tuple(f"a:{problem}" for problem in problems)
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
