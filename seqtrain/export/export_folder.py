@@ -1,18 +1,29 @@
-"""Exporting a run's best model: a folder that is checked against the run before it is written."""
+"""Exporting a run's best model: a folder that is checked against the run before it is written.
 
+Golden rows go with it: sequences with the predictions of the run, so that every port can test
+itself. They are made up from the vocabulary, or around the mean of each channel: no row of the data
+leaves with an exported model.
+"""
+
+import ast
 import io
 import os
+import random
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
+import seqtrain
+from seqtrain.data.examples import Example
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import ConfigError, RunError
-from seqtrain.export.bundle import PACKAGE, bundled
-from seqtrain.export.golden import golden_rows
+from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.export.graph import import_onnx
 from seqtrain.export.to_onnx import NGRAM_ROWS, check_exportable, to_onnx
 from seqtrain.files.folder import write_folder
@@ -26,9 +37,20 @@ from seqtrain.text import json_line
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
 NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "golden.jsonl"
 FORMAT_VERSION = 2
+PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "export" / "script.py"
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Time of every file in the archive, so that equal modules give equal bytes."""
 TOLERANCE = 1e-5
 """How far a probability of the exported model may be from the run's."""
+SEED = 0
+LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144)
+"""Steps of the golden rows; those of one step stand among longer ones."""
+TEXTS = (
+    "It's 20% OFF, isn't it? naïve  café — ½ price; don't\tmiss (item_7)!",
+    "東京 ΟΔΥΣΣΕΥΣ 😀 e\u0301 x̄ \u00a0 Ⅻ we'll've",
+)
+"""Texts on which tokenizers tend to differ."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +99,14 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
             f"export: probabilities differ by {difference:.1e} from the run's; at most "
             f"{TOLERANCE:.0e} is allowed, so nothing was written"
         )
+    tokens = list(fitted.vocabulary.tokens) if fitted.vocabulary else []
     contents = {
         MODEL: onnx,
         PREPROCESSING: to_json({"format_version": FORMAT_VERSION, **fitted.to_json()}),
-        VOCABULARY: to_json(
-            {"tokens": list(fitted.vocabulary.tokens) if fitted.vocabulary else []}
-        ),
+        VOCABULARY: to_json({"tokens": tokens}),
         SCRIPT: SOURCE.read_bytes(),
         READING: bundled(SOURCE),
-        GOLDEN: _golden(ported, sequences, store, wanted),
+        GOLDEN: _golden_lines(ported, sequences, store, wanted),
     }
     if fitted.ngrams is not None:
         tables = io.BytesIO()
@@ -101,18 +122,115 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
     return Exported(folder, sizes, len(sequences), difference)
 
 
-def _golden(ported: Any, sequences: list[Any], store: SequenceStore, wanted: Tensor) -> bytes:
+def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
+    """Return made-up sequences, as JSON and encoded, and each class's probability, (B, C).
+
+    The same model gives the same ones.
+    """
+    rules = model.preprocessing.for_prediction()
+    kept: list[Any] = []
+    examples: list[Example] = []
+    for sequence in _sequences(rules):
+        example = Example(sequence, None, len(kept) + 1)
+        try:
+            rules.encode([example], "golden rows")
+        except DataError:  # empty or overlong, and the model takes none such
+            continue
+        examples.append(example)
+        if isinstance(sequence, np.ndarray):
+            vectors = sequence.tolist()
+            sequence = [[None if np.isnan(x) else x for x in vector] for vector in vectors]
+        kept.append(sequence)
+    store, _ = rules.encode(examples, "golden rows")
+    logits = predict_logits(model.network, store, torch.device("cpu"))
+    return kept, store, check_finite(logits, store).double().softmax(dim=1)
+
+
+def _sequences(rules: Preprocessing) -> Iterator[Any]:
+    """Yield sequences as a reader would, also empty and overlong ones."""
+    lengths = [*LENGTHS, 0]
+    if rules.lengths.max_length is not None:
+        lengths.append(min(rules.lengths.max_length, 1000) + 7)
+    if rules.kind == "features":
+        numbers = np.random.default_rng(SEED)
+        for length in lengths:
+            vectors = numbers.normal(rules.mean, rules.std, (length, len(rules.mean)))
+            if rules.missing == "mask":
+                vectors[numbers.random(vectors.shape) < 0.1] = np.nan
+            yield vectors.astype(np.float32)
+        return
+    assert rules.vocabulary is not None, "text and tokens have a vocabulary"
+    draw = random.Random(SEED)
+    known = rules.vocabulary.tokens
+    for length in lengths:
+        tokens = [draw.choice(known) for _ in range(length)]
+        if rules.kind == "tokens":
+            yield [*tokens[:-1], "no such symbol"] if length > 2 else tokens
+        else:
+            yield _as_text(tokens, rules.tokenizer)
+    if rules.kind == "text":
+        yield from TEXTS
+
+
+def _as_text(tokens: list[str], tokenizer: str) -> str:
+    """Write tokens as a text that holds most of them, some in capitals."""
+    if tokenizer == "byte":
+        return "".join(tokens[:200]).encode("latin-1", "replace").decode("utf-8", "replace")
+    if tokenizer == "bpe":
+        return "".join(tokens).replace("Ġ", " ")
+    words = [token.title() if index % 3 == 2 else token for index, token in enumerate(tokens)]
+    return ("" if tokenizer == "char" else " ").join(words)
+
+
+def _golden_lines(
+    ported: Any, sequences: list[Any], store: SequenceStore, wanted: torch.Tensor
+) -> bytes:
     lines = []
     for row, (sequence, probabilities) in enumerate(zip(sequences, wanted.tolist(), strict=True)):
         given = ported.inputs(store.__getitems__(np.array([row])))
         name = "input_ids" if store.values.ndim == 1 else "features"
         own = {name: given.pop(name)[0], **given}
-        lines.append(
-            {
-                "sequence": sequence,
-                **{k: x.tolist() for k, x in own.items() if k not in ("lengths", NGRAM_ROWS)},
-                "label": ported.fitted.labels[int(np.argmax(probabilities))],
-                "probabilities": probabilities,
-            }
-        )
-    return "".join(json_line(line) + "\n" for line in lines).encode()
+        inputs = {k: x.tolist() for k, x in own.items() if k not in ("lengths", NGRAM_ROWS)}
+        label = ported.fitted.labels[int(np.argmax(probabilities))]
+        predicted = {"label": label, "probabilities": probabilities}
+        lines.append(json_line({"sequence": sequence, **inputs, **predicted}) + "\n")
+    return "".join(lines).encode()
+
+
+def bundled(script: Path) -> bytes:
+    """Return a zip archive of the modules that a script of the package imports.
+
+    They read and encode rows, so that the script can't read a row otherwise than `seqtrain
+    predict`. The `__init__.py` of a folder stays empty where nothing is imported from it.
+    """
+    needed: dict[str, bytes] = {}
+    waiting = [*_imported(script)]
+    while waiting:
+        path = waiting.pop()
+        inner = path.relative_to(PACKAGE.parent)
+        if not needed.get(inner.as_posix()):
+            needed[inner.as_posix()] = path.read_bytes()
+            for folder in inner.parents[:-1]:
+                needed.setdefault(f"{folder.as_posix()}/__init__.py", b"")
+            waiting += _imported(path)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(needed):
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), needed[name], zipfile.ZIP_DEFLATED)
+    return content.getvalue()
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    """Yield the files of our modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from filter(None, (_file(alias.name) for alias in node.names))
+        elif isinstance(node, ast.ImportFrom):
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from filter(None, (_file(name) or _file(str(node.module)) for name in names))
+
+
+def _file(module: str) -> Path | None:
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    found = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in found if PACKAGE in file.parents and file.is_file()), None)

@@ -17,6 +17,8 @@ LARGEST = 2**31 - 2**24
 """Bytes of weights that one file holds at most; the format ends at 2 GiB."""
 
 Array: TypeAlias = npt.NDArray[Any]
+Input: TypeAlias = str | Array | Sequence[int]
+"""What a node reads: the name of what another one returns, or a constant."""
 INT64, FLOAT, DOUBLE, INT32 = "INT64", "FLOAT", "DOUBLE", "INT32"
 """Types of numbers, as ONNX names them."""
 
@@ -60,30 +62,46 @@ class Graph:
         return array
 
     def constant(self, value: Array | Sequence[int], name: str = "constant") -> str:
-        """Add a constant: an array as it is, other numbers as int64; return its name."""
+        """Add a constant, an array as it is or whole numbers; return its name."""
         unique = f"{name}_{next(self._numbers)}"
         type = value.dtype if isinstance(value, np.ndarray) else np.int64
         self._constants[unique] = np.array(value, dtype=type, order="C")
         return unique
 
-    def number(self, value: float, type: type = np.float32) -> str:
-        """Add a number that combines with arrays of any shape, of this type."""
-        return self.constant(np.array([value], type))
-
-    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+    def add(self, operator: str, *inputs: Input, **attributes: Any) -> str:
         """Add a node of one output, whose name is returned; '' is an input left out."""
         return self.add_many(operator, *inputs, wanted=(True,), **attributes)[0]
 
     def add_many(
-        self, operator: str, *inputs: str, wanted: Sequence[bool], **attributes: Any
+        self, operator: str, *inputs: Input, wanted: Sequence[bool], **attributes: Any
     ) -> list[str]:
         """Add a node of several outputs; return their names, empty for those that aren't wanted."""
+        read = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         name = f"{operator.lower()}_{next(self._numbers)}"
         outputs = [f"{name}_{number}" if want else "" for number, want in enumerate(wanted)]
-        self._nodes.append(
-            self._onnx.helper.make_node(operator, inputs, outputs, name=name, **attributes)
-        )
+        node = self._onnx.helper.make_node(operator, read, outputs, name=name, **attributes)
+        self._nodes.append(node)
         return outputs
+
+    def unsqueeze(self, values: str, *axes: int) -> str:
+        """Add axes of size 1."""
+        return self.add("Unsqueeze", values, axes)
+
+    def slice(self, values: str, start: int, end: int, axis: int) -> str:
+        """Take a part of an axis."""
+        return self.add("Slice", values, [start], [end], [axis])
+
+    def size(self, values: str, axis: int) -> str:
+        """Return the size of an axis, a scalar."""
+        return self.add("Gather", self.add("Shape", values), np.array(axis))
+
+    def range(self, end: str) -> str:
+        """Return 0, 1, … up to a scalar."""
+        return self.add("Range", np.array(0), end, np.array(1))
+
+    def sum(self, values: str, axis: int, *, keepdims: int = 0) -> str:
+        """Sum over an axis."""
+        return self.add("ReduceSum", values, [axis], keepdims=keepdims)
 
     def cast(self, value: str, type: str) -> str:
         """Convert numbers to another type."""
@@ -93,11 +111,7 @@ class Graph:
         """Apply the linear map whose weights have this name to values of any shape (…, inputs)."""
         weight = self.weight(f"{name}.weight").T
         product = self.add("MatMul", values, self.constant(weight, name))
-        return (
-            self.add("Add", product, self.constant(self.weight(f"{name}.bias")))
-            if bias
-            else product
-        )
+        return self.add("Add", product, self.weight(f"{name}.bias")) if bias else product
 
     def takes(self, name: str, type: str, shape: Sequence[str | int]) -> None:
         """Add an input; an axis of a name takes any size."""
@@ -113,16 +127,11 @@ class Graph:
         if size > LARGEST:
             raise ConfigError(f"export: {size:,} bytes of weights; an ONNX file holds {LARGEST:,}")
         helper = self._onnx.helper
-        graph = helper.make_graph(
-            [*self._nodes, helper.make_node("Identity", [output], [name])],
-            "classifier",
-            self._inputs,
-            [self._port(name, FLOAT, shape)],
-            [
-                self._onnx.numpy_helper.from_array(array, name)
-                for name, array in self._constants.items()
-            ],
-        )
+        nodes = [*self._nodes, helper.make_node("Identity", [output], [name])]
+        made = self._onnx.numpy_helper.from_array
+        weights = [made(array, own) for own, array in self._constants.items()]
+        ports = [self._port(name, FLOAT, shape)]
+        graph = helper.make_graph(nodes, "classifier", self._inputs, ports, weights)
         operators = [helper.make_opsetid("", OPERATORS)]
         model = helper.make_model(
             graph, opset_imports=operators, ir_version=FILE_VERSION, producer_name=made_by

@@ -1,10 +1,10 @@
-"""What the recurrent encoder reads, as nodes of an ONNX graph.
+"""What the recurrent encoder reads, and a bank of kernels beside it, as nodes of an ONNX graph.
 
 ids → word vectors, with subwords → convolutions; or feature vectors → by their own mean and
 deviation → a linear map, or convolutions.
 
-B batch, T longest length, E size of a vector, F features, C channels, V words of the vocabulary,
-U distinct unknown words of a batch, G n-grams of all of them.
+B batch, T longest length, E size of a vector, F features, C channels, K classes, U distinct unknown
+words of a batch.
 """
 
 import numpy as np
@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 from seqtrain.data.vocabulary import UNK
-from seqtrain.export.graph import DOUBLE, FLOAT, INT64, Graph
+from seqtrain.export.graph import DOUBLE, FLOAT, INT64, Graph, Input
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.convolutions import ConvolutionLayer
+from seqtrain.model.kernels import LARGEST, TAPS, VIEWS, KernelBank
 from seqtrain.model.standardization import ALIKE, SeriesStandardization
 
 IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
@@ -44,7 +45,10 @@ def vectors(graph: Graph, network: ClassifierNetwork) -> tuple[str, str]:
     for number, layer in enumerate(network.convolutions or ()):
         assert isinstance(layer, ConvolutionLayer)
         steps = _convolved(graph, layer, f"convolutions.{number}", steps, lengths)
-        lengths = _shortened(graph, lengths, layer.stride)
+        if layer.stride > 1:
+            lengths = graph.add(
+                "Div", graph.add("Add", lengths, [layer.stride - 1]), [layer.stride]
+            )
     return steps if by_time else graph.add("Transpose", steps, perm=[1, 0, 2]), lengths
 
 
@@ -56,13 +60,11 @@ def _word_vectors(graph: Graph, network: ClassifierNetwork, ids: str) -> str:
     size = len(table)
     with torch.inference_mode():
         spelled = network.subwords(torch.arange(size)).numpy()
-    first = graph.constant([size])
-    known = graph.add("Less", ids, first)
-    rows = graph.add("Where", known, ids, graph.constant([UNK]))
+    known = graph.add("Less", ids, [size])
+    rows = graph.add("Where", known, ids, [UNK])
     words = graph.add("Gather", graph.constant(table + spelled, "embedding"), rows)
     # Row 0 is of zeros, for the words that the vocabulary has; the others follow.
-    index = graph.add("Sub", ids, graph.constant([size - 1]))
-    index = graph.add("Where", known, graph.constant([0]), index)
+    index = graph.add("Where", known, [0], graph.add("Sub", ids, [size - 1]))
     return graph.add("Add", words, graph.add("Gather", _unknown_words(graph), index))
 
 
@@ -73,75 +75,56 @@ def _unknown_words(graph: Graph) -> str:
     table = graph.weight("subwords.weight")
     grams = graph.add("Gather", graph.constant(table, "subwords"), UNKNOWN_BUCKETS)
     # Sums of neighbours are differences of sums from the beginning.
-    zeros = graph.constant(np.zeros((1, table.shape[1])))
-    exact = graph.cast(grams, DOUBLE)
-    upto = graph.add(
-        "Concat", zeros, graph.add("CumSum", exact, graph.constant(np.array(0))), axis=0
-    )
-    ends = graph.add("CumSum", UNKNOWN_COUNTS, graph.constant(np.array(0)))
+    zeros, first = np.zeros((1, table.shape[1])), np.array(0)
+    upto = graph.add("CumSum", graph.cast(grams, DOUBLE), first)
+    upto = graph.add("Concat", zeros, upto, axis=0)
+    ends = graph.add("CumSum", UNKNOWN_COUNTS, first)
     starts = graph.add("Sub", ends, UNKNOWN_COUNTS)
     sums = graph.add("Sub", graph.add("Gather", upto, ends), graph.add("Gather", upto, starts))
-    counts = graph.add("Max", UNKNOWN_COUNTS, graph.constant([1]))
-    roots = graph.add("Sqrt", graph.cast(counts, DOUBLE))
-    scaled = graph.add("Div", sums, graph.add("Unsqueeze", roots, graph.constant([1])))
+    roots = graph.add("Sqrt", graph.cast(graph.add("Max", UNKNOWN_COUNTS, [1]), DOUBLE))
+    scaled = graph.add("Div", sums, graph.unsqueeze(roots, 1))
     return graph.cast(graph.add("Concat", zeros, scaled, axis=0), FLOAT)
 
 
 def standardized(graph: Graph, series: SeriesStandardization, steps: str) -> str:
     """Standardise each channel of each series by its own valid steps, (B, T, columns)."""
-    values, absent = steps, ""
+    values, absent, channels = steps, "", series.channels
     if series.indicators:
-        bounds = [[0], [series.channels], [2 * series.channels], [2]]
-        start, middle, end, axis = (graph.constant(bound) for bound in bounds)
-        values = graph.add("Slice", steps, start, middle, axis)
-        absent = graph.add("Slice", steps, middle, end, axis)
-    number = np.float64
-    time = graph.constant([1])
-    zero, one = graph.number(0.0, number), graph.number(1.0, number)
-
-    def sums(terms: str) -> str:
-        return graph.add("ReduceSum", terms, time, keepdims=1)
-
+        values = graph.slice(steps, 0, channels, 2)
+        absent = graph.slice(steps, channels, 2 * channels, 2)
+    zero, one = np.zeros(1), np.ones(1)
     valid = valid_steps(graph, steps, LENGTHS, time=1)
     if absent:
-        present = graph.add("Equal", absent, graph.number(0.0))
+        present = graph.add("Equal", absent, np.zeros(1, np.float32))
         valid = graph.add("And", valid, present)
-    exact = masked(graph, graph.cast(values, DOUBLE), valid, 0.0, number)
-    share = graph.cast(valid, DOUBLE)
-    counts = graph.add("Max", sums(share), one)
-    mean = graph.add("Div", sums(exact), counts)
-    away = masked(graph, graph.add("Sub", exact, mean), valid, 0.0, number)
-    squares = graph.add("Mul", away, away)
-    deviation = graph.add("Sqrt", graph.add("Div", sums(squares), counts))
-    limit = graph.add("Mul", graph.add("Abs", mean), graph.number(ALIKE, number))
+    exact = graph.add("Where", valid, graph.cast(values, DOUBLE), zero)
+    counts = graph.add("Max", graph.sum(graph.cast(valid, DOUBLE), 1, keepdims=1), one)
+    mean = graph.add("Div", graph.sum(exact, 1, keepdims=1), counts)
+    away = graph.add("Where", valid, graph.add("Sub", exact, mean), zero)
+    squares = graph.sum(graph.add("Mul", away, away), 1, keepdims=1)
+    deviation = graph.add("Sqrt", graph.add("Div", squares, counts))
+    limit = graph.add("Mul", graph.add("Abs", mean), np.array([ALIKE]))
     alike = graph.add("LessOrEqual", deviation, limit)
     scaled = graph.add("Div", away, graph.add("Where", alike, one, deviation))
-    own = graph.add("Where", alike, zero, scaled)
-    columns = [graph.cast(own, FLOAT)]
+    columns = [graph.cast(graph.add("Where", alike, zero, scaled), FLOAT)]
     columns = [values, *columns] if series.both else columns
     return graph.add("Concat", *columns, *([absent] if absent else []), axis=2)
 
 
 def _convolved(graph: Graph, layer: ConvolutionLayer, name: str, steps: str, lengths: str) -> str:
     """Convolve (B, T, F), zeros beyond the true ends; the fixed batch norm is in the weights."""
+    parts = ("weight", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var")
     weight, gain, shift, mean, variance = (
-        graph.weight(f"{name}.{part}").astype(np.float64)
-        for part in (
-            "weight",
-            *(f"norm.{p}" for p in ("weight", "bias", "running_mean", "running_var")),
-        )
+        graph.weight(f"{name}.{part}").astype(np.float64) for part in parts
     )
     graph.unused.discard(f"{name}.norm.num_batches_tracked")
     factor = gain / np.sqrt(variance + layer.norm.eps)
-    kernel = (weight * factor[:, None, None]).astype(np.float32)
-    bias = (shift - mean * factor).astype(np.float32)
-    valid = valid_steps(graph, steps, lengths, time=1)
-    channels_first = graph.add("Transpose", masked(graph, steps, valid, 0.0), perm=[0, 2, 1])
+    valid = masked(graph, steps, valid_steps(graph, steps, lengths, time=1), 0.0)
     convolved = graph.add(
         "Conv",
-        channels_first,
-        graph.constant(kernel, name),
-        graph.constant(bias),
+        graph.add("Transpose", valid, perm=[0, 2, 1]),
+        graph.constant((weight * factor[:, None, None]).astype(np.float32), name),
+        (shift - mean * factor).astype(np.float32),
         kernel_shape=[layer.kernel],
         pads=[layer.kernel // 2] * 2,
         strides=[layer.stride],
@@ -149,22 +132,73 @@ def _convolved(graph: Graph, layer: ConvolutionLayer, name: str, steps: str, len
     return graph.add("Transpose", graph.add("Relu", convolved), perm=[0, 2, 1])
 
 
-def _shortened(graph: Graph, lengths: str, stride: int) -> str:
-    if stride == 1:
-        return lengths
-    return graph.add(
-        "Div", graph.add("Add", lengths, graph.constant([stride - 1])), graph.constant([stride])
-    )
-
-
 def valid_steps(graph: Graph, values: str, lengths: str, *, time: int) -> str:
     """Return where steps, on axis `time`, aren't padding: bool (T, B, 1) or (B, T, 1)."""
-    longest = graph.add("Gather", graph.add("Shape", values), graph.constant(np.array(time)))
-    numbers = graph.add("Range", graph.constant(np.array(0)), longest, graph.constant(np.array(1)))
-    steps = graph.add("Unsqueeze", numbers, graph.constant([1 - time, 2]))
-    return graph.add("Less", steps, graph.add("Unsqueeze", lengths, graph.constant([time, 2])))
+    steps = graph.unsqueeze(graph.range(graph.size(values, time)), 1 - time, 2)
+    return graph.add("Less", steps, graph.unsqueeze(lengths, time, 2))
 
 
-def masked(graph: Graph, values: str, valid: str, other: float, type: type = np.float32) -> str:
+def masked(graph: Graph, values: str, valid: str, other: float) -> str:
     """Put another number where a time step is padding."""
-    return graph.add("Where", valid, values, graph.number(other, type))
+    return graph.add("Where", valid, values, np.array([other], np.float32))
+
+
+def kernel_logits(graph: Graph, bank: KernelBank) -> str:
+    """Return the logits of a bank of kernels, (B, K), from the graph's inputs."""
+    bias, valid = graph.weight("kernels.bias"), valid_steps(graph, FEATURES, LENGTHS, time=1)
+    graph.unused.discard("kernels.channels")
+    views = _views(graph, bank, valid)
+    counted, width = graph.unsqueeze(valid, 3), TAPS * bank.channels.shape[-1]
+    found = []
+    for kind, number in np.ndindex(*bias.shape[:2]):
+        taps = _taps(graph, bank, kind, number)
+        weights = bank.weights(kind, number).numpy()
+        for view in range(VIEWS):
+            read = graph.add("Gather", views[view], taps, axis=0)
+            flat = graph.add("Reshape", read, [0, 0, width])
+            outputs = graph.add("MatMul", flat, weights[view])
+            above = graph.add("Greater", graph.unsqueeze(outputs, 3), bias[kind, number, view])
+            counts = graph.sum(graph.cast(graph.add("And", above, counted), FLOAT), 1)
+            found.append(graph.add("Flatten", counts, axis=1))
+    lengths = graph.unsqueeze(graph.cast(LENGTHS, FLOAT), 1)
+    shares = graph.add("Div", graph.add("Concat", *found, axis=1), lengths)
+    away = graph.add("Sub", shares, graph.weight("kernels.mean"))
+    scores = graph.add("MatMul", away, graph.weight("kernels.weight"))
+    return graph.add("Add", scores, graph.weight("kernels.intercept"))
+
+
+def _views(graph: Graph, bank: KernelBank, valid: str) -> list[str]:
+    """Return each view in whole numbers, (B * T + 1, C), the last row of zeros."""
+    gain, channels = graph.weight("kernels.gain"), bank.channels.shape[-1]
+    both = (FEATURES, standardized(graph, bank.series, FEATURES))
+    values = [graph.slice(each, 0, channels, 2) for each in both]
+    for each in values[:2]:
+        before = (graph.slice(each, 0, 1, 1), graph.slice(each, 0, -1, 1))
+        values.append(graph.add("Sub", each, graph.add("Concat", *before, axis=1)))
+    low, high = (np.array(n, np.float32) for n in (-LARGEST, LARGEST))
+    zeros, flat = np.zeros((1, channels), np.float32), []
+    for number, each in enumerate(values):
+        scaled = graph.add("Mul", each, gain[number])
+        whole = graph.add("Clip", graph.add("Round", scaled), low, high)
+        steps = graph.add("Reshape", masked(graph, whole, valid, 0.0), [-1, channels])
+        flat.append(graph.add("Concat", steps, zeros, axis=0))
+    return flat
+
+
+def _taps(graph: Graph, bank: KernelBank, kind: int, number: int) -> str:
+    """Return which rows of a view each kernel reads at each time step, (B, T, TAPS)."""
+    dilation, zero = bank.dilations[number], np.array(0)
+    lengths = graph.unsqueeze(LENGTHS, 1, 2)
+    reach: Input = [dilation]
+    if bank.relative[kind]:
+        twice = graph.add("Mul", lengths, [2 * dilation])
+        rounded = graph.add("Add", twice, [bank.length])
+        reach = graph.add("Max", graph.add("Div", rounded, [2 * bank.length]), [1])
+    rows, longest = graph.size(FEATURES, 0), graph.size(FEATURES, 1)
+    steps = graph.unsqueeze(graph.range(longest), 0, 2)
+    steps = graph.add("Add", steps, graph.add("Mul", np.arange(TAPS) - TAPS // 2, reach))
+    after = graph.add("GreaterOrEqual", steps, zero)
+    inside = graph.add("And", after, graph.add("Less", steps, lengths))
+    first = graph.add("Mul", graph.unsqueeze(graph.range(rows), 1, 2), longest)
+    taps = graph.add("Add", steps, first)
+    return graph.add("Where", inside, taps, graph.add("Mul", rows, longest))

@@ -11,8 +11,7 @@ import numpy as np
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
-from seqtrain.export.input_nodes import LENGTHS, masked, valid_steps, vectors
-from seqtrain.export.kernel_nodes import kernel_logits
+from seqtrain.export.input_nodes import LENGTHS, kernel_logits, masked, valid_steps, vectors
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.ngrams import GAIN
 from seqtrain.model.pooling import pooling_names
@@ -76,12 +75,12 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     if beside is not None:  # the weighted mean of the branches' log-probabilities
         shares = zip((logits, beside), network.shares or (0.5, 0.5), strict=True)
         weighted = (
-            graph.add("Mul", graph.add("LogSoftmax", x, axis=1), graph.number(share))
+            graph.add("Mul", graph.add("LogSoftmax", x, axis=1), np.array([share], np.float32))
             for x, share in shares
         )
         logits = graph.add("Sum", *weighted)
     if network.temperature != 1:
-        logits = graph.add("Div", logits, graph.number(network.temperature))
+        logits = graph.add("Div", logits, np.array([network.temperature], np.float32))
     probabilities = graph.add("Softmax", logits, axis=1)
     if graph.unused:
         raise _unknown(f"the weights {listed(sorted(graph.unused))}")
@@ -161,16 +160,19 @@ def _starts(graph: Graph, config: ModelConfig, layer: int, lengths: str) -> list
     if config.initial_state != "learned":
         return []
     directions = 2 if config.bidirectional else 1
-    rows, hidden = graph.add("Shape", lengths), graph.constant([config.hidden_size])
-    shape = graph.add("Concat", graph.constant([directions]), rows, hidden, axis=0)
+    rows = graph.add("Shape", lengths)
+    shape = graph.add("Concat", [directions], rows, [config.hidden_size], axis=0)
     learned = graph.weight("initial_state")[:, layer * directions : (layer + 1) * directions]
-    return [graph.add("Expand", graph.constant(state[:, None]), shape) for state in learned]
+    return [graph.add("Expand", state[:, None], shape) for state in learned]
 
 
 def _pooled(graph: Graph, config: ModelConfig, states: str, last: str, lengths: str) -> str:
     """Return what the head sees, (B, P * W); arguments are those of `_encoded` and its results."""
     names = pooling_names(config.pooling)
-    found = [_joined_last(graph, config, last)] if "last" in names else []
+    found = []
+    if "last" in names:  # as the states of one time step
+        one = _joined(graph, config, graph.unsqueeze(last, 0))
+        found.append(graph.add("Squeeze", one, [0]))
     if states:
         joined = _joined(graph, config, states)
         valid = valid_steps(graph, joined, lengths, time=0)
@@ -180,47 +182,30 @@ def _pooled(graph: Graph, config: ModelConfig, states: str, last: str, lengths: 
             bounded = masked(graph, joined, valid, -np.inf)
             found.append(graph.add("ReduceMax", bounded, axes=[0], keepdims=0))
         elif name == "mean":
-            counts = graph.add("Unsqueeze", graph.cast(lengths, FLOAT), graph.constant([1]))
-            found.append(graph.add("Div", _sum(graph, zeroed, 0), counts))
+            counts = graph.unsqueeze(graph.cast(lengths, FLOAT), 1)
+            found.append(graph.add("Div", graph.sum(zeroed, 0), counts))
         elif name == "attention":
             weights = "pooling" if isinstance(config.pooling, str) else "pooling.attention"
             hidden = graph.add("Tanh", graph.linear(joined, f"{weights}.project"))
             scores = graph.linear(hidden, f"{weights}.score", bias=False)
             shares = graph.add("Softmax", masked(graph, scores, valid, -np.inf), axis=0)
-            found.append(_sum(graph, graph.add("Mul", shares, zeroed), 0))
+            found.append(graph.sum(graph.add("Mul", shares, zeroed), 0))
     return graph.add("Concat", *found, axis=1) if len(found) > 1 else found[0]
 
 
 def _joined(graph: Graph, config: ModelConfig, states: str) -> str:
     """Join the directions of states (T, D, B, H): return (T, B, W)."""
     if not config.bidirectional:
-        return graph.add("Squeeze", states, graph.constant([1]))
+        return graph.add("Squeeze", states, [1])
     if config.join == "concat":
         return _side_by_side(graph, states, 2 * config.hidden_size)
-    return _added(graph, config, states, 1)
-
-
-def _joined_last(graph: Graph, config: ModelConfig, last: str) -> str:
-    if not config.bidirectional:
-        return graph.add("Squeeze", last, graph.constant([0]))
-    if config.join == "concat":
-        by_row = graph.add("Transpose", last, perm=[1, 0, 2])
-        return graph.add("Reshape", by_row, graph.constant([-1, 2 * config.hidden_size]))
-    return _added(graph, config, last, 0)
+    total = graph.sum(states, 1)
+    return graph.add("Mul", total, np.array([0.5], np.float32)) if config.join == "mean" else total
 
 
 def _side_by_side(graph: Graph, states: str, width: int) -> str:
     by_row = graph.add("Transpose", states, perm=[0, 2, 1, 3])
-    return graph.add("Reshape", by_row, graph.constant([0, 0, width]))
-
-
-def _added(graph: Graph, config: ModelConfig, states: str, axis: int) -> str:
-    total = _sum(graph, states, axis)
-    return graph.add("Mul", total, graph.number(0.5)) if config.join == "mean" else total
-
-
-def _sum(graph: Graph, values: str, axis: int) -> str:
-    return graph.add("ReduceSum", values, graph.constant([axis]), keepdims=0)
+    return graph.add("Reshape", by_row, [0, 0, width])
 
 
 def _ngram_logits(graph: Graph) -> str:
@@ -230,9 +215,8 @@ def _ngram_logits(graph: Graph) -> str:
     graph.takes(NGRAM_VALUES, FLOAT, ["n-grams"])
     weight, bias = graph.weight("ngrams.weight"), graph.weight("ngrams.bias")
     rows = graph.add("Gather", graph.constant(weight * np.float32(GAIN), "ngrams"), NGRAMS)
-    column = graph.constant([1])
-    terms = graph.add("Mul", rows, graph.add("Unsqueeze", NGRAM_VALUES, column))
-    shape = graph.add("Concat", graph.add("Shape", LENGTHS), graph.constant([len(bias)]), axis=0)
-    start = graph.add("Expand", graph.constant(bias[None]), shape)
-    indices = graph.add("Unsqueeze", NGRAM_ROWS, column)
+    terms = graph.add("Mul", rows, graph.unsqueeze(NGRAM_VALUES, 1))
+    shape = graph.add("Concat", graph.add("Shape", LENGTHS), [len(bias)], axis=0)
+    start = graph.add("Expand", bias[None], shape)
+    indices = graph.unsqueeze(NGRAM_ROWS, 1)
     return graph.add("ScatterND", start, indices, terms, reduction="add")
