@@ -33,7 +33,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import branch_logits, check_finite
+from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
@@ -261,11 +261,10 @@ def _test_scores(
     test, network = state.data.splits.get("test"), state.model.network
     if test is None:
         return None, {}
-    branches, labels = _branches(state, recorder, test), torch.from_numpy(test.labels)
-    accuracies = [float((logits.argmax(1) == labels).double().mean()) for logits in branches]
+    branches = _branches(state, recorder, test)
     logits = check_finite(network.combine(branches), test)
     scores = score_logits(logits, test, state.model.preprocessing.labels)
-    return scores, dict(zip(network.branch_names, accuracies, strict=True))
+    return scores, accuracies(network, branches, test)
 
 
 def _branches(

@@ -1,6 +1,6 @@
 """A model's prediction for every example of a split, beside its text, line and label; a report."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example
 from seqtrain.data.sources import numbered_rows
-from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
@@ -25,12 +25,16 @@ SHOWN_TEXT = 400
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """The predictions of one run, in the order of the files; by_share as in `Evaluation`."""
+    """The predictions of one run, in the order of the files; by_share as in `Evaluation`.
+
+    `branches` is the accuracy of each branch alone, of a model that has several.
+    """
 
     found: Labelled
     rows: list[PredictedExample]
     scores: Scores
     by_share: list[dict[str, float]] | None = None
+    branches: dict[str, float] = field(default_factory=dict)
 
 
 def predict_split(
@@ -48,7 +52,9 @@ def predict_split(
     """
     found = load_labelled(run, split=split, data=data, device=device)
     classifier, store, network = found.classifier, found.store, found.classifier.network
-    logits = check_finite(predict_logits(network, store, classifier.device), store)
+    on = classifier.device
+    branches = branch_logits(network, lambda c: predict_logits(network, store, on, combine=c))
+    logits = check_finite(network.combine(branches), store)
     best = torch.softmax(logits.double(), dim=1).max(dim=1)
     examples = _read_again(found)
     columns = best.indices.tolist(), best.values.tolist(), store.lengths.tolist()
@@ -68,8 +74,9 @@ def predict_split(
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
     scores = score_logits(logits, store, classifier.labels)
-    by_share = score_prefixes(network, store, classifier.device) if steps else None
-    return SplitPredictions(found, rows, scores, by_share)
+    by_share = score_prefixes(network, store, on) if steps else None
+    alone = accuracies(network, branches, store) if len(branches) > 1 else {}
+    return SplitPredictions(found, rows, scores, by_share, alone)
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:

@@ -116,6 +116,15 @@ def branch_logits(
     return torch.split(side_by_side, model.head.out_features, dim=1)
 
 
+def accuracies(
+    model: ClassifierNetwork, branches: Sequence[Tensor], store: SequenceStore
+) -> dict[str, float]:
+    """Return the accuracy of each branch alone, by name."""
+    labels = torch.from_numpy(store.labels)
+    right = [float((logits.argmax(1) == labels).double().mean()) for logits in branches]
+    return dict(zip(model.branch_names, right, strict=True))
+
+
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:
     """Return the group of each sequence where the model carries states between them, else None."""
     return store.groups if model.config.initial_state == "carried" else None

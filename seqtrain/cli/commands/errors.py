@@ -40,6 +40,7 @@ def errors(
     from seqtrain.api.predictions import predict_split
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.mistake_screen import mistake_json, show_errors
+    from seqtrain.cli.output.score_screen import note_floors
     from seqtrain.report import most_confident_errors
 
     check_split(split, data)
@@ -54,6 +55,7 @@ def errors(
     if table:
         show_errors(wrong)
         note(f"{len(every):,} of {count:,} predictions are wrong")
+        note_floors(result.scores, result.branches)
     elif as_json:
         values = {"run": str(found.classifier.path), "data": found.source, "num_examples": count}
         values |= {"num_errors": len(every), "errors": list(map(mistake_json, wrong))}

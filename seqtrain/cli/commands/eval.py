@@ -37,8 +37,13 @@ def eval(
     from pathlib import Path
 
     from seqtrain.api.evaluate import evaluate
-    from seqtrain.cli.output.console import note, note_rows, say_json, stdout_console
-    from seqtrain.cli.output.score_screen import print_parts, print_scores, print_shares
+    from seqtrain.cli.output.console import note_rows, say_json, stdout_console
+    from seqtrain.cli.output.score_screen import (
+        note_floors,
+        print_parts,
+        print_scores,
+        print_shares,
+    )
 
     check_split(split, data)
     result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
@@ -54,9 +59,8 @@ def eval(
     console = stdout_console()
     if result.parts and (every or result.ensemble):
         print_parts(console, {"together": result.scores, **result.parts})
-    kernels = result.parts.get("kernels")
-    if kernels is not None and kernels.accuracy >= result.scores.accuracy:
-        note(f"kernels alone: {kernels.accuracy:.2%}; these series need no GRU")
     print_scores(console, result.scores, result.split or Path(result.data).name, every=every)
+    branches = {} if result.ensemble else result.parts
+    note_floors(result.scores, {name: part.accuracy for name, part in branches.items()})
     if result.by_share is not None:
         print_shares(console, result.by_share)

@@ -16,7 +16,7 @@ from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent,
 from seqtrain.cli.output.console import ProgressBar, note, print_path, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.event_log import EventLog
-from seqtrain.cli.output.score_screen import print_scores
+from seqtrain.cli.output.score_screen import ALONE, note_floors, print_scores
 from seqtrain.cli.output.table import TableColumn, aligned, fitting, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
@@ -42,9 +42,6 @@ EPOCH_COLUMNS = [
 ]
 """77 characters in all, with a blank between two."""
 LOSS_SMOOTHING = 0.98
-FLOORS = {"ngrams": "n-grams", "kernels": "kernels"}
-"""Branches that a linear model on its own would have, in words."""
-NO_GAIN = "more rows or `seqtrain tune` may help, else a linear model is enough"
 
 
 class FitScreen:
@@ -184,18 +181,13 @@ class FitScreen:
             note(run.advice)
         if run.test is not None:
             print_scores(self._console, run.test, "test")
-            self._compare(run.test.accuracy, run.branches)
+            for name, alone in run.branches.items():
+                if name != "recurrent":
+                    note(f"test {run.test.accuracy:.1%} ({ALONE[name][0]} alone {alone:.1%})")
+            note_floors(run.test, run.branches if len(run.branches) > 1 else {})
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
             note_next(run.path, "predict FILE", *["eval", "errors"] * (self._splits > trained_on))
-
-    def _compare(self, accuracy: float, branches: dict[str, float]) -> None:
-        """Say how good the cheap branch alone is, and what to try where the whole is no better."""
-        for name, alone in branches.items():
-            if floor := FLOORS.get(name):
-                note(f"test {accuracy:.1%} ({floor} alone {alone:.1%})")
-                if accuracy <= alone:
-                    note(f"the recurrent network adds nothing to {floor} here; {NO_GAIN}")
 
 
 def _other_epoch(event: EpochEvent, speed: str) -> str:

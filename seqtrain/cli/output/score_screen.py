@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
+from seqtrain.cli.output.console import note
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.evaluation.metrics import Scores
-from seqtrain.text import printable
+from seqtrain.text import printable, quote
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
@@ -16,8 +17,15 @@ MOST_CLASSES, WORST = 20, 10
 """Classes that are all shown; of more the worst."""
 LONGEST_HEADING = 4
 """Characters of a label that can head a column of the confusion matrix."""
+NO_GAIN = "the model isn't better: try `seqtrain tune`, more rows, other columns"
 UNKNOWN = "(unknown label)"
 """Row of the examples whose label the model lacks."""
+ALONE = {
+    "ngrams": ("n-grams", "a linear model is enough"),
+    "kernels": ("kernels", "these series need no recurrent network"),
+    "recurrent": ("the recurrent network", "model.ngrams and model.kernels add nothing"),
+}
+"""Branches in words, and what is said where one alone is as good as all."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
@@ -66,6 +74,18 @@ def print_parts(console: Console, scores: Mapping[str, Scores]) -> None:
         [TableColumn("part", "words"), "accuracy", "macro F1", "loss"],
         [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in scores.items()],
     )
+
+
+def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
+    """Say which branch alone, or the largest class alone, is as good as the whole; by accuracy."""
+    for name, own in alone.items():
+        if name in ALONE and own >= scores.accuracy:
+            words, verdict = ALONE[name]
+            note(f"{words} alone: {own:.1%}, all together {scores.accuracy:.1%}; {verdict}")
+    label, largest = max(scores.per_class.items(), key=lambda each: each[1]["support"])
+    majority = largest["support"] / scores.num_examples
+    if scores.accuracy <= majority:
+        note(f"always {quote(label)}: {majority:.1%}; {NO_GAIN}")
 
 
 def print_shares(console: Console, by_share: list[dict[str, float]]) -> None:
