@@ -12,7 +12,7 @@ from seqtrain.api.start import ResumePoint, check_unchanged
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.errors import CheckpointError
-from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration
+from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration, adjustment
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import take_vectors
 from seqtrain.runs.checkpoint import STATE
@@ -144,10 +144,11 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     if network.kernels is not None and setting.processes.is_first:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.kernels.fit(rows, setting.config.seed)
-    model = Model(network, data.preprocessing)
-    if network.kernels is not None and "validation" not in data.splits:
-        return model.calibrated(Calibration(shares=UNCALIBRATED))
-    return model
+    given, classes = setting.config.training.logit_adjustment, len(data.preprocessing.labels)
+    shift = adjustment(given, torch.from_numpy(rows.labels), classes)
+    alone = network.kernels is not None and "validation" not in data.splits
+    shares = UNCALIBRATED if alone else None
+    return Model(network, data.preprocessing).calibrated(Calibration(shares=shares, shift=shift))
 
 
 def begin(setting: Setting, origin: Origin | None) -> tuple[RunState, str | None]:

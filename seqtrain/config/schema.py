@@ -331,6 +331,8 @@ class TrainingConfig(Section):
     """Validation score that chooses the best epoch (without validation: score of train)."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
     """Weight of each class in the loss. balanced: inverse to its frequency. null: equal."""
+    logit_adjustment: Fraction = 0.0
+    """Predictions lean to rare classes: logits minus this times the log of a class's share."""
     label_smoothing: Fraction = 0.0
     """Share of the target probability that is spread over all classes."""
     augment: Augmentation | None = None

@@ -60,6 +60,8 @@ class Calibration(Section):
     """Divides the logits."""
     shares: Annotated[list[_Share], Field(max_length=2)] | None = None
     """Of the branches' log-probabilities in a prediction; None: equal ones."""
+    shift: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
+    """What training.logit_adjustment adds to the calibrated logit of each class."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
     """From the most confident predictions to all."""
     rows: Annotated[int, Field(ge=0)] = 0
@@ -123,20 +125,36 @@ def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tens
         yield some.double(), true
 
 
-def calibrate(branches: Sequence[Tensor], labels: Tensor) -> Calibration:
+def adjustment(share: float, labels: Tensor, classes: int) -> list[float] | None:
+    """Return what to add to the logit of each class: to that of rare ones in train the most.
+
+    Reference:
+        Menon et al. 2021, "Long-tail learning via logit adjustment", arXiv 2007.07314, section 4.1.
+    """
+    if not share:
+        return None
+    counts = torch.bincount(labels, minlength=classes).clamp(min=1)
+    found: list[float] = (share * (counts.max() / counts).log()).tolist()
+    return found
+
+
+def calibrate(
+    branches: Sequence[Tensor], labels: Tensor, shift: list[float] | None = None
+) -> Calibration:
     """Fit shares and temperature to held-out logits, and find how good confident predictions are.
 
     Shape:
-        branches: (B, C) each. labels: (B,); -1 where train lacks the label.
+        branches: (B, C) each. labels: (B,); -1 where train lacks the label. shift: (C,).
     """
     shares = fit_shares(branches, labels)
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
-    confidence = [
-        some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits / temperature, labels)
-    ]
+    logits = logits / temperature + logits.new_tensor(shift or 0)
+    confidence = [some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits, labels)]
     points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
-    return Calibration(temperature=temperature, shares=shares, coverage=points, rows=len(labels))
+    return Calibration(
+        temperature=temperature, shares=shares, shift=shift, coverage=points, rows=len(labels)
+    )
 
 
 def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:

@@ -81,6 +81,8 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
         logits = graph.add("Sum", *weighted)
     if network.temperature != 1:
         logits = graph.add("Div", logits, np.array([network.temperature], np.float32))
+    if network.shift is not None:
+        logits = graph.add("Add", logits, np.array(network.shift, np.float32))
     probabilities = graph.add("Softmax", logits, axis=1)
     if graph.unused:
         raise _unknown(f"the weights {listed(sorted(graph.unused))}")

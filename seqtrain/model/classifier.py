@@ -72,6 +72,7 @@ class ClassifierNetwork(nn.Module):
         self.input_size = input_size
         self.temperature = 1.0
         self.shares: Sequence[float] | None = None
+        self.shift: Sequence[float] | None = None
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.device, torch.dtype] | None = None
         fitted = fitted or FittedLayers()
@@ -194,7 +195,8 @@ class ClassifierNetwork(nn.Module):
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of one prediction, (B, C), of the branches' logits."""
         logits = combined(branches, self.shares)
-        return logits if self.temperature == 1 else logits.float() / self.temperature
+        logits = logits if self.temperature == 1 else logits.float() / self.temperature
+        return logits if self.shift is None else logits + logits.new_tensor(self.shift)
 
     def zero_state(self, rows: int) -> Tensor:
         """Return the state of zeros, (S, L * D, B, hidden)."""

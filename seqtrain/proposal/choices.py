@@ -28,6 +28,8 @@ ATTENTION_SIZE = 64
 """Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
+UNEVEN, ADJUSTMENT = 10, 0.4
+"""Rows of the largest class for one of the smallest, above which rare classes are adjusted for."""
 KERNEL_ROWS = 3000
 """Fewer series than this gain by a bank of fixed kernels."""
 LEARN_ALL_AT_MOST = 100
@@ -151,6 +153,9 @@ def _training(facts: Facts) -> Iterator[Choice]:
     if few_classes:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
+    counts = facts.classes.values()
+    if max(counts) > UNEVEN * min(counts):
+        yield Choice("training.logit_adjustment", ADJUSTMENT, "rare classes: a better macro F1")
     if are_uneven(facts.classes):
         yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
     if facts.family == "series":

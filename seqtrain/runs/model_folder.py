@@ -50,8 +50,9 @@ class Model:
     calibration: Calibration = field(default_factory=Calibration)
 
     def calibrated(self, calibration: Calibration) -> Model:
-        """Return the same model, which predicts with the calibration's shares and temperature."""
+        """Return the same model, which predicts with the calibration's numbers."""
         self.network.temperature, self.network.shares = calibration.temperature, calibration.shares
+        self.network.shift = calibration.shift
         return replace(self, calibration=calibration)
 
 
@@ -142,6 +143,8 @@ def read_model(saved: VerifiedFolder) -> Model:
         preprocessing = _read_preprocessing(saved, description["preprocessing"])
         config = _read_architecture(description["architecture"], preprocessing)
         calibration = Calibration.model_validate(description.get("calibration", {}))
+        if len(calibration.shift or preprocessing.labels) != len(preprocessing.labels):
+            raise ValueError("calibration: shift has not one number per label")
         with shapes_alone():
             network = new_network(config, preprocessing)
     except (LookupError, TypeError, ValueError) as error:

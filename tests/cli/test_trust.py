@@ -66,6 +66,24 @@ def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cl
     assert "most confident" in shown
 
 
+@pytest.mark.parametrize("key", ["data.validation=null", "seed=1", "training.refit=true"])
+def test_predictions_lean_to_rare_classes_as_they_are_adjusted(
+    beside: Path, tmp_path: Path, key: str
+) -> None:
+    """Each probability is divided by a power of the class's frequency in train."""
+    found = []
+    for share in (0.0, 0.4):
+        given = [key, "training.max_epochs=1", f"training.logit_adjustment={share}"]
+        config = seqtrain.load_config("c.yaml", given)
+        run = seqtrain.fit(config, run_dir=tmp_path / f"{share}")
+        found.append(seqtrain.load(run).predict(["the rise", "fall slip", "n1"]))
+    learned = [label for _, label in noisy(120, 1)]
+    for plain, adjusted in zip(*found, strict=True):
+        wanted = {k: p / learned.count(k) ** 0.4 for k, p in plain.probabilities.items()}
+        total = sum(wanted.values())
+        assert adjusted.probabilities == pytest.approx({k: p / total for k, p in wanted.items()})
+
+
 def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> None:
     plain = table(cli("predict", "test.tsv", "--run", "run").out)
     ended = cli("predict", "test.tsv", "--run", "run", "--min-probability", "0.8")

@@ -86,12 +86,13 @@ def test_what_predicts_otherwise_is_not_written(tmp_path: Path) -> None:
 
 def test_probabilities_are_calibrated(tmp_path: Path) -> None:
     """The export compares itself with the run; here the run's own predictions have changed too."""
-    cooler = make_model().calibrated(Calibration(temperature=3.0))
+    shift = [0.1, -2.0, 0.3][: len(LABELS)]
+    cooler = make_model().calibrated(Calibration(temperature=3.0, shift=shift))
     plain = golden(export_model(make_model(), tmp_path / "plain").folder)
     for row, before in zip(
         golden(export_model(cooler, tmp_path / "cooler").folder), plain, strict=True
     ):
-        expected = np.array(before["probabilities"]) ** (1 / 3)
+        expected = np.array(before["probabilities"]) ** (1 / 3) * np.exp(shift)
         np.testing.assert_allclose(row["probabilities"], expected / expected.sum(), atol=1e-6)
 
 

@@ -19,6 +19,7 @@ from seqtrain.config import Config, parse_config
 from seqtrain.data.dataset import prepare
 from seqtrain.errors import SeqtrainError
 from seqtrain.proposal import Wishes, propose
+from seqtrain.proposal.choices import ADJUSTMENT
 
 MARKS = ["x,y", 'say "so"', "semi;colon", "tab\there", "|", "view:cart/2", "__label__x", "\u200b"]
 OTHERS = ["a", "the", "Cat", "naïve", "東京", "مرحبا", "3.14", "-7", "", " ", "it's", "ACGT"]
@@ -186,6 +187,15 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
     other = write_npz(tmp_path / "validation.npz", [8] * 50)
     config = proposed(write_npz(tmp_path / "train.npz", [8] * 40), other)
     assert (config.data.validation, config.training.refit) == (other, False)
+
+
+def test_uneven_classes_are_adjusted_for(tmp_path: Path) -> None:
+    for few, expected in ((10, 0.0), (9, ADJUSTMENT)):
+        labels = ["come"] * few + ["go"] * 100
+        lines = [f"{label},{label} to platform {i}" for i, label in enumerate(labels)]
+        path = tmp_path / f"{few}.csv"
+        path.write_text("\n".join(["label,text", *lines]))
+        assert proposed(str(path)).training.logit_adjustment == expected
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(399, True), (400, False)])

@@ -108,6 +108,7 @@ FORGED: dict[str, list[Any]] = {
     "preprocessing/module": ["os"],
     "preprocessing/standardize": ["series"],
     "calibration/temperature": [0.0, "1", float("nan")],
+    "calibration/shift": [[0.0], ["0", "0"], [float("inf")] * 2],
     "calibration/coverage": [[{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]],
     "calibration/function": ["os.system"],
 }
