@@ -61,6 +61,12 @@ class DataError(SeqtrainError):
     exit_code = 2
 
 
+def missing_package(what: str, package: str | None, extra: str) -> ConfigError:
+    """Return the error where what was asked for needs a package that isn't installed."""
+    install = f"install it with: pip install 'seqtrain[{extra}]'"
+    return ConfigError(f"{what} needs the package {package}; {install}")
+
+
 class CheckpointError(SeqtrainError):
     """A run directory or model folder is missing, damaged, or doesn't fit."""
 

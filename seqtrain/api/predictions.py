@@ -15,7 +15,7 @@ from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite, 
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.evaluation.occlusion import step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.files.strict_json import number_at
+from seqtrain.files.reading import number_at
 from seqtrain.report import PredictedExample, RunFacts, model_card, most_confident_errors
 from seqtrain.text import display_name, shorten
 

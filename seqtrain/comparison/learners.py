@@ -23,8 +23,7 @@ from torch.nn.utils.rnn import (
     pad_sequence,
 )
 
-from seqtrain.comparison.task import Task
-from seqtrain.comparison.variants import VARIANTS
+from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
 from seqtrain.data.batch import Batch, collate, map_batches, memory_errors, sort_and_pack
 from seqtrain.data.plan import plan_epoch

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seqtrain.text import listed
-
 FEW = 3
 """Turns that it takes to tell two speeds apart."""
 SAME = 1e-3
@@ -119,10 +117,9 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
     best, speed = next(chosen, (usual, own))
     others = [one for each, one in right if each.kind == "engine" and each is not best]
     why = "It is what model.engine: auto takes; no other engine is faster beyond noise."
-    if best.kind != "engine":
-        why = "It is the fastest variant in training here, beyond noise."
-    elif best is not usual or (others and all(speed.beyond_noise(one) for one in others)):
-        why = "It is the fastest engine in training here, beyond noise."
+    if best is not usual or (others and all(speed.beyond_noise(one) for one in others)):
+        kind = "engine" if best.kind == "engine" else "variant"
+        why = f"It is the fastest {kind} in training here, beyond noise."
     why += f" {thousands(speed.tokens_per_second)} thousand tokens/s ({speed.spread})"
     kind = "engine" if best.kind == "recipe" else "recipe"
     what = {"engine": "engine of seqtrain", "recipe": "plain torch script"}[kind]
@@ -132,10 +129,4 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
             f"{each.name}, the fastest {what} ({thousands(other.tokens_per_second)}; "
             f"{other.spread})"
         )
-    larger = right[: right.index((best, speed))]
-    if larger:
-        names = listed([each.name for each, _ in larger])
-        why += f". Larger, but within noise or by less than {AS_FAST - 1:.0%}: {names}"
-    if any(one.turns < FEW for one in [speed, *(one for _, one in larger)]):
-        why += ". More seconds would show better which is faster"
     return best.name, f"{why}."

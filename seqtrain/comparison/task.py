@@ -1,13 +1,15 @@
-"""What `compare` gives every variant: sequences to learn from, to hold out, and to probe."""
+"""What `compare` sets side by side, and what it gives each: rows to learn, hold out, and probe."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from seqtrain.api.resources import check_longest, check_model
-from seqtrain.config import Config
+from seqtrain.config import Config, config_from_mapping
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_epoch
@@ -15,7 +17,9 @@ from seqtrain.data.sources import check_files
 from seqtrain.data.splits import hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.word_vectors import with_width
+from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.text import listed
 
 SAMPLE_TOKENS = 8_000_000
@@ -30,6 +34,93 @@ LEFT_OUT = (
 """Keys that no plain script has, and several poolings."""
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.1, 2_000
 """Of train, where the config has no validation; and rows that accuracy is measured on at most."""
+AUTO = {"engine": "auto", "unroll": "packed"}
+COLLATE, RANDOM = {"sort": "collate"}, {"bucketing": False}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One variant: keys of the sections model and batching that it changes.
+
+    Attributes:
+        kind: engine; option (of seqtrain's, with the engine that auto takes); recipe (how torch's
+            module is used elsewhere); wrong (padding is read as if it were data); pooling (what a
+            wrong one would be without its mistake).
+        pads: whether it computes on padding.
+    """
+
+    kind: str
+    model: Mapping[str, Any]
+    batching: Mapping[str, Any]
+    pads: bool = False
+
+    def config(self, config: Config) -> Config:
+        """Return a config with the changes made."""
+        model = config.model.model_copy(update=dict(self.model))
+        batching = config.batching.model_copy(update=dict(self.batching))
+        return config.model_copy(update={"model": model, "batching": batching})
+
+    def setting(self, config: Config) -> str:
+        """Return the keys to change in a config to have it; of a recipe none."""
+        sections = (("model", self.model), ("batching", self.batching))
+        return ", ".join(
+            f"{section}.{key}: {str(value).lower()}"
+            for section, changes in sections
+            for key, value in changes.items()
+            if getattr(getattr(config, section), key) != value and self.kind != "recipe"
+        )
+
+
+VARIANTS = {
+    "native": Variant("engine", {"engine": "native", "unroll": "packed"}, COLLATE),
+    "torch": Variant("engine", {"engine": "torch", "unroll": "packed"}, COLLATE),
+    "unroll-padded": Variant("option", {"engine": "torch", "unroll": "padded"}, COLLATE, True),
+    "unroll-masked": Variant("option", {"engine": "torch", "unroll": "masked"}, COLLATE, True),
+    "sort-in-module": Variant("option", AUTO, {"sort": "module"}),
+    "random-batches": Variant("option", AUTO, RANDOM),
+    "padded-sorted": Variant("recipe", {}, {"bucketing": True}, pads=True),
+    "padded-sorted-mask": Variant("recipe", {}, {"bucketing": True}, pads=True),
+    "padded": Variant("recipe", {}, RANDOM, pads=True),
+    "packed-sorted": Variant("recipe", {}, {"bucketing": True}),
+    "packed": Variant("recipe", {}, RANDOM),
+    "last-of-padding": Variant("wrong", {**AUTO, "pooling": "last"}, RANDOM | COLLATE, pads=True),
+    "last-valid": Variant("pooling", {**AUTO, "pooling": "last"}, RANDOM | COLLATE),
+    "mean-over-padding": Variant("wrong", {**AUTO, "pooling": "mean"}, RANDOM | COLLATE, pads=True),
+    "mean-valid": Variant("pooling", {**AUTO, "pooling": "mean"}, RANDOM | COLLATE),
+}
+"""By name. Packed recipes take the last valid state from h_n, padded ones gather it at length - 1
+or, by name, find it with a mask. "sorted": batches of like length, else random ones. The wrong
+ones take the state after a padded row's last time step, and the mean of all of them."""
+
+
+def variants_for(config: Config, device: torch.device) -> dict[str, str]:
+    """Return by name why each variant can't run a config here; empty where it can."""
+    left_out = {f"{config.model.pooling}-valid"}
+    if not config.batching.bucketing:
+        left_out.add("random-batches")
+    if config.model.pooling != "last":
+        left_out.add("padded-sorted-mask")
+    chosen = {name: variant for name, variant in VARIANTS.items() if name not in left_out}
+    return {name: _why_not(variant, config, device) for name, variant in chosen.items()}
+
+
+def usual_engine(config: Config, device: torch.device) -> str:
+    """Return the engine that model.engine: auto takes for a config's cell, packed."""
+    return choose_engine(config.model.model_copy(update=AUTO), device).name
+
+
+def _why_not(variant: Variant, config: Config, device: torch.device) -> str:
+    if variant.kind == "recipe":
+        return ""
+    if variant.kind == "wrong" and config.model.initial_state == "carried":
+        return "with model.initial_state: carried, the next row would start from the padding"
+    changed = variant.config(config)
+    try:
+        config_from_mapping(changed.model_dump())
+        choose_engine(changed.model, device)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True)
@@ -54,12 +145,11 @@ class Task:
 
     def new_model(self, config: Config) -> ClassifierNetwork:
         """Draw a config's model: the same weights for the same seed, whatever the variant."""
-        features = self.train.values.ndim == 2
         model = ClassifierNetwork(
             config.model,
             input_size=self.input_size,
             num_classes=len(self.labels),
-            features=features,
+            features=self.train.values.ndim == 2,
         )
         model.initialize(config.seed)
         return model.to(self.device)
@@ -82,6 +172,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     sample = train.selection(np.sort(np.concatenate(kept)))
     order = np.random.default_rng(config.seed).permutation(len(sample))
     fitting = np.cumsum(sample.lengths[order]) <= PROBE_TOKENS
+    left_out += [line for name, report in data.reports.items() for line in report.notices(name)]
     return Task(
         config=config,
         train=sample,
@@ -90,8 +181,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         labels=preprocessing.labels,
         device=device,
         threads=torch.get_num_threads(),
-        warnings=left_out
-        + [line for name, report in data.reports.items() for line in report.notices(name)],
+        warnings=left_out,
         probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
     )
 

@@ -3,7 +3,7 @@
 import os
 
 from seqtrain.errors import ConfigError
-from seqtrain.files.compressed import uncompressed
+from seqtrain.files.reading import uncompressed
 from seqtrain.text import quote
 
 ENDINGS = {

@@ -15,8 +15,7 @@ import numpy as np
 from seqtrain.data.store import IN_MEMORY, Array, blocks
 from seqtrain.errors import SeqtrainError
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
-from seqtrain.files.strict_json import to_json
-from seqtrain.files.writing import is_stray, remove
+from seqtrain.files.writing import is_stray, remove, to_json
 
 FORMAT = 12
 """Counts up when what is stored, or how rows are read and encoded, changes."""

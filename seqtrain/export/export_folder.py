@@ -28,7 +28,7 @@ from seqtrain.export.graph import import_onnx
 from seqtrain.export.to_onnx import NGRAM_ROWS, check_exportable, to_onnx
 from seqtrain.files.folder import write_folder
 from seqtrain.files.reading import path_problem
-from seqtrain.files.strict_json import to_json
+from seqtrain.files.writing import to_json
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import Model, load_model

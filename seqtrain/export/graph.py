@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, missing_package
 
 OPERATORS = 17
 """Version of ONNX's operators, and of its files below: those of 2022, which all runtimes know."""
@@ -33,10 +33,7 @@ def import_onnx() -> Any:
         import onnx
         import onnxruntime  # noqa: F401
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"export needs the package {error.name}; "
-            "install it with: pip install 'seqtrain[export]'"
-        ) from None
+        raise missing_package("export", error.name, "export") from None
     return onnx
 
 

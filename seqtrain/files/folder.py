@@ -18,7 +18,6 @@ from seqtrain.files.reading import (
     read_file,
     read_json,
 )
-from seqtrain.files.strict_json import to_json
 from seqtrain.files.writing import (
     UNTOUCHED,
     Content,
@@ -26,6 +25,7 @@ from seqtrain.files.writing import (
     is_stray,
     remove,
     sync_folder,
+    to_json,
     write_new,
 )
 

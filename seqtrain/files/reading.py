@@ -1,15 +1,26 @@
 """Reading what anybody may have written: regular files, no larger than allowed, strict JSON."""
 
 import errno
+import json
 import os
 import stat
+import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from seqtrain.errors import MACHINE_FAULTS, CheckpointError, RunError, SeqtrainError
-from seqtrain.files.strict_json import NotJSONError, parse_json
-from seqtrain.text import nearest, printable
+from seqtrain.errors import (
+    MACHINE_FAULTS,
+    CheckpointError,
+    RunError,
+    SeqtrainError,
+    missing_package,
+)
+from seqtrain.text import nearest, printable, quote
 
+LARGEST_NUMBER = 1e18
+"""Most that a number of a foreign file is believed to be: counts and sums stay finite."""
 LARGEST_JSON = 2**28
 """Most bytes of a JSON file that is read."""
 MOST_NAMES = 1000
@@ -94,3 +105,77 @@ def json_of(path: Path, content: bytes) -> Any:
         return parse_json(content.decode())
     except (UnicodeDecodeError, NotJSONError) as error:
         raise CheckpointError(f"{path}: not valid JSON ({error})") from None
+
+
+class NotJSONError(ValueError):
+    """A text isn't one JSON value; says why, and where that is known."""
+
+
+def parse_json(text: str) -> object:
+    """Parse one JSON value.
+
+    Raises:
+        NotJSONError: for malformed JSON, repeated keys, NaN and Infinity, lone surrogates, lists in
+            lists without end, and integers too long to convert.
+    """
+    try:
+        value: object = _DECODER.decode(text)
+        if "\\" in text and ("\\ud" in text or "\\uD" in text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise NotJSONError(f"not JSON at column {error.colno}: {error.msg}") from None
+    except UnicodeEncodeError:
+        raise NotJSONError("JSON with a lone surrogate escape (\\ud800 to \\udfff)") from None
+    except RecursionError:
+        raise NotJSONError("JSON nested too deeply") from None
+    except NotJSONError:
+        raise
+    except ValueError:
+        raise NotJSONError("JSON with an integer of thousands of digits") from None
+    return value
+
+
+def number_at(value: Any, *path: str) -> float | None:
+    """Return the number under keys of objects; None where none that can be computed with stands."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise NotJSONError(f"JSON with the key {quote(twice)} twice")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise NotJSONError(f"{name} is not JSON; write null for a missing value")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+
+
+def compression_of(path: str) -> str:
+    """Return the ending that says how a file is compressed: .gz, .zst, or nothing."""
+    return next((ending for ending in (".gz", ".zst") if path.lower().endswith(ending)), "")
+
+
+def uncompressed(path: str) -> str:
+    """Return a file's name without the ending that says how it is compressed."""
+    return path[: len(path) - len(compression_of(path))]
+
+
+def import_zstd() -> Any:
+    """Return the module `compression.zstd` of Python 3.14, or its copy for older ones.
+
+    Raises:
+        ConfigError: it isn't installed.
+    """
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return import_module(name)
+    except ImportError:
+        raise missing_package("a file that ends in .zst", "backports.zstd", "zstd") from None

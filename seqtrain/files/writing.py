@@ -1,5 +1,6 @@
 """Files that a kill or a power loss leaves old or new, never half."""
 
+import json
 import os
 import re
 import secrets
@@ -8,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from seqtrain.errors import RunError
 from seqtrain.files.reading import path_problem
@@ -16,6 +17,11 @@ from seqtrain.files.reading import path_problem
 Content: TypeAlias = bytes | Iterable[bytes]
 """What a file is to hold: all at once, or block by block, where it is large."""
 UNTOUCHED = "what stood there before is untouched"
+
+
+def to_json(value: Any) -> bytes:
+    """Return a JSON value as indented UTF-8 text with a final newline; NaN is refused."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def write_file(path: Path, content: bytes) -> None:

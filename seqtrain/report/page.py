@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from seqtrain.files.strict_json import number_at
+from seqtrain.files.reading import number_at
 from seqtrain.report.charts import Chart, Line, bar_chart, line_chart, reliability_chart
 from seqtrain.report.facts import RunFacts, most_confident_errors
 from seqtrain.text import printable

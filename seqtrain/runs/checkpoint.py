@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder
-from seqtrain.files.strict_json import to_json
+from seqtrain.files.writing import to_json
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.model_folder import (

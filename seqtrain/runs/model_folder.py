@@ -25,7 +25,7 @@ from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
-from seqtrain.files.strict_json import to_json
+from seqtrain.files.writing import to_json
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone

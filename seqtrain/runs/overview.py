@@ -9,8 +9,7 @@ from typing import Any, get_args
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
-from seqtrain.files.reading import path_problem
-from seqtrain.files.strict_json import number_at
+from seqtrain.files.reading import number_at, path_problem
 from seqtrain.runs.destination import MEMBER
 from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote

@@ -12,9 +12,8 @@ from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import remove_strays
 from seqtrain.files.lock import locked
-from seqtrain.files.reading import path_problem, read_file, read_json
-from seqtrain.files.strict_json import NotJSONError, parse_json, to_json
-from seqtrain.files.writing import write_file
+from seqtrain.files.reading import NotJSONError, parse_json, path_problem, read_file, read_json
+from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,

@@ -85,7 +85,7 @@ def space_of(config: Config) -> Space:
     lr = config.training.lr
     space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
     for key, values in {**EVERY_KIND, **KINDS[kind_of(config)]}.items():
-        space[key] = [value for value in values if not _problems(config, {key: value})]
+        space[key] = [value for value in values if not _problems(config, key, value)]
     if config.batching.max_tokens is not None:
         del space["batching.batch_size"]
     if config.model.vectors is not None:
@@ -118,10 +118,7 @@ def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
     """Return a config with other values at some keys; ConfigError where it can't be so."""
-    mapping: dict[str, Any] = {}
-    for name in config.model_fields_set:
-        section = getattr(config, name)
-        mapping[name] = section if name == "seed" else section.model_dump(exclude_unset=True)
+    mapping = config.model_dump(exclude_unset=True)
     for key, value in settings.items():
         section, _, name = key.partition(".")
         mapping.setdefault(section, {})[name] = value
@@ -144,9 +141,9 @@ def rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _problems(config: Config, settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
     try:
-        changed(config, settings)
+        changed(config, {key: value})
     except ConfigError as error:
         return error.problems
     return ()
@@ -161,10 +158,10 @@ def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) ->
         if values[0] >= values[1]:
             raise ConfigError(f"tune.space: {key}: found low {values[0]:g}, not below high")
         whole = all(float(value).is_integer() for value in values)
-        whole = whole and bool(_problems(config, {key: values[0] + 0.5}))
+        whole = whole and bool(_problems(config, key, values[0] + 0.5))
         values = [int(value) if whole else float(value) for value in values]
     for value in values:
-        if problems := _problems(config, {key: value}):
+        if problems := _problems(config, key, value):
             raise ConfigError(*(f"tune.space: {line}" for line in problems))
     return Range(values[0], values[1], whole) if isinstance(wanted, dict) else values
 
@@ -172,10 +169,6 @@ def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) ->
 def _with(tried: Range | list[Any], own: Any) -> Range | list[Any]:
     if isinstance(tried, list):
         return tried if flow(own) in map(flow, tried) else [own, *tried]
-    if not _is_number(own):
+    if isinstance(own, bool) or not isinstance(own, int | float):
         return tried
     return Range(min(tried.low, own), max(tried.high, own), tried.whole)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from seqtrain.config import Config
 from seqtrain.config.document import flow
-from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
@@ -82,9 +82,7 @@ def import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise ConfigError(
-            f"tune needs the package {error.name}; install it with: pip install 'seqtrain[tune]'"
-        ) from None
+        raise missing_package("tune", error.name, "tune") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

@@ -1,21 +1,40 @@
-"""A search for better settings. Its best trial becomes a run like any other."""
+"""A search for better settings: its trials are trained, and the best becomes a run like any other.
+
+Trials are trained one after another, or side by side in processes of their own.
+"""
 
 import os
 import socket
+import time
+from collections.abc import Callable, Container, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
 from shlex import join
+from typing import TypeAlias
+
+import torch
 
 from seqtrain.api.fit import fit, resolved_config
-from seqtrain.api.run_events import Run
+from seqtrain.api.run_events import Event, Run, StartEvent
+from seqtrain.api.workers import Workers
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files
-from seqtrain.errors import CheckpointError, ConfigError, Interrupted, RunError
+from seqtrain.errors import (
+    CheckpointError,
+    ConfigError,
+    Interrupted,
+    RunError,
+    SeqtrainError,
+    ran_out_of_memory,
+)
 from seqtrain.files.lock import locked
 from seqtrain.files.writing import remove, write_file
 from seqtrain.runs.destination import (
@@ -29,15 +48,39 @@ from seqtrain.runs.destination import (
 from seqtrain.runs.run_directory import make
 from seqtrain.signals import StopSignals
 from seqtrain.text import counted
-from seqtrain.tuning.search import FOLDER, Limits, Search, TrialListener, remove_runs
-from seqtrain.tuning.space import Space, changed, space_of
+from seqtrain.training.events import EpochEvent
+from seqtrain.tuning.space import Space, changed, differing, space_of
 from seqtrain.tuning.trials import Study, Trial, best_of, import_optuna
 
 BASE, JOURNAL = "base.yaml", "study.log"
 """Files of a search: the config that is tuned; Optuna's journal, where no other is given."""
+FOLDER = "trials"
+"""The folder of the runs of trials under way, and of the best one, each named by its number."""
 JOURNAL_BEGINS = b'{"op_code"'
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
+WARMUP = 4
+"""A trial isn't pruned in the first of so many parts of its epochs."""
+PAUSE = 0.2
+"""Seconds between two looks at signals and at what processes have done."""
+
+TrialListener: TypeAlias = Callable[[Trial, bool], None]
+"""Receives each trial that is over, and whether it is the best so far."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends; None: no limit.
+
+    Attributes:
+        seconds: after these no trial begins, and those under way end with their epoch; but the
+            first trial always trains all its epochs.
+        jobs: trials side by side.
+    """
+
+    seconds: float | None
+    trials: int | None
+    jobs: int = 1
 
 
 @dataclass(frozen=True)
@@ -69,9 +112,9 @@ def tune(
     Args:
         config: a Config, or the path of a YAML file.
         limits: when the search ends.
-        source: the config's YAML file, for the run's default name and for messages.
+        source: as for `fit`.
         run_dir: of the search and of the best run. None: runs/<name>-tuned-<time>.
-        device: in place of training.device.
+        device: as for `fit`.
         resume: go on with the search in run_dir (None: the newest one of this name).
         force: replace what is in run_dir.
         cache: keep encoded data between trials.
@@ -105,29 +148,134 @@ def tune(
         journal = storage or directory / JOURNAL
         study = Study(journal, _study_name(config, digests, space), own, config, space)
         study.end_lost(None)
-        best = _search(Search(study, directory, limits, listener, cache), signals, storage)
+        try:
+            best = _Search(study, directory, limits, listener, cache).run(signals)
+        except Interrupted as error:
+            how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+            how += [] if storage is None else ["--storage", str(storage)]
+            done = f"stopped after {counted(len(study.trials()), 'trial')}, kept"
+            line = f"{done}; go on with: seqtrain {join(how)}"
+            raise Interrupted(error.exit_code - 128, line) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, study.trials(), config, study.trials(of_others=True))
 
 
-def _search(search: Search, signals: StopSignals, storage: Path | None) -> Trial:
-    directory = search.directory
+class _GivenUp(Exception):
+    """A trial ends before its last epoch."""
+
+
+def train_trial(
+    study: Study, directory: Path, seconds: float | None, threads: int, *, cache: bool
+) -> None:
+    """Train the next trial of a study, in whatever process; the study keeps how it ended.
+
+    After so many seconds it ends with its epoch, unless it is the search's first; None: no limit.
+    """
+    torch.set_num_threads(threads)
+    began, is_first = time.monotonic(), best_of(study.trials()) is None
+    epochs, problem = 0, None
+    asked, trial = study.begin()
+
+    def note(event: Event) -> None:
+        nonlocal epochs, trial
+        if isinstance(event, StartEvent):
+            epochs = event.epochs
+        if not isinstance(event, EpochEvent) or event.validation is None:
+            return
+        trial = trial.after(event, study.config.training.monitor)
+        asked.report(trial.curve[-1][1], event.epoch)
+        if is_first or event.epoch == epochs:
+            return
+        is_late = seconds is not None and time.monotonic() - began > seconds
+        if is_late or (WARMUP * event.epoch >= epochs and asked.should_prune()):
+            trial = replace(trial, state="stopped" if is_late else "pruned")
+            raise _GivenUp
+
     try:
-        search.run(signals)
-    except Interrupted as error:
-        how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
-        how += [] if storage is None else ["--storage", str(storage)]
-        done = f"stopped after {counted(len(search.study.trials()), 'trial')}, kept"
-        line = f"{done}; go on with: seqtrain {join(how)}"
-        raise Interrupted(error.exit_code - 128, line) from None
-    trials = search.study.trials()
-    best = best_of(trials)
-    if best is None:
-        problems = [trial.problem for trial in trials if trial.problem]
-        why = [*problems, "there was no time left"][0]
-        raise RunError(f"{directory}: no trial came to its end; {why}")
-    return best
+        config = changed(study.config, differing(study.config, trial.settings))
+        run_dir = directory / FOLDER / str(trial.number)
+        fit(config, run_dir=run_dir, cache=cache, finish=False, listener=note)
+        trial = replace(trial, state="complete")
+    except Interrupted:
+        raise
+    except _GivenUp:
+        pass
+    except SeqtrainError as error:
+        problem = error.problems[0]
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        problem = "memory ran out"
+    took = round(time.monotonic() - began, 2)
+    study.end(asked, replace(trial, problem=problem, seconds=took))
+
+
+@dataclass
+class _Search:
+    study: Study
+    directory: Path
+    limits: Limits
+    listener: TrialListener
+    cache: bool
+
+    def run(self, signals: StopSignals) -> Trial:
+        """Run trials until a limit is reached; return the best. Those under a signal are lost."""
+        (self.directory / FOLDER).mkdir(exist_ok=True)
+        jobs, threads = self.limits.jobs, max(1, torch.get_num_threads() // self.limits.jobs)
+        self._known = {trial.number for trial in self.study.trials()}
+        running, began, left = set[Future[None]](), time.monotonic(), self.limits.seconds
+        with Workers(jobs) as workers:
+            while True:
+                self._note()
+                while len(running) < jobs and self._may_begin(len(running), left):
+                    study = self.study if jobs == 1 else replace(self.study)  # each opens its own
+                    given = study, self.directory, left, threads
+                    running.add(workers.submit(partial(train_trial, *given, cache=self.cache)))
+                if not running:
+                    return self._best()
+                done, running = wait(running, PAUSE, FIRST_COMPLETED)
+                if signals.received is not None:
+                    raise Interrupted(signals.received, "the search was stopped")
+                for future in done:
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        self.study.end_lost("its process was killed; memory may have run out")
+                    else:
+                        future.result()
+                if left is not None:
+                    left = (self.limits.seconds or 0.0) + began - time.monotonic()
+
+    def _may_begin(self, running: int, left: float | None) -> bool:
+        begun, most = len(self._known) + running, self.limits.trials
+        return (most is None or begun < most) and (left is None or left > 0 or not begun)
+
+    def _best(self) -> Trial:
+        trials = self.study.trials()
+        best, problems = best_of(trials), [trial.problem for trial in trials if trial.problem]
+        if best is None:
+            why = [*problems, "there was no time left"][0]
+            raise RunError(f"{self.directory}: no trial came to its end; {why}")
+        return best
+
+    def _note(self) -> None:
+        """Write down the trials that are over; of their runs the best one's alone stays."""
+        runs = list((self.directory / FOLDER).glob("*"))  # before the study says which go on
+        trials = self.study.trials()
+        best = best_of(trials)
+        kept = [*self.study.under_way(), *([best] if best else [])]
+        remove_runs(runs, {str(trial.number) for trial in kept})
+        self.study.write(self.directory)
+        for trial in trials:
+            if trial.number not in self._known:
+                self._known.add(trial.number)
+                self.listener(trial, trial is best)
+
+
+def remove_runs(paths: Iterable[Path], kept: Container[str] = ()) -> None:
+    """Remove runs of trials, whose names are numbers."""
+    for path in paths:
+        if path.name.isdecimal() and path.name not in kept:
+            remove(path)
 
 
 def _study_name(config: Config, digests: dict[str, str], space: Space) -> str:

@@ -18,7 +18,7 @@ import time
 import torch
 from common import make_parser
 
-from seqtrain.comparison.measurement import VariantRun, take_turns
+from seqtrain.comparison.compare import VariantRun, take_turns
 from seqtrain.comparison.task import prepare_task
 from seqtrain.config import ModelConfig, load_config
 from seqtrain.model.cells import CELLS

@@ -14,7 +14,7 @@ from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_screen import show_comparison
 from seqtrain.cli.output.fit_screen import FitScreen, show_figures
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
-from seqtrain.comparison.variants import VARIANTS
+from seqtrain.comparison.task import VARIANTS
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from seqtrain.comparison.compare import compare
-from seqtrain.comparison.measurement import VariantRun, learn_equally, take_turns
+from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take_turns
 from seqtrain.comparison.task import Task, typical_first
 from seqtrain.errors import ConfigError
 
@@ -47,7 +46,7 @@ def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task: Task)
 def test_a_batch_that_would_take_too_long_is_given_up(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seqtrain.comparison.measurement.LONGEST", 1e-9)
+    monkeypatch.setattr("seqtrain.comparison.compare.LONGEST", 1e-9)
     runs = measured(task, "torch", "packed", seconds=-1.0)
     assert all("allow more seconds" in run.problem for run in runs.values())
     assert all(run.speed("training") is None for run in runs.values())

@@ -45,28 +45,24 @@ def test_another_setting_must_be_clearly_faster_and_wrong_ones_never_win() -> No
     rows += [row("last-of-padding", "wrong", 9e6), row("mean-valid", "pooling", 9e6)]
     name, reason = recommend(rows, "native")
     assert name == "native"
-    assert reason.endswith(" Larger, but within noise or by less than 25%: sort-in-module.")
     name, reason = recommend([*rows, row("random-batches", "option", 1.3e6)], "native")
     assert name == "random-batches"
     assert reason.startswith("It is the fastest variant in training here, beyond noise. 1,300 th")
 
 
 @pytest.mark.parametrize("kind", ["option", "recipe"])
-def test_another_variant_within_noise_is_not_recommended_and_named(kind: str) -> None:
+def test_another_variant_within_noise_is_not_recommended(kind: str) -> None:
     engine = row("native", "engine", 1e6, noise=0.2)
-    name, reason = recommend([engine, row("other", kind, 1.45e6, noise=0.2)], "native")
-    assert name == "native"
-    assert reason.endswith(" Larger, but within noise or by less than 25%: other.")
+    assert recommend([engine, row("other", kind, 1.45e6, noise=0.2)], "native")[0] == "native"
     assert recommend([engine, row("other", kind, 1.55e6, noise=0.2)], "native")[0] == "other"
 
 
 @pytest.mark.parametrize(("usual", "other"), [(1, 5), (5, 2)])
-def test_few_turns_decide_nothing_and_the_reason_says_so(usual: int, other: int) -> None:
+def test_few_turns_decide_nothing(usual: int, other: int) -> None:
     rows = [row("native", "engine", 1e6, turns=usual), row("other", "engine", 5e6, turns=other)]
     name, reason = recommend([*rows, row("padded", "recipe", 5e5)], "native")
     assert name == "native"
     assert reason.startswith("It is what model.engine: auto takes; no other engine is faster beyo")
-    assert reason.endswith(" More seconds would show better which is faster.")
 
 
 def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> None:
@@ -74,7 +70,6 @@ def test_among_engines_a_difference_within_noise_goes_to_what_auto_takes() -> No
     name, reason = recommend(rows, "native")
     assert name == "native"
     assert reason.startswith("It is what model.engine: auto takes; no other engine is faster beyo")
-    assert reason.endswith(" Larger, but within noise or by less than 25%: torch.")
     name, reason = recommend([row("other", "engine", 1.2e6), *rows], "native")
     assert name == "other"
     assert reason.startswith("It is the fastest engine in training here, beyond noise.")

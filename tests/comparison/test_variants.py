@@ -11,8 +11,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
-from seqtrain.comparison.task import Task, prepare_task
-from seqtrain.comparison.variants import VARIANTS, variants_for
+from seqtrain.comparison.task import VARIANTS, Task, prepare_task, variants_for
 from seqtrain.config.schema import Config
 
 

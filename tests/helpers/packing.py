@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seqtrain.errors import ConfigError
-from seqtrain.files.compressed import import_zstd
+from seqtrain.files.reading import import_zstd
 
 try:
     ZSTD: Any = import_zstd()

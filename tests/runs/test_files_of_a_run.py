@@ -14,7 +14,7 @@ import pytest
 
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
-from seqtrain.files.strict_json import number_at
+from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
 from seqtrain.runs.run_directory import RunDirectory
 

@@ -9,10 +9,9 @@ import pytest
 
 from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.tuning.search import Limits
 from seqtrain.tuning.space import differing, space_of
 from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial, best_of, import_optuna
-from seqtrain.tuning.tune import tune
+from seqtrain.tuning.tune import Limits, tune
 from tests.helpers.tiny import write_text_project
 
 CONFIG = config_from_mapping({"data": {"train": "a.csv", "sequence": "s", "label": "l"}})

@@ -110,7 +110,7 @@ def default_name(data: str) -> str:
     import re
     from pathlib import Path
 
-    from seqtrain.files.compressed import uncompressed
+    from seqtrain.files.reading import uncompressed
 
     name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))
     return f"{Path(name).stem or 'config'}.yaml"

@@ -190,7 +190,7 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     from pathlib import Path
 
     from seqtrain.errors import ConfigError
-    from seqtrain.files.compressed import uncompressed
+    from seqtrain.files.reading import uncompressed
     from seqtrain.text import one_of, quote
 
     if path is None and chosen is None and sys.stdout.isatty():

@@ -63,7 +63,7 @@ def tune(
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.tune_screen import TuneScreen
     from seqtrain.text import counted
-    from seqtrain.tuning.search import Limits
+    from seqtrain.tuning.tune import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
     screen = TuneScreen(settings)

@@ -5,7 +5,7 @@ from typing import Any
 from seqtrain.api.recorder import UPDATES_PER_LINE
 from seqtrain.api.run_events import Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import warn
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, missing_package
 from seqtrain.evaluation.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
@@ -23,10 +23,7 @@ class EventLog:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise ConfigError(
-                "--log tensorboard needs the package tensorboard; "
-                "install it with: pip install 'seqtrain[tensorboard]'"
-            ) from None
+            raise missing_package("--log tensorboard", "tensorboard", "tensorboard") from None
         self._make: Any = SummaryWriter
         self._writer: Any = None
         self._listener = listener

@@ -19,8 +19,7 @@ from seqtrain.cli.output.prediction_rows import PredictionColumns, write_predict
 from seqtrain.cli.output.step_rows import write_steps
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.files.compressed import compression_of, import_zstd
-from seqtrain.files.reading import path_problem
+from seqtrain.files.reading import compression_of, import_zstd, path_problem
 from seqtrain.files.writing import replacing
 from seqtrain.text import counted
 

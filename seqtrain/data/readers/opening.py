@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, cast
 from seqtrain.data.examples import BLANK_LABEL, BadRow, Numbered, ReadOptions, RowProblems, Sequence
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
-from seqtrain.files.compressed import compression_of, import_zstd
-from seqtrain.files.reading import open_regular, path_problem
+from seqtrain.files.reading import compression_of, import_zstd, open_regular, path_problem
 from seqtrain.text import display_name
 
 LINE_BYTES = 1 << 28

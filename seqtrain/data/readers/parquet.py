@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from seqtrain.data.examples import Example, parse_rows
 from seqtrain.data.readers.jsonl import object_parser
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, RowSource, is_bomb
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import DataError, missing_package
 from seqtrain.text import one_line, quote
 
 ROWS = 1024
@@ -113,8 +113,5 @@ def _import() -> Any:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise ConfigError(
-            "format parquet needs the package pyarrow; "
-            "install it with: pip install 'seqtrain[parquet]'"
-        ) from None
+        raise missing_package("format parquet", "pyarrow", "parquet") from None
     return pyarrow

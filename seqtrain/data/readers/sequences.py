@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow, Features, Sequence
-from seqtrain.files import strict_json
+from seqtrain.files import reading
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -36,8 +36,8 @@ EXPECTED = {
 def parse_json(text: str) -> object:
     """Parse one JSON value; what isn't strict JSON is a BadRow."""
     try:
-        return strict_json.parse_json(text)
-    except strict_json.NotJSONError as error:
+        return reading.parse_json(text)
+    except reading.NotJSONError as error:
         raise BadRow(str(error)) from None
 
 
@@ -65,8 +65,8 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
             del lines[0]
         return _features_from_lines(lines, nested="\n" in text)
     try:
-        return _features_from_json(strict_json.parse_json(text))
-    except strict_json.NotJSONError as error:
+        return _features_from_json(reading.parse_json(text))
+    except reading.NotJSONError as error:
         if "..." in text:
             raise BadRow("numpy left numbers out (...); write array.tolist()") from None
         if text[-1] != "]" or text.count("[") != text.count("]") or '"' in text:

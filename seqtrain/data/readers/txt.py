@@ -21,8 +21,7 @@ from seqtrain.data.examples import (
 )
 from seqtrain.data.readers.opening import RowSource, open_input, without_end
 from seqtrain.errors import DataError
-from seqtrain.files.compressed import uncompressed
-from seqtrain.files.reading import path_problem
+from seqtrain.files.reading import path_problem, uncompressed
 from seqtrain.text import display_name, quote
 
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
