@@ -1,5 +1,6 @@
 """The data sets that ship with the project hold what their READMEs promise."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 DATA = Path(__file__).parents[2] / "data"
-ORDERS, STROKES = DATA / "orders", DATA / "strokes"
+ORDERS, STROKES, FIRINGS = DATA / "orders", DATA / "strokes", DATA / "firings"
 SPLITS = ("train", "validation", "test")
 
 
@@ -32,6 +34,15 @@ def strokes(split: str) -> tuple[list[npt.NDArray[np.float32]], list[str]]:
     with np.load(STROKES / f"{split}.npz", allow_pickle=False) as arrays:
         pieces = np.split(arrays["values"], arrays["offsets"][1:-1])
         return pieces, arrays["labels"].tolist()
+
+
+def firings(split: str) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of each firing."""
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    with open(FIRINGS / f"{split}.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found[row["firing"]].append(row)
+    return found
 
 
 def make(folder: Path, into: Path) -> str:
@@ -164,13 +175,57 @@ def test_strokes_are_made_again_to_the_last_number(tmp_path: Path) -> None:
     assert printed in (STROKES / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("folder", [ORDERS, STROKES], ids=["orders", "strokes"])
+@pytest.mark.parametrize(("split", "per_class"), [("train", 150), ("validation", 30), ("test", 50)])
+def test_the_class_of_a_firing_is_what_is_first_done_while_the_kiln_is_hot(
+    split: str, per_class: int
+) -> None:
+    classes = Counter(rows[0]["class"] for rows in firings(split).values())
+    assert classes == dict.fromkeys(("vent", "salt", "draw", "none"), per_class)
+    for name, rows in firings(split).items():
+        decisive = [row for row in rows if row["action"] in classes]
+        hot = [row["action"] for row in decisive if int(row["temperature"]) >= 900]
+        assert {row["class"] for row in rows} == {(hot or ["none"])[0]}, name
+        assert {*Counter(row["action"] for row in decisive).values()} == {2}, name
+        assert sorted(rows, key=lambda row: row["time"]) == rows, name
+
+
+def test_counts_and_quantiles_fail_on_firings() -> None:
+    def summarize(split: str) -> tuple[list[list[float]], list[str]]:
+        rows = list(firings(split).values())
+        degrees = [[int(row["temperature"]) for row in each] for each in rows]
+        actions = [Counter(row["action"] for row in each) for each in rows]
+        names = sorted(set().union(*actions))
+        features = [
+            [*(float(found[name]) for name in names), *np.quantile(temperatures, np.arange(9) / 8)]
+            for found, temperatures in zip(actions, degrees, strict=True)
+        ]
+        return features, [each[0]["class"] for each in rows]
+
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    assert model.fit(*summarize("train")).score(*summarize("test")) < 0.4
+
+
+def test_firings_are_made_again_byte_for_byte(tmp_path: Path) -> None:
+    printed = make(FIRINGS, tmp_path)
+    for split in SPLITS:
+        assert (tmp_path / f"{split}.csv").read_bytes() == (FIRINGS / f"{split}.csv").read_bytes()
+    assert printed in (FIRINGS / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("folder", [ORDERS, STROKES, FIRINGS], ids=lambda folder: folder.name)
 def test_readme_names_every_class(folder: Path) -> None:
-    labels = {label for label, _ in orders("train")} if folder == ORDERS else strokes("train")[1]
+    of_firings = [rows[0]["class"] for rows in firings("train").values()]
+    labels = {
+        ORDERS: [label for label, _ in orders("train")],
+        STROKES: strokes("train")[1],
+        FIRINGS: of_firings,
+    }[folder]
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert [label for label in set(labels) if f"`{label}`" not in readme] == []
 
 
 def test_data_sets_stay_small() -> None:
-    files = [file for folder in (ORDERS, STROKES) for file in folder.iterdir() if file.is_file()]
+    files = [
+        file for folder in (ORDERS, STROKES, FIRINGS) for file in folder.iterdir() if file.is_file()
+    ]
     assert sum(file.stat().st_size for file in files) < 3_000_000
