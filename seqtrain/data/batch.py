@@ -89,8 +89,10 @@ class Batch:
         unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
         examples: row numbers in the store, in the order they came in.
         spellings: of the words that the vocabulary lacks; None where spelling doesn't count.
+        static: what stands beside each sequence, row by row of the inputs.
 
     Shape:
+        static: (B, K) float32.
         inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
         All others: (B,) int64.
     """
@@ -103,6 +105,7 @@ class Batch:
     unsorted_indices: Tensor
     examples: Ints
     spellings: Spellings | None = None
+    static: Tensor | None = None
 
     @property
     def packed(self) -> PackedSequence:
@@ -139,7 +142,10 @@ class Batch:
         else:
             inputs = move(self.inputs)
         spelled = None if self.spellings is None else self.spellings.to(device)
-        return replace(self, inputs=inputs, labels=move(self.labels), spellings=spelled)
+        static = None if self.static is None else move(self.static)
+        return replace(
+            self, inputs=inputs, labels=move(self.labels), spellings=spelled, static=static
+        )
 
 
 def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
@@ -171,6 +177,7 @@ def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
         unsorted_indices=torch.from_numpy(np.argsort(order)),
         examples=np.arange(len(order)),
         spellings=spelled,
+        static=None if rows.static is None else torch.from_numpy(rows.static[order]),
     )
 
 

@@ -5,12 +5,14 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
+from seqtrain.data.column_coding import CellEncoder, ColumnCoding, fit_columns, statistics_of
 from seqtrain.data.encoding import (
     Encoder,
     EncodingReport,
@@ -50,12 +52,11 @@ from seqtrain.data.vocabulary import (
     provisional_index,
 )
 from seqtrain.data.word_vectors import Coverage, WordVectors, read_vectors
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
 
 UNLABELLED = "unlabelled"
 ONLY_SCORED = ("validation", "test")
-SMALLEST_STD = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,6 @@ def prepare(
     Raises:
         DataError: a file is missing, has bad rows (all named by line), or changes meanwhile.
     """
-    if config.data.steps is not None or config.data.static is not None:
-        raise ConfigError("data.steps, data.static: can't be trained on yet")
     files = data_files(config)
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
     data = load_prepared(config, entry) if entry and known is None else None
@@ -167,7 +166,7 @@ def _entry_of(data: PreparedData) -> cache.Entry:
     values = {
         "files": {name: (x.files.names, x.files.starts) for name, x in stores.items() if x.files},
         "preprocessing": data.preprocessing.to_json(),
-        "tokens": _tokens(data.preprocessing),
+        "tokens": data.preprocessing.token_lists(),
         "reports": {name: asdict(report) for name, report in data.reports.items()},
         "eligible_tokens": data.eligible_tokens,
         "digests": data.digests,
@@ -188,13 +187,9 @@ def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessi
         "seed": config.seed if held_out_fractions(data) else None,
         "files": [os.getcwd(), *files],
         "versions": [unicodedata.unidata_version, bpe_version() if _is_bpe(data) else None],
-        "known": None if known is None else [known.to_json(), _tokens(known)],
+        "known": None if known is None else [known.to_json(), known.token_lists()],
     }
     return cache.entry_name(recipe)
-
-
-def _tokens(preprocessing: Preprocessing) -> tuple[str, ...] | None:
-    return None if preprocessing.vocabulary is None else preprocessing.vocabulary.tokens
 
 
 def _is_bpe(data: DataConfig) -> bool:
@@ -254,6 +249,8 @@ class _Preparation:
             missing=data.missing,
             standardize=data.standardize,
             subwords=None if sizes is None else (sizes[0], sizes[1]),
+            steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
+            static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
         )
 
     def _train_bpe(self, files: Files) -> str:
@@ -316,6 +313,17 @@ class _Preparation:
         for part in parts.values():
             _renumber(part.labels, classes)  # the last one, at -1, is of unlabelled rows
         fitted, eligible, vectors = replace(rules, labels=labels), 0, None
+        coded: dict[str, Any] = {"static": "static", "steps": "values"}
+        for name, attribute in coded.items():
+            cells = getattr(encoder, name)
+            if cells is not None:
+                given = {key: getattr(part, attribute) for key, part in parts.items()}
+                coding, found, more = self._fit_columns(name, cells, given)
+                for key, array in found.items():
+                    arrays: dict[str, Any] = {attribute: array}
+                    parts[key] = replace(parts[key], **arrays)
+                coded[name], eligible = coding, eligible + more
+        fitted = replace(fitted, **{x: c for x, c in coded.items() if not isinstance(c, str)})
         if fitted.kind == "features":
             fitted = self._fit_scales(fitted, train.values)
             fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))
@@ -323,10 +331,10 @@ class _Preparation:
                 name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
                 for name, part in parts.items()
             }
-        else:
-            assert encoder.ids is not None
+        elif encoder.ids is not None:
             tokens = encoder.ids.index
-            vocabulary, ids, eligible, vectors = self._fit_tokens(rules, tokens, parts)
+            vocabulary, ids, own, vectors = self._fit_tokens(rules, tokens, parts)
+            eligible += own
             if rules.subwords is not None:
                 parts = _spelled(parts, rules.subwords, tokens, ids)
             for part in parts.values():
@@ -337,6 +345,18 @@ class _Preparation:
             parts, fitted, {}, eligible, self.digests, from_cache=False, vectors=vectors
         )
 
+    def _fit_columns(
+        self, name: str, cells: CellEncoder, values: dict[str, Array]
+    ) -> tuple[ColumnCoding, dict[str, Array], int]:
+        data, known = self.config.data, None if self.known is None else self.known.codings
+        return fit_columns(
+            cells,
+            values,
+            min_count=data.min_count,
+            max_size=data.max_vocab_size,
+            known=None if known is None else known[name],
+        )
+
     def _fit_kernels(self, lengths: Ints) -> tuple[int, int, int] | None:
         if self.known is not None or not self.config.model.kernels:
             return None if self.known is None else self.known.kernels
@@ -344,7 +364,7 @@ class _Preparation:
 
     def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
         if self.known is None:
-            mean, std = _channel_statistics(values)
+            mean, std = statistics_of(values)
             return replace(rules, mean=mean, std=std)
         if len(self.known.mean) != values.shape[1]:
             raise DataError(
@@ -471,15 +491,3 @@ def _spelled(
         )
         for name, part in parts.items()
     }
-
-
-def _channel_statistics(values: Features) -> tuple[tuple[float, ...], ...]:
-    """Mean and standard deviation of each channel's present values; constant channels keep 1."""
-    count = np.sum([(~np.isnan(x)).sum(axis=0) for x in blocks(values)], axis=0).clip(1)
-    total = np.sum([np.nansum(x, axis=0, dtype=np.float64) for x in blocks(values)], axis=0)
-    mean = total / count
-    squares = np.sum([np.nansum((x - mean) ** 2, axis=0) for x in blocks(values)], axis=0)
-    lowest = np.fmin.reduce([np.fmin.reduce(x, initial=np.inf) for x in blocks(values)])
-    highest = np.fmax.reduce([np.fmax.reduce(x, initial=-np.inf) for x in blocks(values)])
-    std = np.where(lowest < highest, np.sqrt(squares / count).clip(SMALLEST_STD), 1.0)
-    return tuple(mean.tolist()), tuple(std.tolist())

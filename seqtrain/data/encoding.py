@@ -8,7 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtrain.data.examples import BLANK_LABEL, SHOWN_ROWS, Example, Features, RowProblems
+from seqtrain.data.column_coding import CellEncoder
+from seqtrain.data.examples import (
+    BLANK_LABEL,
+    SHOWN_ROWS,
+    Example,
+    Features,
+    RowProblems,
+    Steps,
+)
 from seqtrain.data.readers import Digests, Files, read_rows
 from seqtrain.data.store import UNKNOWN_LABEL, FileLines, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
@@ -100,6 +108,7 @@ class Encoder:
         labels: class index of each label; its `__missing__` decides about new ones.
         channels: width of a feature vector; 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
+        steps, static: code columns of time steps, and beside sequences.
     """
 
     policy: LengthPolicy
@@ -107,6 +116,8 @@ class Encoder:
     labels: Mapping[str, int]
     channels: int = 0
     missing: str = "error"
+    steps: CellEncoder | None = None
+    static: CellEncoder | None = None
 
     def encode(
         self,
@@ -126,7 +137,14 @@ class Encoder:
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
-        if self.ids is None:
+        if self.static is not None:
+            for i, example in enumerate(examples):
+                problem = None if example.static is None else self.static.refusal(example.static)
+                if problem is not None and i not in problems:
+                    problems[i] = problem
+        if self.steps is not None:
+            values, lengths = self._steps(examples, problems, self.steps)
+        elif self.ids is None:
             values, lengths = self._vectors(examples, problems)
         else:
             values, lengths = self.ids.encode([example.sequence for example in examples])
@@ -151,6 +169,7 @@ class Encoder:
             keys=row_keys(examples) if keyed else None,
             groups=None if names.count(None) == len(names) else number_groups(names, groups),
             spellings=spellings,
+            static=None if self.static is None else self._static(examples, self.static),
         )
         return store, problems
 
@@ -211,6 +230,27 @@ class Encoder:
             found.append(nothing if i in problems or not len(vectors) else vectors)
         return np.concatenate([nothing, *found]), [len(vectors) for vectors in found]
 
+    def _steps(
+        self, examples: list[Example], problems: dict[int, str], cells: CellEncoder
+    ) -> tuple[Features, list[int]]:
+        found = list[Steps]()
+        nothing = Steps(((),) * len(cells.indexes), cells.blank()[:0, len(cells.indexes) :])
+        for i, example in enumerate(examples):
+            steps = example.sequence
+            if i not in problems and isinstance(steps, Steps):
+                problem = cells.refusal(steps)
+                if problem is not None:
+                    problems[i] = problem
+            found.append(steps if i not in problems and isinstance(steps, Steps) else nothing)
+        return cells.encode([nothing, *found]), [len(steps) for steps in found]
+
+    def _static(self, examples: list[Example], cells: CellEncoder) -> Features:
+        values = cells.blank().repeat(len(examples), axis=0)
+        given = [(i, x.static) for i, x in enumerate(examples) if x.static is not None]
+        if given:
+            values[[i for i, _ in given]] = cells.encode([static for _, static in given])
+        return values
+
     def _refusal(self, vectors: Features) -> str | None:
         if vectors.shape[1] != self.channels:
             return f"{vectors.shape[1]} channels; expected {self.channels}"
@@ -266,6 +306,8 @@ class Encoder:
 
     def _blank(self) -> Any:
         """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
+        if self.steps is not None:
+            return self.steps.blank()
         if self.ids is not None:
             return np.array([UNK], dtype=np.int32)
         return np.full((1, self.channels), np.nan, dtype=np.float32)
@@ -310,6 +352,9 @@ def row_keys(examples: Iterable[Example]) -> Ints:
         sequence = example.sequence
         if isinstance(sequence, str):
             content = sequence.strip().lower().encode("utf-8", "surrogatepass")
+        elif isinstance(sequence, Steps):
+            cells = "\x1e".join(map("\x1f".join, sequence.tokens))
+            content = cells.encode("utf-8", "surrogatepass") + sequence.numbers.tobytes()
         elif isinstance(sequence, list):
             content = "\x1f".join(sequence).encode("utf-8", "surrogatepass")
         else:

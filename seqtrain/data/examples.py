@@ -17,9 +17,28 @@ from seqtrain.errors import DataError
 from seqtrain.text import display_name, located, nearest, one_of, quote
 
 Features: TypeAlias = npt.NDArray[np.float32]
-Sequence: TypeAlias = str | list[str] | Features
-"""A sequence as read: text, symbols already split, or feature vectors of shape (T, C)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Time steps of several columns: cells of each column of tokens, and numbers.
+
+    Shape:
+        tokens: K columns of T cells each. numbers: (T, F) float32, NaN where missing.
+    """
+
+    tokens: tuple[Listed[str], ...]
+    numbers: Features
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+Sequence: TypeAlias = str | list[str] | Features | Steps
+"""A sequence as read: text, symbols already split, feature vectors of shape (T, C), or steps."""
 Column: TypeAlias = int | str
+Columns: TypeAlias = dict[str, Any]
+"""What each column of data.steps or data.static is, as the config has it."""
 Numbered: TypeAlias = Iterator[tuple[int, Any]]
 """Line number and content of each row of a file; a BadRow in place of what can't be read."""
 
@@ -39,6 +58,8 @@ class Example(NamedTuple):
         file: the file inside the folder that was read, or None where the input is one file.
         kept: the columns to copy to its prediction, as `ReadOptions.keep` asks for them.
         problem: why it can't be used.
+        static: the facts beside the sequence, as one step.
+        id: of a sequence whose rows are time steps.
     """
 
     sequence: Sequence
@@ -48,6 +69,8 @@ class Example(NamedTuple):
     group: str | None = None
     kept: dict[str, Any] | None = None
     problem: str | None = None
+    static: Steps | None = None
+    id: str | None = None
 
 
 class BadRow(ValueError):
@@ -99,6 +122,10 @@ class ReadOptions:
         encoding: of lines that aren't UTF-8; utf-16: of the whole file.
         sequence: column, a name or an index from 0; several texts are joined, several columns of
             features are channels or time steps; None, of features in a csv file: all others.
+        id: column by which rows are one sequence, where a row is a time step.
+        order: column that sorts the rows of an id; None: they stand as in the file.
+        steps, static: what is read of a time step and beside a sequence: token, number or order
+            (growth of the column `order`), by column.
         bad_rows: error or drop; in prediction error or blank: a row without a prediction.
         by_name: another file's format goes by its own name; else the format was set for all.
         whole_files: each of train's files was a sequence: a folder of folders of them.
@@ -114,6 +141,10 @@ class ReadOptions:
     sequence: Column | list[Column] | None = None
     label: Column | None = None
     group: Column | None = None
+    id: Column | None = None
+    order: Column | None = None
+    steps: Columns | None = None
+    static: Columns | None = None
     bad_rows: str = "error"
     by_name: bool = True
     whole_files: bool = False
@@ -139,7 +170,7 @@ class ReadOptions:
                 f"seqtrain fit {name}"
             )
         options = self.for_file(source)
-        if source == "-":
+        if source == "-" and self.steps is None and self.static is None:
             return replace(options, format="lines")
         if self.whole_files and (options.format == "txt" or self.kind == "features"):
             return replace(options, format="files")
@@ -153,7 +184,7 @@ class ReadOptions:
 
     def check_format(self, name: str) -> None:
         """Refuse a file, by its name, whose format holds another kind or wants columns named."""
-        is_named = self.sequence is not None or self.keeps_all
+        is_named = self.sequence is not None or self.keeps_all or self.kind == "steps"
         is_wide = self.kind == "features" and self.label is not None
         fixed = (*FIXED_COLUMNS, *(WIDE_FORMATS if is_wide else ()))
         formats = [x for x in ENDINGS.values() if is_named or x in fixed]
@@ -172,7 +203,14 @@ class ReadOptions:
         return [*self.keep] == [EVERY_COLUMN]
 
     def sequence_columns(self) -> list[Column]:
-        """Return the columns of the sequence; none where a format fixes where it stands."""
+        """Return the columns of the sequence; none where a format fixes where it stands.
+
+        Where a row is a time step: its id and order, then tokens and numbers.
+        """
+        if self.steps is not None:
+            grown = [name for name, kind in self.steps.items() if kind == "order"]
+            read = [name for name in column_names(self.steps) if name not in grown]
+            return [x for x in (self.id, self.order) if x is not None] + read
         columns = [] if self.sequence is None else self.sequence
         return columns if isinstance(columns, list) else [columns]
 
@@ -212,6 +250,17 @@ def parse_rows(
             yield Example("", None, line, file, problem=str(bad))
         else:
             yield Example(sequence, label, line, file, *more)
+
+
+def token_columns(columns: Columns | None) -> list[str]:
+    """Return the names of the columns of tokens of data.steps or data.static."""
+    return [name for name, kind in (columns or {}).items() if kind not in ("number", "order")]
+
+
+def column_names(columns: Columns | None) -> list[str]:
+    """Return the names of all columns of data.steps or data.static, those of tokens first."""
+    tokens = token_columns(columns)
+    return [*tokens, *(name for name in columns or {} if name not in tokens)]
 
 
 def is_blank(row: object) -> bool:

@@ -5,7 +5,7 @@ The vocabulary also counts pretraining.data; nothing looks at validation or test
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.data.column_coding import ColumnCoding, scaled
 from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions, RowProblems
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
@@ -37,6 +38,7 @@ class Preprocessing:
         mean, std: of each channel in train (features).
         standardize: train, series or both (features); by series is the model's work.
         subwords: least and most characters of n-grams of words, where spelling counts.
+        steps, static: how the columns of a time step, and beside a sequence, are coded.
         kernels: time steps of train's shortest, median and longest sequence, for a bank of kernels.
     """
 
@@ -54,6 +56,8 @@ class Preprocessing:
     subwords: tuple[int, int] | None = None
     ngrams: NgramVocabulary | None = None
     kernels: tuple[int, int, int] | None = None
+    steps: ColumnCoding | None = None
+    static: ColumnCoding | None = None
 
     @property
     def kind(self) -> str:
@@ -61,7 +65,9 @@ class Preprocessing:
 
     @property
     def input_size(self) -> int:
-        """The size of the vocabulary, or the width of the stored feature vectors."""
+        """The size of the vocabulary, or the width of the stored vectors."""
+        if self.steps is not None:
+            return self.steps.width
         if self.vocabulary is not None:
             return len(self.vocabulary)
         return len(self.mean) * (2 if self.missing == "mask" else 1)
@@ -139,7 +145,9 @@ class Preprocessing:
     def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
         ids = None if self.split is None else PieceIds(self.split, tokens)
-        return Encoder(self.lengths, ids, labels, len(self.mean), self.missing)
+        steps, static = (None if x is None else x.encoder() for x in (self.steps, self.static))
+        channels = len(self.mean) if steps is None else len(steps.coding.names)
+        return Encoder(self.lengths, ids, labels, channels, self.missing, steps, static)
 
     def _encoder(self) -> Encoder:
         if self.subwords is None or self.vocabulary is None:
@@ -155,8 +163,11 @@ class Preprocessing:
         return self.encoder(tokens, labels)
 
     def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
-        if self.kind == "features":
-            return replace(store, values=concatenate(map(self.scale, blocks(store.values))))
+        if self.static is not None and store.static is not None:
+            store = replace(store, static=concatenate(map(self.static.scale, blocks(store.static))))
+        scale = self.scale if self.steps is None else self.steps.scale
+        if self.split is None:
+            return replace(store, values=concatenate(map(scale, blocks(store.values))))
         tokens = None if encoder.ids is None else encoder.ids.index
         if self.subwords is None or not isinstance(tokens, SpellingIndex):
             return store
@@ -164,14 +175,7 @@ class Preprocessing:
 
     def scale(self, values: Features) -> Features:
         """Standardise each channel of values (N, C); missing ones become 0, or masked."""
-        limit = np.finfo(np.float32).max
-        exact = (values - np.array(self.mean)) / np.array(self.std)
-        scaled: Features = np.clip(exact, -limit, limit).astype(np.float32)
-        absent = np.isnan(scaled)
-        scaled[absent] = 0
-        if self.missing != "mask":
-            return scaled
-        return np.concatenate((scaled, absent), axis=1, dtype=np.float32)
+        return scaled(values, self.mean, self.std, self.missing)
 
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
         """Return the same, with no row left out: each has a prediction, or none, or fails.
@@ -185,8 +189,10 @@ class Preprocessing:
 
     def to_json(self) -> dict[str, Any]:
         """Return all but the vocabularies as JSON values; of n-grams the sizes and the number."""
-        values = asdict(replace(self, vocabulary=None, ngrams=None))
+        values = asdict(replace(self, vocabulary=None, ngrams=None, steps=None, static=None))
         del values["vocabulary"], values["reading"]["keep"]
+        for name, coding in self.codings.items():
+            values[name] = coding.to_json()
         if self.ngrams is not None:
             sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
             values["ngrams"] = {**sizes, "number": len(self.ngrams.keys)}
@@ -194,21 +200,39 @@ class Preprocessing:
                 values["ngrams"]["tokens"] = self.ngrams.tokens
         return values
 
+    @property
+    def codings(self) -> dict[str, ColumnCoding]:
+        """Codings of columns, by name."""
+        both = {"steps": self.steps, "static": self.static}
+        return {name: coding for name, coding in both.items() if coding is not None}
+
+    def token_lists(self) -> dict[str, Any]:
+        """Return the vocabularies: the tokens in the order of their ids, by name."""
+        own = {} if self.vocabulary is None else {"tokens": list(self.vocabulary.tokens)}
+        return own | {name: coding.tokens() for name, coding in self.codings.items()}
+
     @classmethod
     def from_json(
         cls,
         values: dict[str, Any],
-        tokens: Sequence[str] | None,
+        tokens: Mapping[str, Any],
         ngrams: NgramVocabulary | None = None,
     ) -> Preprocessing:
-        """Build from `to_json`'s values and the vocabularies; raises where that can't be."""
+        """Build from `to_json`'s values and `token_lists`; raises where that can't be."""
         sizes, lengths = values.get("subwords"), values.get("kernels")
         fields: dict[str, Any] = {
             **values,
             **{name: _listed(name, values[name]) for name in ("labels", "mean", "std")},
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
-            "vocabulary": None if tokens is None else Vocabulary(_listed("tokens", tokens)),
+            "vocabulary": Vocabulary(_listed("tokens", tokens["tokens"]))
+            if "tokens" in tokens
+            else None,
+            **{
+                name: ColumnCoding.from_json(values[name], tokens[name])
+                for name in ("steps", "static")
+                if values.get(name) is not None
+            },
             "subwords": None if sizes is None else _listed("subwords", sizes),
             "ngrams": ngrams,
             "kernels": None if lengths is None else _listed("kernels", lengths),

@@ -23,8 +23,8 @@ from seqtrain.errors import RunError
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
-ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys")
-"""Attributes that are arrays; the last three aren't always there."""
+ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static")
+"""Attributes that are arrays; the last four aren't always there."""
 BYTES_PER_ROW = 64
 """Taken by what is known of a row, while some rows of many are chosen."""
 UNKNOWN_LABEL = -1
@@ -160,10 +160,11 @@ class SequenceStore:
         words: the character n-grams of the words that the vocabulary lacks.
         files: which lines are of which file.
         keys: as `row_keys` has them.
+        static: what stands beside each sequence, as `ColumnCoding` codes it.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups, keys: (B,).
-        spellings: (N,) int32.
+        spellings: (N,) int32. static: (B, K) float32.
     """
 
     values: Array
@@ -175,6 +176,7 @@ class SequenceStore:
     words: WordGrams | None = None
     files: FileLines | None = None
     keys: Ints | None = None
+    static: npt.NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -213,6 +215,7 @@ class SequenceStore:
             self.words,
             self.files,
             None if self.keys is None else self.keys[rows],
+            None if self.static is None else self.static[rows],
         )
 
     def selection(self, rows: Ints) -> SequenceStore:

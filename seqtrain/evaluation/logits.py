@@ -47,6 +47,7 @@ def classify(
         vocabulary=vocabulary,
         bptt=bptt,
         spellings=batch.spellings,
+        static=batch.static,
         random=random,
     )
     if carried is not None and start is not None:  # autocast may have lowered the states

@@ -39,6 +39,7 @@ def step_weights(
         lines=nothing,
         spellings=None if store.spellings is None else store.spellings[steps],
         words=store.words,
+        static=None if store.static is None else store.static[[row]].repeat(len(kept), axis=0),
     )
     found = predict_logits(model, without, device).double().log_softmax(dim=1)
     of_label = found[:, int(found[0].argmax())]

@@ -98,7 +98,7 @@ def _by_one_run(
 
     def compute(batch: Batch) -> list[Tensor]:
         start = None if groups is None else carried.starts(batch.groups, model)
-        of_steps, states = model.step_logits(batch.packed, start, batch.spellings)
+        of_steps, states = model.step_logits(batch.packed, start, batch.spellings, batch.static)
         if groups is not None:
             carried.keep(batch.groups, states)
         sizes = batch.packed.batch_sizes

@@ -99,11 +99,10 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
             f"export: probabilities differ by {difference:.1e} from the run's; at most "
             f"{TOLERANCE:.0e} is allowed, so nothing was written"
         )
-    tokens = list(fitted.vocabulary.tokens) if fitted.vocabulary else []
     contents = {
         MODEL: onnx,
         PREPROCESSING: to_json({"format_version": FORMAT_VERSION, **fitted.to_json()}),
-        VOCABULARY: to_json({"tokens": tokens}),
+        VOCABULARY: to_json(fitted.token_lists()),
         SCRIPT: SOURCE.read_bytes(),
         READING: bundled(SOURCE),
         GOLDEN: _golden_lines(ported, sequences, store, wanted),

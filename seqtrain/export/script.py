@@ -137,8 +137,7 @@ def load(folder: str) -> ExportedModel:
         sizes = values["ngrams"]["shortest"], values["ngrams"]["longest"]
         known_tokens = values["ngrams"].get("tokens")
         ngrams = NgramVocabulary(*sizes, tables["keys"], tables["idf"], known_tokens)
-    known = json.loads(tokens)["tokens"] or None
-    return ExportedModel(onnx, Preprocessing.from_json(values, known, ngrams))
+    return ExportedModel(onnx, Preprocessing.from_json(values, json.loads(tokens), ngrams))
 
 
 def predictions(

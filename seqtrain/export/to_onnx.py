@@ -13,6 +13,7 @@ from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
 from seqtrain.export.input_nodes import LENGTHS, kernel_logits, masked, valid_steps, vectors
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.ngrams import GAIN
 from seqtrain.model.pooling import pooling_names
 from seqtrain.text import listed
@@ -62,6 +63,8 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     """
     config = network.config
     check_exportable(config)
+    if network.static is not None or isinstance(network.embedding, ColumnEmbedding):
+        raise _unknown("data.steps and data.static")
     graph = Graph(network.state_dict())
     steps, lengths = vectors(graph, network)
     all_states = set(pooling_names(config.pooling)) != {"last"}

@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Grams, Spellings, sort_and_pack
 from seqtrain.model.cells import zero_state
+from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.encoder import (
     RunPacked,
     make_encoder,
@@ -29,6 +30,7 @@ from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
 from seqtrain.model.inputs import FittedLayers, Inputs
 from seqtrain.model.kernels import KernelBank
 from seqtrain.model.ngrams import NgramClassifier
+from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import (
     join_directions,
     last_valid_state,
@@ -85,7 +87,10 @@ class ClassifierNetwork(nn.Module):
             self.convolutions = self.inputs.convolutions
             self.encoder = make_encoder(config, self.inputs.width)
             self.pooling = make_pooling(config.pooling, width, config.attention_size)
-            self.head = nn.Linear(width * len(pooling_names(config.pooling)), num_classes)
+            self.static = None if fitted.static is None else ColumnEmbedding(fitted.static)
+            beside = 0 if self.static is None else self.static.width
+            pooled = width * len(pooling_names(config.pooling))
+            self.head = nn.Linear(pooled + beside, num_classes)
             if config.initial_state == "learned":
                 self.initial_state = nn.Parameter(self.zero_state(1).squeeze(2))
             self.ngrams = None
@@ -119,8 +124,9 @@ class ClassifierNetwork(nn.Module):
         std = self.config.embedding_std
         draw_as_torch(self, generator)
         initialize(self.embedding, self.encoder, self.head, embedding_std=std, generator=generator)
-        if self.subwords is not None:
-            self.subwords.initialize(std, generator)
+        for part in (self.embedding, self.subwords, self.static):
+            if isinstance(part, Subwords | ColumnEmbedding):
+                part.initialize(std, generator)
         if self.convolutions is not None:
             self.convolutions.initialize(generator)
         if self.ngrams is not None:
@@ -128,7 +134,9 @@ class ClassifierNetwork(nn.Module):
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
         """Say whether gradients of tables hold the rows of a batch alone; return tables that do."""
-        tables = (self.embedding, self.subwords, self.ngrams)
+        tables: list[nn.Module | None] = [self.embedding, self.subwords, self.ngrams]
+        for part in (self.embedding, self.static):
+            tables += part.embeddings if isinstance(part, ColumnEmbedding) else []
         found = [t for t in tables if isinstance(t, nn.Embedding | Subwords | NgramClassifier)]
         for table in found:
             table.sparse = sparse
@@ -159,6 +167,7 @@ class ClassifierNetwork(nn.Module):
         bptt: int | None = None,
         random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
+        static: Tensor | None = None,
     ) -> tuple[list[Tensor], Tensor]:
         """Classify sequences; return logits of each branch, the recurrent one first, and states.
 
@@ -171,25 +180,27 @@ class ClassifierNetwork(nn.Module):
             random: for dropout and random initial states, its examples row by row of the inputs;
                 None: neither (evaluation).
             spellings: of the words that the vocabulary lacks, for model.subwords; None: <unk>.
+            static: what stands beside each sequence (data.static), row by row of the inputs.
 
         Shape:
             inputs: packed (N,) int64 or (N, F) float32; padded (B, T) or (B, T, F). lengths: (B,).
-            start: (S, L * D, B, hidden): tensors of a state, layers, directions. Returns: logits
-            (B, C) of each branch, and last states shaped as start, row by row of the inputs.
+            static: (B, K). start: (S, L * D, B, hidden): tensors of a state, layers, directions.
+            Returns: logits (B, C) of each branch, and last states shaped as start, row by row.
 
         Raises:
             ValueError: lengths don't fit padded inputs; random numbers are missing in training.
         """
         self.check_random(random)
         if isinstance(inputs, PackedSequence):
-            return self._classify(inputs, start, vocabulary, bptt, random, spellings)
+            return self._classify(inputs, start, vocabulary, bptt, random, spellings, static)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
         spellings = None if spellings is None else spellings.packed(lengths)
         start = None if start is None else start[:, :, sorted_indices]
         random = None if random is None else random.rows(sorted_indices)
-        branches, state = self._classify(packed, start, vocabulary, bptt, random, spellings)
+        static = None if static is None else static[sorted_indices]
+        branches, state = self._classify(packed, start, vocabulary, bptt, random, spellings, static)
         return [logits[unsorted_indices] for logits in branches], state[:, :, unsorted_indices]
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
@@ -217,6 +228,7 @@ class ClassifierNetwork(nn.Module):
         packed: PackedSequence,
         start: Tensor | None = None,
         spellings: Spellings | None = None,
+        static: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Classify after every step, where no key looks ahead; arguments as of `branches`.
 
@@ -232,6 +244,9 @@ class ClassifierNetwork(nn.Module):
         seen = [states] if "last" in pooling_names(self.config.pooling) else []
         if self.pooling is not None:
             seen.append(pool_after_each_step(self.pooling, states, packed.batch_sizes))
+        if self.static is not None:
+            row, _ = rows_and_steps(packed.batch_sizes)
+            seen.append(self._beside(static)[row.to(states.device)])
         branches = [self.head(torch.cat(seen, dim=1))]
         if self.ngrams is not None:
             branches.append(self.ngrams.step_logits(packed, _grams(spellings)))
@@ -245,6 +260,7 @@ class ClassifierNetwork(nn.Module):
         bptt: int | None,
         random: RandomNumbers | None,
         spellings: Spellings | None,
+        static: Tensor | None,
     ) -> tuple[list[Tensor], Tensor]:
         grams, packed = _grams(spellings), self.inputs.numbered(packed, spellings)
         wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed, grams))]
@@ -254,9 +270,17 @@ class ClassifierNetwork(nn.Module):
         packed = self.inputs.read_whole(packed, grams, random)
         start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
         seen, state = self._pooled(run, packed, start, bptt)
+        if self.static is not None:
+            seen = torch.cat((seen, self._beside(static)), dim=1)
         if random is not None:
             seen = random.drop(seen, self.config.dropout, Purpose.HEAD, random.examples)
         return [self.head(seen), *wide], state
+
+    def _beside(self, static: Tensor | None) -> Tensor:
+        if static is None or self.static is None:
+            raise ValueError("static: missing; the model was trained with data.static")
+        beside: Tensor = self.static(static)
+        return beside
 
     def _run_packed(
         self,

@@ -17,10 +17,12 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Grams, Spellings
+from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import PAD
+from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, ProjectedTable
@@ -34,13 +36,16 @@ from seqtrain.model.subwords import Subwords
 class FittedLayers:
     """What a model takes from the preprocessing; None: it has no such branch or layer.
 
-    Words are the character n-grams of the vocabulary's words; n-grams are those of tokens.
+    Words are the character n-grams of the vocabulary's words; n-grams are those of tokens; steps
+    and static are the columns of a time step, and beside a sequence.
     """
 
     words: WordGrams | None = None
     ngrams: NgramVocabulary | None = None
     series: SeriesStandardization | None = None
     kernels: KernelSizes | None = None
+    steps: ColumnCoding | None = None
+    static: ColumnCoding | None = None
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> FittedLayers:
@@ -55,14 +60,15 @@ class FittedLayers:
             )
         if preprocessing.kernels is not None:
             kernels = KernelSizes(channels, indicators, preprocessing.kernels)
-        return cls(words, preprocessing.ngrams, series, kernels)
+        columns = preprocessing.steps, preprocessing.static
+        return cls(words, preprocessing.ngrams, series, kernels, *columns)
 
 
 class Inputs:
     """The modules before the encoder; the classifier holds them under their own names.
 
     Attributes:
-        embedding: from ids, from feature vectors, or nothing where convolutions take these.
+        embedding: from ids, columns or feature vectors, or nothing where convolutions take these.
         subwords, convolutions, series: None: not asked for.
         width: of the vectors that the encoder reads.
     """
@@ -73,9 +79,11 @@ class Inputs:
         self.rate = config.embedding_dropout
         self.series = fitted.series
         channels = input_size if self.series is None else self.series.width
-        self.embedding: nn.Embedding | nn.Linear | nn.Identity
+        self.embedding: nn.Embedding | nn.Linear | nn.Identity | ColumnEmbedding
         self.width = config.width
-        if not features:
+        if fitted.steps is not None:
+            self.embedding = ColumnEmbedding(fitted.steps, self.width)
+        elif not features:
             self.embedding = nn.Embedding(input_size, self.width, padding_idx=PAD)
         elif config.convolutions is None:
             self.embedding = nn.Linear(channels, self.width)
@@ -108,6 +116,8 @@ class Inputs:
             assert isinstance(vectors.table, Tensor), "no vocabulary is projected here"
             steps = vectors.table.index_select(0, vectors.index)
             packed = PackedSequence(steps, packed.batch_sizes)
+        elif isinstance(self.embedding, ColumnEmbedding):
+            packed = PackedSequence(self._embedded(packed, random, None), packed.batch_sizes)
         convolved: PackedSequence = self.convolutions(packed)
         return convolved
 
@@ -130,11 +140,20 @@ class Inputs:
             if self.convolutions is not None:
                 return packed
             return embed(self.embedding, packed, self.rate, random, self.subwords, grams)
-        vectors = packed.data if self.convolutions is not None else self.embedding(packed.data)
-        if random is not None:
-            sizes = packed.batch_sizes
-            vectors = random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, sizes, begin)
-        return PackedSequence(vectors, packed.batch_sizes)
+        if self.convolutions is not None and isinstance(self.embedding, ColumnEmbedding):
+            return packed
+        return PackedSequence(self._embedded(packed, random, begin), packed.batch_sizes)
+
+    def _embedded(
+        self, packed: PackedSequence, random: RandomNumbers | None, begin: Tensor | None
+    ) -> Tensor:
+        """Return the vectors of steps that are no ids, (N, E), some units dropped."""
+        of_columns = isinstance(self.embedding, ColumnEmbedding)
+        given = of_columns or self.convolutions is None
+        vectors: Tensor = self.embedding(packed.data) if given else packed.data
+        if random is None:
+            return vectors
+        return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, packed.batch_sizes, begin)
 
     def table(self) -> Tensor | None:
         """Return the vector of each id, for many batches without gradients; None: there is none."""

@@ -84,9 +84,9 @@ def model_files(
     }
     weights = weights or model.network.state_dict()
     files = {WEIGHTS: tensor_file(weights), DESCRIPTION: to_json(description)}
-    vocabulary, ngrams = model.preprocessing.vocabulary, model.preprocessing.ngrams
-    if vocabulary is not None:
-        files[VOCABULARY] = to_json({"tokens": list(vocabulary.tokens)})
+    tokens, ngrams = model.preprocessing.token_lists(), model.preprocessing.ngrams
+    if tokens:
+        files[VOCABULARY] = to_json(tokens)
     if ngrams is not None:
         arrays: dict[str, Any] = {"keys": np.array(ngrams.keys), "idf": np.array(ngrams.idf)}
         files[NGRAMS] = safetensors.numpy.save(arrays)
@@ -176,7 +176,7 @@ class SavedReading(BaseModel):
     """What no key of the data section says of a saved model's reading."""
 
     model_config = ConfigDict(strict=True)
-    kind: Literal["text", "tokens", "features"]
+    kind: Literal["text", "tokens", "features", "steps"]
     by_name: bool
     whole_files: bool
 
@@ -196,10 +196,12 @@ class SavedPreprocessing(BaseModel):
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     """Return preprocessing that a fit can have saved, so that no prediction stumbles over it."""
     checked = SavedPreprocessing.model_validate(values)
-    is_features, tokens = checked.reading.kind == "features", None
-    if not is_features:
-        tokens = saved.read_json(VOCABULARY)["tokens"]
-    found = Preprocessing.from_json(values, tokens, _read_ngrams(saved, values.get("ngrams")))
+    kind, lists = checked.reading.kind, dict[str, Any]()
+    is_features = kind == "features"
+    if not is_features or values.get("static") is not None:
+        lists = saved.read_json(VOCABULARY)
+    tokens = lists["tokens"] if kind in ("text", "tokens") else None
+    found = Preprocessing.from_json(values, lists, _read_ngrams(saved, values.get("ngrams")))
     keys = {**asdict(found.reading), **asdict(found.lengths)}
     of_no_key = {name: keys.pop(name) for name in ("by_name", "whole_files", "keep")}
     for name in ("tokenizer", "lowercase", "missing", "standardize"):
@@ -210,12 +212,20 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "reading.keep": of_no_key["keep"],
         "labels": len({*checked.labels}) < len(checked.labels),
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
+        "steps": (kind == "steps") != (found.steps is not None),
+        "reading.steps": found.reading.steps != (found.steps and found.steps.columns),
+        "reading.static": found.reading.static != (found.static and found.static.columns),
         "standardize": found.standardize != "train" and not is_features,
         "subwords, ngrams": is_features and (found.subwords or found.ngrams),
         "kernels": checked.kernels != (checked.kernels and sorted(checked.kernels)),
         "kernels, kind": checked.kernels is not None and not is_features,
         "bpe_model": (found.tokenizer == "bpe") != (checked.bpe_model is not None),
         "tokens": tokens is not None and not _are_tokens(tokens),
+        "steps, static": not all(
+            _are_tokens([*vocabulary.tokens])
+            for coding in found.codings.values()
+            for vocabulary in coding.vocabularies
+        ),
     }
     for name, is_wrong in wrong.items():
         if is_wrong:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.inputs import distinct_ids
 from seqtrain.training.distributed import Processes
@@ -21,11 +22,16 @@ def touched_rows(
 ) -> dict[Tensor, Tensor]:
     """Return the rows of these tables that a batch touches, ascending, (U,) int64 each."""
     classifier = model.classifier if isinstance(model, PretrainingModel) else model
-    found, spelled = {}, batch.spellings
+    found, spelled = dict[Tensor, Tensor](), batch.spellings
     if spelled is not None and isinstance(batch.inputs, Tensor):
         spelled = spelled.packed(batch.lengths)
     grams = None if spelled is None else spelled.grams
     packed = classifier.inputs.numbered(batch.packed, spelled)
+    columns = (classifier.embedding, batch.packed.data), (classifier.static, batch.static)
+    for holder, values in columns:
+        if isinstance(holder, ColumnEmbedding) and values is not None:
+            for table, ids in zip(holder.embeddings, values.unbind(1), strict=False):
+                found[table.weight] = torch.unique(ids.long())
     for part in (classifier.embedding, classifier.subwords, classifier.ngrams):
         weight = getattr(part, "weight", None)
         if not any(weight is table for table in tables):

@@ -149,9 +149,13 @@ def predict(
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import PredictionJob, predict_files, predict_one
     from seqtrain.cli.output.prediction_rows import PredictionColumns
+    from seqtrain.data.examples import EVERY_COLUMN
 
     path = chosen_run(run, named)
     classifier = load(path, device=device)
+    name = classifier.preprocessing.reading.id
+    if name is not None and kept != [EVERY_COLUMN] and str(name) not in kept:
+        kept = [str(name), *kept]
     columns = PredictionColumns(
         classifier.labels,
         written,

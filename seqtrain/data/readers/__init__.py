@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
@@ -11,6 +12,7 @@ from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.npz import read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import read_parquet
+from seqtrain.data.readers.time_steps import Runs, sequences_of_rows, with_static
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
     list_folder,
@@ -125,11 +127,31 @@ def _read(
             yield from read_class_file(file, options, problems, parts)
         if digests is not None:
             note_digest(digests, path, _digest_of_folder(path, parts))
+    elif options.steps is None:
+        rows = _read_file(path, options, problems, labelled, digests)
+        yield from rows if options.static is None else with_static(rows, options.static)
     else:
-        jumping = options.format in JUMPING
-        if jumping and digests is not None:
-            note_digest(digests, path, digest_of(path))
-            digests = None
-        pipes, encoding = not labelled and not jumping, "" if jumping else options.encoding
-        with open_input(path, pipes=pipes, digests=digests, encoding=encoding) as stream:
-            yield from READERS[options.format](RowSource(stream, options, problems, labelled))
+        runs = None
+        if os.path.isfile(path):
+            ids = replace(
+                options, header=True, order=None, steps={}, static=None, group=None, keep=()
+            )
+            runs = Runs(_read_file(path, ids, RowProblems(problems.name), labelled=False))
+        rows = _read_file(path, options, problems, labelled, digests)
+        yield from sequences_of_rows(rows, options, runs)
+
+
+def _read_file(
+    path: str,
+    options: ReadOptions,
+    problems: RowProblems,
+    labelled: bool,
+    digests: Digests | None = None,
+) -> Iterator[Example]:
+    jumping = options.format in JUMPING
+    if jumping and digests is not None:
+        note_digest(digests, path, digest_of(path))
+        digests = None
+    pipes, encoding = not labelled and not jumping, "" if jumping else options.encoding
+    with open_input(path, pipes=pipes, digests=digests, encoding=encoding) as stream:
+        yield from READERS[options.format](RowSource(stream, options, problems, labelled))

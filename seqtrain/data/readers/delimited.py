@@ -13,6 +13,7 @@ from seqtrain.data.examples import (
     Example,
     Numbered,
     RowProblems,
+    column_names,
     missing_name,
     parse_rows,
 )
@@ -62,7 +63,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     options, problems = source.options, source.problems
     sequence, label = options.sequence_columns(), options.label_column(source.labelled)
     keep: list[Column] = [] if options.keeps_all else [*options.keep]
-    named = [x for x in (*sequence, label, options.group, *keep) if type(x) is str]
+    static = column_names(options.static)
+    named = [x for x in (*sequence, *static, label, options.group, *keep) if type(x) is str]
     if options.header is False and named:
         raise DataError(
             f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
@@ -74,7 +76,7 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     label_at: int | None = None
     if label is not None and (source.labelled or label in columns.known):
         label_at = columns.find(label, problems)
-    if options.sequence is None:  # features: a column for each time step
+    if not sequence:  # features: a column for each time step
         if any(FRACTION.fullmatch(name) for name in columns.names):
             problems.fail(columns.line, "found numbers; expected names of columns as in training")
         beside = [columns.known.get(x) for x in ("", options.group, *keep)]
@@ -82,15 +84,17 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
         where = [index for index in range(columns.width) if index not in others]
     if not where:
         problems.fail(columns.line, "no column but the label's; expected a sequence")
-    if label_at in where:
+    if label_at in where and options.steps is None:
         raise DataError(f"data.label: {label!r} is a column of data.sequence too")
-    if len(set(where)) < len(where):
+    if len(set(where)) < len(where) and options.steps is None:
         raise DataError(f"data.sequence: {sequence} names a column twice")
     group_at = None if options.group is None else columns.find(options.group, problems)
     if options.keeps_all:
         keep = [*(columns.names or range(columns.width))]
     kept_at = {str(column): columns.find(column, problems) for column in keep}
-    parse = _row_parser(source, columns.width, where, (label_at, group_at), kept_at)
+    static_at = [columns.find(name, problems) for name in static]
+    beside_it = label_at, group_at, static_at
+    parse = _row_parser(source, columns.width, where, beside_it, kept_at)
     yield from parse_rows(records, parse, blank_rows=columns.width == 1)
 
 
@@ -98,12 +102,13 @@ def _row_parser(
     source: RowSource,
     width: int,
     where: list[int],
-    others: tuple[int | None, int | None],
+    others: tuple[int | None, int | None, list[int]],
     kept_at: dict[str, int],
 ) -> Callable[[list[str]], tuple[Any, ...]]:
-    label_at, group_at = others
+    label_at, group_at, static_at = others
     is_text, is_one = source.options.kind == "text", len(where) == 1
     text_of, is_series = itemgetter(*where), source.options.kind == "features" and not is_one
+    is_step = source.options.kind == "steps"
 
     def parse(fields: list[str]) -> tuple[Any, ...]:
         if len(fields) != width:
@@ -111,10 +116,15 @@ def _row_parser(
         label = None if label_at is None else source.label(fields[label_at])
         group = None if group_at is None or fields[group_at].isspace() else fields[group_at] or None
         kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
-        if is_series:
-            return features_from_fields([*text_of(fields)]), label, group, kept
-        text = text_of(fields) if is_one else " ".join(text_of(fields))
-        return text if is_text else source.sequence(text), label, group, kept
+        static = tuple(fields[at] for at in static_at) if static_at else None
+        if is_step:
+            sequence = (text_of(fields),) if is_one else text_of(fields)
+        elif is_series:
+            sequence = features_from_fields([*text_of(fields)])
+        else:
+            sequence = text_of(fields) if is_one else " ".join(text_of(fields))
+            sequence = sequence if is_text else source.sequence(sequence)
+        return sequence, label, group, kept, None, static
 
     return parse
 

@@ -10,6 +10,7 @@ from seqtrain.data.examples import (
     Column,
     Example,
     Sequence,
+    column_names,
     is_blank,
     missing_name,
     parse_rows,
@@ -70,12 +71,16 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
     label_name = name_of("label", options.label_column(source.labelled))
     group_name = name_of("group", options.group)
 
+    static_names = column_names(options.static)
+
     def parse(row: Fields) -> tuple[Any, ...]:
-        sequence: Sequence
-        if options.kind == "features" and len(names) > 1:
+        sequence: Any
+        if options.kind == "steps":
+            sequence = tuple(_field(row, str(name)) for name in names)
+        elif options.kind == "features" and len(names) > 1:
             sequence = features_from_fields([_field(row, str(name)) for name in names])
         else:
-            parts = [_sequence(row, str(name), options.kind) for name in names]
+            parts: list[Any] = [_sequence(row, str(name), options.kind) for name in names]
             sequence = parts[0] if len(parts) == 1 else _joined(parts)
         label = group = None
         if label_name is not None and (
@@ -88,7 +93,8 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
             group = _name(_field(row, group_name), group_name)
         keep = row if options.keeps_all else options.keep
         kept = {str(name): _field(row, str(name)) for name in keep} or None
-        return sequence, label, group, kept
+        static = tuple(_field(row, name) for name in static_names) if static_names else None
+        return sequence, label, group, kept, None, static
 
     return parse
 
@@ -112,7 +118,7 @@ def _sequence(row: Fields, name: str, kind: str) -> Sequence:
         raise BadRow(f"{name}: {bad}") from None
 
 
-def _joined(parts: list[Sequence]) -> Sequence:
+def _joined(parts: list[Any]) -> Sequence:
     texts = [part for part in parts if isinstance(part, str)]
     return " ".join(texts) if texts else list(chain.from_iterable(map(list, parts)))
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from seqtrain.data.examples import Example, parse_rows
+from seqtrain.data.examples import Example, column_names, parse_rows
 from seqtrain.data.readers.jsonl import object_parser
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, RowSource, is_bomb
 from seqtrain.errors import DataError, missing_package
@@ -33,6 +33,7 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
         if twice is not None:
             raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
         wanted = [*options.sequence_columns(), options.label, options.group, *options.keep]
+        wanted += column_names(options.static)
         wanted += columns if options.keeps_all else []
         found = {part for x in wanted for part in (str(x), str(x).partition(".")[0])}
         classes = _class_names(file.schema_arrow.metadata or {}, options.label)

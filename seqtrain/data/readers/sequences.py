@@ -123,7 +123,7 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
             raise BadRow(f"step {len(rows)}: {found}")
     if not rows:
         return np.empty((0, 0), dtype=np.float32)
-    return _float32(np.stack(rows) if nested else rows[0][:, None])
+    return float32(np.stack(rows) if nested else rows[0][:, None])
 
 
 def features_from_fields(fields: list[object]) -> Features:
@@ -135,7 +135,7 @@ def features_from_fields(fields: list[object]) -> Features:
         return joined_channels([sequence_from_json(x, "features") for x in fields])
     values = _parse_numbers(["nan" if x is None else str(x).strip() or "nan" for x in fields])
     known = np.flatnonzero(~np.isnan(values))
-    return _float32(values[: known[-1] + 1 if len(known) else 0, None])
+    return float32(values[: known[-1] + 1 if len(known) else 0, None])
 
 
 def joined_channels(parts: list[Any]) -> Features:
@@ -154,7 +154,7 @@ def _features_from_json(value: object) -> Features:
     if not value:
         return np.empty((0, 0), dtype=np.float32)
     if not isinstance(value[0], list):
-        return _float32(_floats(value)[:, None])
+        return float32(_floats(value)[:, None])
     width = len(value[0])
     for step, vector in enumerate(value, start=1):
         if not isinstance(vector, list):
@@ -163,19 +163,19 @@ def _features_from_json(value: object) -> Features:
             raise BadRow(f"step {step}: {len(vector)} values, but step 1 has {width}")
     if not width:
         raise BadRow("the vectors hold no values")
-    return _float32(_floats(chain.from_iterable(value)).reshape(len(value), width))
+    return float32(_floats(chain.from_iterable(value)).reshape(len(value), width))
 
 
 def features_from_columns(texts: list[str]) -> Features:
     """Read channels of numbers parted by commas, as (T, C); `?` and NaN are missing values."""
     channels = [_parse_numbers(text.split(",") if text.strip() else []) for text in texts]
-    return joined_channels([_float32(channel[:, None]) for channel in channels])
+    return joined_channels([float32(channel[:, None]) for channel in channels])
 
 
 def features_from_array(values: npt.NDArray[np.generic]) -> Features:
     """Convert numbers of any type; values beyond float32 are a BadRow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _float32(values.astype(np.float64))
+        return float32(values.astype(np.float64))
 
 
 def _floats(values: Iterable[object]) -> npt.NDArray[np.float64]:
@@ -201,6 +201,17 @@ def _parse_numbers(cells: list[str]) -> npt.NDArray[np.float64]:
     raise BadRow(f"expected a number, found {quote(odd)}")
 
 
+def number_of(cell: object) -> float:
+    """Read a cell of one number, NaN where it is missing: blank, ?, null or NaN."""
+    if isinstance(cell, str):
+        text = cell.strip() or "?"
+        if _is_number(text):
+            return float(text.replace("?", "nan"))
+    elif cell is None or isinstance(cell, int | float):
+        return float("nan") if cell is None else float(cell)
+    raise BadRow(f"expected a number, found {quote(str(cell))}")
+
+
 def _is_number(cell: str) -> bool:
     try:
         float(cell.replace("?", "nan"))
@@ -209,7 +220,7 @@ def _is_number(cell: str) -> bool:
     return cell.isascii() and "_" not in cell
 
 
-def _float32(values: npt.NDArray[np.float64]) -> Features:
+def float32(values: npt.NDArray[np.float64]) -> Features:
     """Narrow steps (T, …) to float32; NaN stays, infinity is refused."""
     beyond = np.abs(values) > FLOAT32_MAX
     if beyond.any():

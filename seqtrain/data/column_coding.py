@@ -1,0 +1,193 @@
+"""How train codes columns of tokens and numbers: as a vector of ids, then of scaled numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from seqtrain.data.examples import Columns, Features, Steps, column_names, token_columns
+from seqtrain.data.store import Array, blocks, concatenate
+from seqtrain.data.vocabulary import (
+    UNK,
+    Vocabulary,
+    fit_vocabulary,
+    provisional_index,
+)
+
+LARGEST_ID = 2**24
+"""Ids below it are exact in float32."""
+SMALLEST_STD = float(np.finfo(np.float32).tiny)
+MASK = "mask"
+
+
+@dataclass(frozen=True)
+class ColumnCoding:
+    """What stands for the cells of some columns.
+
+    Attributes:
+        columns: what each is, by name, as data.steps or data.static has it.
+        missing: error or mask, for missing numbers.
+        vocabularies: of each column of tokens, in the order of the columns.
+        mean, std: of each column of numbers in train.
+    """
+
+    columns: Columns
+    missing: str
+    vocabularies: tuple[Vocabulary, ...] = ()
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns in the order of the vector: tokens, then numbers."""
+        return column_names(self.columns)
+
+    @property
+    def num_tokens(self) -> int:
+        """How many are columns of tokens, whose ids come first."""
+        return len(token_columns(self.columns))
+
+    @property
+    def width(self) -> int:
+        """Width of the vector of a step."""
+        numbers = len(self.names) - self.num_tokens
+        return self.num_tokens + numbers * (2 if self.missing == MASK else 1)
+
+    def encoder(self) -> CellEncoder:
+        """Return what encodes cells; where nothing was fitted yet, with an index that grows."""
+        count = self.num_tokens
+        known = [vocabulary.index for vocabulary in self.vocabularies]
+        return CellEncoder(self, known or [provisional_index() for _ in range(count)])
+
+    def scale(self, values: Features) -> Features:
+        """Standardise the numbers of vectors (N, K), whose ids stay."""
+        numbers = scaled(values[:, self.num_tokens :], self.mean, self.std, self.missing)
+        return np.concatenate((values[:, : self.num_tokens], numbers), axis=1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all but the vocabularies as JSON values."""
+        return {name: getattr(self, name) for name in ("columns", "missing", "mean", "std")}
+
+    def tokens(self) -> dict[str, list[str]]:
+        """Return the tokens of each vocabulary, by column."""
+        return {x: list(v.tokens) for x, v in zip(self.names, self.vocabularies, strict=False)}
+
+    @classmethod
+    def from_json(cls, values: Any, tokens: Any) -> ColumnCoding:
+        """Build from what `to_json` and `tokens` returned; raises where that can't be."""
+        columns = values["columns"]
+        mean, std = tuple(values["mean"]), tuple(values["std"])
+        found = [Vocabulary(tuple(tokens[name])) for name in token_columns(columns)]
+        coding = cls(columns, values["missing"], tuple(found), mean, std)
+        if not len(mean) == len(std) == len(coding.names) - len(found):
+            raise ValueError("columns: mean and std don't fit the columns")
+        return coding
+
+
+@dataclass
+class CellEncoder:
+    """Looks up the ids of cells, by an index for each column of tokens."""
+
+    coding: ColumnCoding
+    indexes: Sequence[Mapping[str, int]]
+
+    def encode(self, found: Sequence[Steps]) -> Features:
+        """Return vectors of all steps (N, K): ids, and numbers that aren't scaled yet."""
+        numbers = np.concatenate([steps.numbers for steps in found])
+        count = len(self.indexes)
+        values = np.empty((len(numbers), count + numbers.shape[1]), dtype=np.float32)
+        values[:, count:] = numbers
+        for column, index in enumerate(self.indexes):
+            cells = chain.from_iterable(steps.tokens[column] for steps in found)
+            ids = np.fromiter(map(index.__getitem__, cells), dtype=np.int64, count=len(numbers))
+            values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)
+        return values
+
+    def refusal(self, steps: Steps) -> str | None:
+        """Say which number of a sequence is missing, where that is refused."""
+        absent = np.isnan(steps.numbers)
+        if self.coding.missing == MASK or not absent.any():
+            return None
+        step, column = (int(axis[0]) for axis in np.nonzero(absent))
+        name = self.coding.names[len(self.indexes) + column]
+        where = f"step {step + 1}: " if len(steps) > 1 else ""
+        return f"{where}{name} is missing; data.missing: mask accepts that"
+
+    def blank(self) -> Features:
+        """Return the vector of a step of which nothing is known."""
+        numbers = len(self.coding.names) - len(self.indexes)
+        return np.array([[UNK] * len(self.indexes) + [np.nan] * numbers], dtype=np.float32)
+
+
+def fit_columns(
+    cells: CellEncoder,
+    parts: Mapping[str, Array],
+    *,
+    min_count: int,
+    max_size: int,
+    known: ColumnCoding | None,
+) -> tuple[ColumnCoding, dict[str, Array], int]:
+    """Fit vocabularies and scales on the values of train; return all parts' final values.
+
+    Also returns how many tokens could be in the vocabularies. A coding that is `known` already
+    keeps its ids and scales, and its vocabularies grow.
+    """
+    coding, final, total = cells.coding, [], 0
+    vocabularies: list[Vocabulary] = []
+    for column, name in enumerate(coding.names[: coding.num_tokens]):
+        index, kind = cells.indexes[column], coding.columns[name]
+        counts = np.zeros(len(index), dtype=np.int64)
+        for block in blocks(parts["train"]):
+            counts += np.bincount(block[:, column].astype(np.int64), minlength=len(index))
+        vocabulary, ids, eligible = fit_vocabulary(
+            [*index],
+            counts,
+            min_count=kind["min_count"] if isinstance(kind, dict) else min_count,
+            max_size=max_size,
+            known=None if known is None else known.vocabularies[column],
+        )
+        vocabularies.append(vocabulary)
+        final.append(ids)
+        total += eligible
+    if known is None:
+        mean, std = statistics_of(parts["train"][:, coding.num_tokens :])
+    else:
+        mean, std = known.mean, known.std
+    fitted = replace(coding, vocabularies=tuple(vocabularies), mean=mean, std=std)
+
+    def finished(values: Features) -> Features:
+        values = values.copy()
+        for column, ids in enumerate(final):
+            values[:, column] = ids[values[:, column].astype(np.int64)]
+        return fitted.scale(values)
+
+    found = {name: concatenate(map(finished, blocks(part))) for name, part in parts.items()}
+    return fitted, found, total
+
+
+def scaled(values: Features, mean: Sequence[float], std: Sequence[float], missing: str) -> Features:
+    """Standardise each channel of values (N, C); missing ones become 0, or masked."""
+    limit = np.finfo(np.float32).max
+    exact = (values - np.array(mean)) / np.array(std)
+    found: Features = np.clip(exact, -limit, limit).astype(np.float32)
+    absent = np.isnan(found)
+    found[absent] = 0
+    if missing != MASK:
+        return found
+    return np.concatenate((found, absent), axis=1, dtype=np.float32)
+
+
+def statistics_of(values: Features) -> tuple[tuple[float, ...], ...]:
+    """Mean and standard deviation of each channel's present values; constant channels keep 1."""
+    count = np.sum([(~np.isnan(x)).sum(axis=0) for x in blocks(values)], axis=0).clip(1)
+    total = np.sum([np.nansum(x, axis=0, dtype=np.float64) for x in blocks(values)], axis=0)
+    mean = total / count
+    squares = np.sum([np.nansum((x - mean) ** 2, axis=0) for x in blocks(values)], axis=0)
+    lowest = np.fmin.reduce([np.fmin.reduce(x, initial=np.inf) for x in blocks(values)])
+    highest = np.fmax.reduce([np.fmax.reduce(x, initial=-np.inf) for x in blocks(values)])
+    std = np.where(lowest < highest, np.sqrt(squares / count).clip(SMALLEST_STD), 1.0)
+    return tuple(mean.tolist()), tuple(std.tolist())
