@@ -12,7 +12,7 @@ from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.data.readers import read_rows
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError
-from seqtrain.evaluation.invariance import LogitDifference, differences, sampled
+from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import Summarized
@@ -52,6 +52,17 @@ class Check(Summarized):
             "largest difference of logits": f"{worst:.1e} of {self.allowed:.1e} allowed",
             "data": f"{self.num_examples:,} sequences of {self.data}",
         }
+
+    def lines(self) -> list[str]:
+        """Say what was compared."""
+        line = f"run: {self.run}, data: {self.data}, {self.num_examples:,} sequences"
+        if self.num_examples < self.available:
+            which = "the first" if self.carried else "evenly spaced by length"
+            line += f" of {self.available:,}, {which}"
+        line += f", {self.steps:,} steps"
+        if self.cut:
+            line += f" ({self.cut:,} sequences cut at {SAMPLE_LENGTH:,})"
+        return [line + (", states carried on in their groups" if self.carried else "")]
 
     @property
     def passed(self) -> bool:

@@ -37,12 +37,53 @@ STEP_ROWS = 128
 """Sequences classified after every step at once: each has as many predictions as steps."""
 
 
+@dataclass(frozen=True)
+class InputOptions:
+    """How an input is read; None: as the model's training file was.
+
+    Attributes:
+        format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
+        delimiter: of a csv file: comma, semicolon, tab or pipe.
+        encoding: of lines that aren't UTF-8, such as cp1252.
+        keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
+        empty, bad_rows: as in `Predictor.predict_examples`.
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    keep: Sequence[str] = ()
+    empty: str | None = None
+    bad_rows: str = "error"
+
+    def of_source(self, path: str, reading: ReadOptions) -> ReadOptions:
+        """Return how a source is read, where training files were read so.
+
+        Raises:
+            ConfigError: there is no such encoding, or no columns that could be kept.
+        """
+        check_encoding(self.encoding)
+        found = reading.for_input(path, self.format)
+        if self.keep and found.format not in WITH_COLUMNS:
+            columns = f"--keep: columns of {found.format} can't be copied"
+            raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
+        keep: list[Column] = list(self.keep)
+        if all(isinstance(column, int) for column in found.sequence_columns()):  # from 0
+            keep = [int(x) if x.isdecimal() and len(x) < 5 else x for x in self.keep]
+        return replace(
+            found,
+            delimiter=self.delimiter or found.delimiter,
+            encoding=self.encoding or found.encoding,
+            bad_rows=self.bad_rows,
+            keep=keep,
+        )
+
+
 def predict(
     source: str | PathLike[str],
     run: RunLike | Predictor = None,
     *,
     device: str = "auto",
-    report: EncodingReport | None = None,
     ranks: int | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
@@ -58,15 +99,14 @@ def predict(
     files was a sequence, so is a .txt file, and each file of a folder.
 
     Args:
-        source: path of a file or folder, or "-" for standard input.
-        run: a run directory, a model folder, what `fit` or `load` returned; None: the newest run.
+        source: path, or - for standard input.
+        run: what `fit` or `load` returned, a run directory or a model folder; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
-        report: counts the rows, and those cut, empty or without a prediction.
         ranks: how many labels, the most probable ones, have a probability; None: all.
-        input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
-        delimiter: of a csv file: comma, semicolon, tab or pipe; None: as data.delimiter.
-        encoding: of lines that aren't UTF-8, such as cp1252; None: as data.encoding.
-        keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
+        input_format: as `InputOptions.format`.
+        delimiter: as there.
+        encoding: as there.
+        keep: as there.
         empty: as in `Predictor.predict_examples`.
         bad_rows: as there.
 
@@ -78,25 +118,21 @@ def predict(
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     path = path_of_file(source)
-    classifier = _loaded(run, device)
-    options = _options(classifier, path, input_format, delimiter, encoding)
-    options = replace(options, bad_rows=bad_rows, keep=_columns(keep, options))
-    if keep and options.format not in WITH_COLUMNS:
-        raise ConfigError(
-            f"--keep: columns of {options.format} can't be copied; expected {one_of(WITH_COLUMNS)}"
-        )
-    bursts = arrivals(path, options)
-    return classifier.predict_examples(bursts, display_name(path), report, ranks, empty, bad_rows)
+    options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
+    return predict_rows(path, _loaded(run, device), options, None, ranks)
 
 
-def _options(
-    one: Predictor, path: str, format: str | None, delimiter: str | None, encoding: str | None
-) -> ReadOptions:
-    check_encoding(encoding)
-    found = one.preprocessing.reading.for_input(path, format)
-    return replace(
-        found, delimiter=delimiter or found.delimiter, encoding=encoding or found.encoding
-    )
+def predict_rows(
+    path: str,
+    classifier: Predictor,
+    options: InputOptions,
+    report: EncodingReport | None = None,
+    ranks: int | None = None,
+) -> Iterator[Prediction]:
+    """Classify every row of a file as `predict` does; the report counts them."""
+    bursts = arrivals(path, options.of_source(path, classifier.preprocessing.reading))
+    given = display_name(path), report, ranks, options.empty, options.bad_rows
+    return classifier.predict_examples(bursts, *given)
 
 
 def _loaded(run: RunLike | Predictor, device: str) -> Predictor:
@@ -144,13 +180,6 @@ def reading_doubts(
         f"{display_name(source)}: each line is read as a sequence, but the first one {what}: "
         f"{quote(text, 40)}; to read {reading.format}: --input-format {reading.format}"
     ]
-
-
-def _columns(names: Sequence[str], reading: ReadOptions) -> list[Column]:
-    """Return columns as the model's config names its own: by name, or by index from 0."""
-    if not all(isinstance(column, int) for column in reading.sequence_columns()):
-        return list(names)
-    return [int(name) if name.isdecimal() and len(name) < 5 else name for name in names]
 
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
@@ -242,7 +271,6 @@ def predict_steps(
     run: RunLike | Predictor = None,
     *,
     device: str = "auto",
-    report: EncodingReport | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -253,22 +281,24 @@ def predict_steps(
     prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
     `predict`; an ensemble is refused.
     """
-    path = path_of_file(source)
-    one = one_model(_loaded(run, device), "--steps")
-    options = _options(one, path, input_format, delimiter, encoding)
-    return _step_predictions(one, path, report, options)
+    options = InputOptions(input_format, delimiter, encoding)
+    return step_predictions(path_of_file(source), _loaded(run, device), options)
 
 
-def _step_predictions(
-    one: Classifier, path: str, report: EncodingReport | None, options: ReadOptions
+def step_predictions(
+    path: str, run: Predictor, options: InputOptions, report: EncodingReport | None = None
+) -> Iterator[StepPredictions]:
+    """Classify every row as `predict_steps` does; the report counts them."""
+    one = one_model(run, "--steps")
+    reading = options.of_source(path, one.preprocessing.reading)
+    return _of_steps(one, display_name(path), arrivals(path, reading), report)
+
+
+def _of_steps(
+    one: Classifier, name: str, bursts: Iterator[Iterable[Example]], report: EncodingReport | None
 ) -> Iterator[StepPredictions]:
     fitted, carried = one.preprocessing, CarriedStates()
-    chunks = fitted.for_prediction().encode_chunks(
-        arrivals(path, options),
-        display_name(path),
-        report,
-        rows=STEP_ROWS,
-    )
+    chunks = fitted.for_prediction().encode_chunks(bursts, name, report, rows=STEP_ROWS)
     for examples, store in chunks:
         logits = predict_step_logits(one.network, store, one.device, carried)
         rows = zip(examples, logits, unknown_shares(store), strict=True)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from contextlib import suppress
 from functools import cache
@@ -19,7 +20,7 @@ from seqtrain.signals import (
     ended_by_second_interrupt,
     ended_by_signals,
 )
-from seqtrain.text import one_line, printable
+from seqtrain.text import listed, nearest, one_line, printable
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 COMMANDS = {
@@ -40,6 +41,23 @@ COMMANDS = {
     "config": "Print every key of a config, and which have their default.",
 }
 """What each command does; its function stands in the file of its name in `cli/commands/`."""
+UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
+"""Typer's own base of usage errors: click's, or its copy of click's, by version."""
+COMMANDS_ELSEWHERE = {
+    **dict.fromkeys(("train", "learn", "run"), "fit"),
+    **dict.fromkeys(("evaluate", "test", "score"), "eval"),
+    **dict.fromkeys(("infer", "classify"), "predict"),
+    "benchmark": "compare",
+    "validate": "check",
+}
+"""Commands by the names that other programs give them."""
+OPTIONS_ELSEWHERE = {"model": "run", "checkpoint": "run", "file": "data", "out": "output"}
+"""Options by the names that other programs give them."""
+WORDING = {
+    "Value error, ": "",
+    r"Input should be greater than or equal to (\S+)": r"expected \1 or more",
+    r"Input should be less than or equal to (\S+)": r"expected \1 or less",
+}
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -168,11 +186,9 @@ def _called(arguments: list[str]) -> Any:
 
 def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
     """Put an error that isn't ours into words: of usage, memory, the system, or else a bug."""
-    from seqtrain.cli.usage import UsageError, usage_problem
-
     if isinstance(error, UsageError):
         called = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
-        return BAD_USAGE, one_line(usage_problem(error, program(), called))
+        return BAD_USAGE, one_line(_usage_problem(error, called))
     if ran_out_of_memory(error):
         return RUN_FAULT, (
             f"memory ran out ({one_line(str(error) or 'an object could not be made')}); what was "
@@ -189,6 +205,56 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
         f"bug: {type(error).__name__}: {error}; please report it with the output of: "
         f"seqtrain --debug {' '.join(arguments)}"
     )
+
+
+def _usage_problem(error: typer.BadParameter, called: str) -> str:
+    """Say in one line what is wrong with a command line, the valid names, and where help stands.
+
+    `called` is the program with the name of the command, if one was called.
+    """
+    context: Any = error.ctx
+    text = " ".join(error.format_message().split()).rstrip(".")
+    for pattern, words in WORDING.items():
+        text = re.sub(pattern, words, text)
+    if context is None:
+        return f"{text}; see: {called} --help"
+    option = getattr(error, "option_name", None)
+    command = re.match("No such command '(.*?)'", text)
+    if option and text.startswith("No such option"):
+        text = f"no option {option}; {_instead(option, context)}"
+    elif command:
+        commands = list(COMMANDS)
+        near = COMMANDS_ELSEWHERE.get(command[1].lower()) or nearest(command[1], commands)
+        hint = f"did you mean {near}?" if near else f"expected {', '.join(commands)}"
+        text = f"no command {command[1]}; {hint}"
+    return f"{text}; see: {context.command_path} --help"
+
+
+def _instead(option: str, context: Any) -> str:
+    """Name the option that may be meant: of the command, of the program, or a key of the config."""
+    from seqtrain.config.problems import nearest_key
+    from seqtrain.config.schema import SECTIONS
+
+    own, of_program = _names(context.command, context), _names(program(), context)
+    name, key = option.lstrip("-"), None
+    wanted = name.replace("-", "_")
+    near = nearest(OPTIONS_ELSEWHERE.get(name, name), own, 0.65)
+    if "set" in own and nearest_key((wanted,)) not in SECTIONS:
+        key = nearest_key((wanted,))
+    if near and not (key or "").endswith(wanted):
+        return f"did you mean --{near}?"
+    if name in of_program:
+        return f"it stands before the command: seqtrain {option} {context.command.name} …"
+    return (
+        f"did you mean --set {key}=…?"
+        if key
+        else f"expected {listed([f'--{each}' for each in own], 8)}"
+    )
+
+
+def _names(command: Any, context: Any) -> list[str]:
+    parameters = [*command.params, command.get_help_option(context)]
+    return [name[2:] for each in parameters for name in each.opts if name.startswith("--")]
 
 
 def _is_somewhere() -> bool:

@@ -1,10 +1,15 @@
 """`seqtrain check [RUN]`: show that predictions don't depend on the batch."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqtrain.cli.options import AsJson, Device, RunOption, RunOrNewest, chosen_run
+
+if TYPE_CHECKING:
+    from seqtrain.api.check import Check
 
 
 def check(
@@ -23,18 +28,40 @@ def check(
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check
-    from seqtrain.cli.output.check_screen import show_check
-    from seqtrain.cli.output.console import ProgressBar, say_json
+    from seqtrain.cli.output.console import ProgressBar, note, say_json
     from seqtrain.errors import RunError
 
     with ProgressBar() as progress:
         result = run_check(chosen_run(run, named), data=data, device=device, listener=progress)
-    show_check(result, verdict=not as_json)
+    note(*result.lines())
     if as_json:
         say_json({**asdict(result), "run": str(result.run), "passed": result.passed})
+    else:
+        _show(result)
     if not result.passed:
         worst = max(result.differences, key=lambda difference: difference.logits)
         raise RunError(
             f"predictions depend on the batch: {worst.way}, {worst.variant}: logits differ by "
             f"{worst.logits:.1e}; rounding explains {result.allowed:.1e}"
         )
+
+
+def _show(result: Check) -> None:
+    """Print the verdict, and a table of the differences: a row per way, a column per engine."""
+    from seqtrain.cli.output.console import say, stdout_console
+    from seqtrain.cli.output.table import TableColumn, print_table
+
+    cells = {(each.way, each.variant): each for each in result.differences}
+    largest = max(each.logits for each in result.differences)
+    say(
+        ("passed: predictions don't depend" if result.passed else "failed: predictions depend")
+        + f" on the batch (largest difference of logits: {largest:.1e}; rounding allows "
+        f"{result.allowed:.1e})"
+    )
+    ways, variants = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
+    columns = [TableColumn("difference of logits", "words")]
+    columns += [TableColumn(variant, rank=rank) for rank, variant in enumerate(variants)]
+    rows = [(way, *(f"{cells[way, name].logits:.1e}" for name in variants)) for way in ways]
+    worst = (max(cells[way, name].probabilities for way in ways) for name in variants)
+    rows.append(("of probabilities, any way", *(f"{value:.1e}" for value in worst)))
+    print_table(stdout_console(), columns, rows, sections=[len(ways)])

@@ -24,7 +24,7 @@ def diff(
     """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff
     from seqtrain.cli.output.console import note, say_json, warn
-    from seqtrain.cli.output.mistake_screen import diff_json, show_diff
+    from seqtrain.cli.output.run_screen import diff_json, show_diff
 
     check_split(split, data)
     found = run_diff(a, b, split=split, data=data, device=device)

@@ -39,7 +39,7 @@ def errors(
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     from seqtrain.api.predictions import predict_split
     from seqtrain.cli.output.console import note, note_rows, say_json
-    from seqtrain.cli.output.mistake_screen import mistake_json, show_errors
+    from seqtrain.cli.output.run_screen import mistake_json, show_errors
     from seqtrain.cli.output.score_screen import note_floors
     from seqtrain.report import most_confident_errors
 

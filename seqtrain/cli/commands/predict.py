@@ -146,6 +146,7 @@ def predict(
     kept = _columns_to_keep(keep or [])
 
     from seqtrain.api.load import load
+    from seqtrain.api.predict import InputOptions
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import PredictionJob, predict_files, predict_one
     from seqtrain.cli.output.prediction_rows import PredictionColumns
@@ -166,7 +167,8 @@ def predict(
         threshold=_threshold(classifier, min_probability, precision),
         spreadsheet_safe=spreadsheet_safe,
     )
-    job = PredictionJob(classifier, columns, input_format, delimiter, encoding, empty, bad_rows)
+    options = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
+    job = PredictionJob(classifier, columns, options)
     if output_dir is not None:
         return predict_files(source, output_dir, shard, job, force=force)
     if run is None and named is None:

@@ -2,12 +2,11 @@
 
 from itertools import accumulate
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from seqtrain.cli.output.console import say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, thousands
-from seqtrain.text import counted, printable, shorten
+from seqtrain.report.page import templates
+from seqtrain.text import counted, shorten
 
 NOTHING = "·"
 HEADINGS = {
@@ -122,28 +121,21 @@ def draw_speeds(comparison: Comparison, title: str) -> str:
             if row.training or row.prediction:
                 rows.append((top, row, _bars(row, top, scale)))
                 top += 38
-    environment = Environment(
-        loader=PackageLoader("seqtrain.cli.output"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if isinstance(value, str) else value,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     given = {"headings": headings, "rows": rows, "height": top + 8, "colours": COLOURS}
-    return environment.get_template("speed.svg").render(title=shorten(title, TITLE), **given)
+    return (
+        templates("seqtrain.cli.output")
+        .get_template("speed.svg")
+        .render(title=shorten(title, TITLE), **given)
+    )
 
 
 def _bars(row: VariantResult, top: int, scale: float) -> list[tuple[object, ...]]:
     """Return top, length, slowest, fastest, colour and figure of each bar of a variant."""
     bars = []
-    for number, (speed, colour) in enumerate(
-        zip((row.training, row.prediction), COLOURS.values(), strict=True)
-    ):
+    for speed, colour in zip((row.training, row.prediction), COLOURS.values(), strict=True):
         if speed:
             length = round(max(speed.tokens_per_second * scale, 1), 1)
             ends = [round(LEFT + each * scale, 1) for each in (speed.slowest, speed.fastest)]
-            bars.append(
-                (top + 14 * number, length, *ends, colour, thousands(speed.tokens_per_second))
-            )
+            bars.append((top, length, *ends, colour, thousands(speed.tokens_per_second)))
+        top += 14
     return bars

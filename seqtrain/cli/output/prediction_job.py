@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -11,18 +13,26 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from seqtrain.api.input_files import matching, output_paths, shard_of
-from seqtrain.api.predict import predict, predict_steps, reading_doubts, reading_note
+from seqtrain.api.predict import (
+    InputOptions,
+    predict_rows,
+    reading_doubts,
+    reading_note,
+    step_predictions,
+)
 from seqtrain.api.predictors import Predictor, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns, write_predictions
 from seqtrain.cli.output.step_rows import write_steps
 from seqtrain.data.encoding import EncodingReport
-from seqtrain.errors import ConfigError, RunError
+from seqtrain.data.sources import matching_files
+from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problem
 from seqtrain.files.writing import replacing
-from seqtrain.text import counted
+from seqtrain.text import counted, display_name
+from seqtrain.training.distributed import Processes
 
+SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
 
@@ -32,35 +42,20 @@ class PredictionJob:
 
     classifier: Predictor
     columns: PredictionColumns
-    input_format: str | None
-    delimiter: str | None
-    encoding: str | None
-    empty: str | None
-    bad_rows: str
+    options: InputOptions
 
     def write(self, source: str, open_file: Callable[[], Any], name: str = "input") -> None:
         """Write a row per prediction; say what became of the rows."""
-        report, columns = EncodingReport(), self.columns
+        report, columns, options = EncodingReport(), self.columns, self.options
         reading = self.classifier.preprocessing.reading
-        predictions = predict(
-            source,
-            self.classifier,
-            report=report,
-            ranks=columns.read_ranks,
-            input_format=self.input_format,
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-            keep=columns.keep,
-            empty=self.empty,
-            bad_rows=self.bad_rows,
-        )
+        predictions = predict_rows(source, self.classifier, options, report, columns.read_ranks)
         first = list(islice(predictions, 1))
         row = first[0].example if first else None
-        warn(*reading_doubts(source, row, reading, self.input_format))
+        warn(*reading_doubts(source, row, reading, options.format))
         unknown, undecided = write_predictions(chain(first, predictions), open_file, columns)
         if columns.threshold is not None:
             note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
-        self._warn(report, name, unknown, reading.format if source == "-" else "")
+        self._warn(report, name, unknown)
 
     def write_steps(self, source: str, open_file: Callable[[], Any]) -> None:
         """Write the predictions after every step; say what became of the rows."""
@@ -68,36 +63,22 @@ class PredictionJob:
         network = one_model(self.classifier, "--steps").network
         if network.why_it_looks_ahead is not None:
             note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
-        predictions = predict_steps(
-            source,
-            self.classifier,
-            report=report,
-            input_format=self.input_format,
-            delimiter=self.delimiter,
-            encoding=self.encoding,
-        )
+        predictions = step_predictions(source, self.classifier, self.options, report)
         lines = columns.format == "lines"
         unknown = write_steps(predictions, open_file, top_k=columns.top_k, lines=lines)
         self._warn(report, "input", unknown)
 
-    def _warn(self, report: EncodingReport, name: str, unknown: int, form: str = "") -> None:
+    def _warn(self, report: EncodingReport, name: str, unknown: int) -> None:
         warn(*report.notices(name))
         if unknown:
             where = "" if name == "input" else f"{name}: "
-            advice = ""
-            if unknown == report.rows and not self.input_format and form in STREAMED:
-                advice = f"; each line was read as one; if it is {form}: --input-format {form}"
             rows = counted(report.rows, "sequence")
-            warn(f"{where}{unknown:,} of {rows} with no token that the model knows{advice}")
-
-
-STREAMED = ("csv", "tsv", "jsonl", "fasttext")
-"""Formats that standard input may have."""
+            warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
 
 
 def predict_one(source: str, output: str | None, job: PredictionJob, *, steps: bool) -> None:
     """Predict one input into a file or to standard output."""
-    note(*reading_note(source, job.classifier.preprocessing.reading, job.input_format))
+    note(*reading_note(source, job.classifier.preprocessing.reading, job.options.format))
     open_file = partial(open_output, output, line_by_line=source == "-")
     (job.write_steps if steps else job.write)(source, open_file)
 
@@ -106,14 +87,53 @@ def predict_files(
     source: str, output_dir: str, shard: str | None, job: PredictionJob, *, force: bool
 ) -> None:
     """Predict each file into a file of its own, whole or not at all, but those done before."""
-    files = matching(source)
-    own = shard_of(files, shard)
-    every = output_paths(files, Path(output_dir), job.columns.format)
+    files = [path for path in matching_files(source) if os.path.isfile(path)]
+    if not files:
+        raise DataError(
+            f"{display_name(source)}: no such file (looked in {os.path.abspath(os.curdir)}); "
+            "expected a file, or a pattern in quotes such as 'in/*.jsonl'"
+        )
+    own = _shard_of(files, shard)
+    every = _output_paths(files, Path(output_dir), job.columns.format)
     left = {file: every[file] for file in own if force or not every[file].exists()}
     for file, path in left.items():
         with replacing(path) as unfinished:
             job.write(file, partial(open_output, str(unfinished), line_by_line=False), file)
     note(f"{counted(len(left), 'file')} predicted, {len(own) - len(left):,} predicted before")
+
+
+def _shard_of(files: list[str], shard: str | None) -> list[str]:
+    """Return every N-th file from the K-th on, of K/N: those of one of N processes.
+
+    None: as a launcher set RANK and WORLD_SIZE, else all files.
+    """
+    if shard is None:
+        processes = Processes.launched()
+        return files[processes.rank :: processes.size]
+    parts = SHARD.fullmatch(shard)
+    if parts is None or not int(parts[1]) < int(parts[2]):
+        raise ConfigError(f"--shard: found {shard}; expected K/N, with K from 0 to N - 1")
+    return files[int(parts[1]) :: int(parts[2])]
+
+
+def _output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]:
+    """Return where the predictions for each file go: in a folder, under its name with the format.
+
+    Two files of one name are refused, and a folder that holds input or can't be made.
+    """
+    paths = {file: folder / f"{os.path.basename(file)}.{format}" for file in files}
+    by_name: dict[Path, str] = {}
+    for file, path in paths.items():
+        other = by_name.setdefault(path, file)
+        if other != file:
+            raise ConfigError(f"--output-dir: {other} and {file} would both be written to {path}")
+        if os.path.realpath(os.path.dirname(file) or ".") == os.path.realpath(folder):
+            raise ConfigError(f"--output-dir: {folder} holds {file}; choose another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise path_problem(f"--output-dir: {folder}", error, ConfigError) from None
+    return paths
 
 
 class _WholeRows(io.FileIO):

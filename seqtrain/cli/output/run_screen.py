@@ -1,18 +1,28 @@
-"""Runs as a table or as JSON."""
+"""Runs, and their predictions, as tables and as JSON: mistakes, and rows where two runs differ."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from seqtrain.cli.output.console import note, stdout_console
+from rich.padding import Padding
+from rich.text import Text
+
+from seqtrain.api.diff import RunDifference
+from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.report import PredictedExample
 from seqtrain.runs.overview import RunSummary, differing_keys
-from seqtrain.text import listed
+from seqtrain.text import listed, printable, quote
 
 UNKNOWN = "-"
 REFIT = "*: of the model before training.refit, which trains on the rows of validation too"
+FOR, AGAINST = "bold green", "bold red"
+"""Styles of what speaks for a prediction and against it."""
+SHOWN_TOKENS, STRONGEST = 200, 5
+RIGHT = ("both", "only A", "only B", "neither", "all")
 
 
 def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
@@ -80,3 +90,132 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def mistake_json(row: PredictedExample) -> dict[str, Any]:
+    """Return a mistake as JSON has it; weights only where they were asked for."""
+    values = {"answer" if k == "predicted" else k: v for k, v in asdict(row).items()}
+    if row.weights is None:
+        del values["weights"]
+    return values
+
+
+def show_errors(rows: Sequence[PredictedExample]) -> None:
+    """Print mistakes on stdout, a line each, and which tokens they rest on, where that is known."""
+    if not rows:  # a note says that none is wrong
+        return
+    words = [TableColumn(name, "words") for name in ("label", "predicted")]
+    _print_rows(
+        rows,
+        [TableColumn("probability"), *words],
+        [[f"{row.probability:.2%}", row.label, row.predicted] for row in rows],
+    )
+    for row in rows:
+        if row.weights is not None:
+            _show_weights(row, row.weights)
+
+
+def _print_rows(
+    rows: Sequence[PredictedExample], columns: list[TableColumn], cells: list[list[str]]
+) -> None:
+    several = any(row.file for row in rows)
+    where = [TableColumn("file", "words", 2)] * several + [TableColumn("line")]
+    print_table(
+        stdout_console(),
+        [*where, *columns, TableColumn("sequence", "text", 1)],
+        [
+            [*[row.file or ""] * several, f"{row.line}", *own, row.text]
+            for row, own in zip(rows, cells, strict=True)
+        ],
+    )
+
+
+def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
+    """Print a mistake's tokens in the colour of what they speak for, then the strongest ones."""
+    head = Text.assemble(
+        (f"\nline {row.line}: ", "dim"),
+        (printable(row.predicted), FOR),
+        f" {row.probability:.2%}, label ",
+        (printable(row.label), AGAINST),
+    )
+    largest = max((abs(weight) for _, weight in weights), default=0.0)
+    gap = "" if all(len(token) == 1 for token, _ in weights) else " "  # of characters none
+    line = Text()
+    for token, weight in weights[:SHOWN_TOKENS]:
+        style = FOR if weight > 0 else AGAINST
+        line.append(printable(token), style if abs(weight) >= largest / 4 else "dim").append(gap)
+    if len(weights) > SHOWN_TOKENS:
+        line.append(f" … {len(weights) - SHOWN_TOKENS:,} more")
+    times = Counter(token for token, _ in weights)
+    steps = sorted(enumerate(weights, start=1), key=lambda step: -abs(step[1][1]))
+    strongest = ", ".join(
+        (quote(token) if token.isspace() else printable(token))
+        + (f" (step {step})" if times[token] > 1 else "")
+        + f" {weight:+.2f}"
+        for step, (token, weight) in steps[:STRONGEST]
+    )
+    for text in (head, *(Padding(x, (0, 0, 0, 2)) for x in (line, f"strongest: {strongest}"))):
+        stdout_console().print(text, markup=False)
+
+
+def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
+    """Return what `diff --json` prints, with as many differing rows as `top` says."""
+    rows = [
+        {
+            **{name: getattr(a, name) for name in ("line", "file", "text", "label")},
+            "a": {"answer": a.predicted, "probability": a.probability},
+            "b": {"answer": b.predicted, "probability": b.probability},
+        }
+        for a, b in found.rows[:top]
+    ]
+    metrics = {each.metric: asdict(each) for each in found.metrics}
+    return {
+        "a": str(found.runs[0]),
+        "b": str(found.runs[1]),
+        "data": found.data,
+        "num_examples": found.num_examples,
+        "left_out": found.left_out,
+        "metrics": {n: {k: v for k, v in m.items() if k != "metric"} for n, m in metrics.items()},
+        "right": found.counts,
+        "num_differing": len(found.rows),
+        "rows": rows,
+    }
+
+
+def show_diff(found: RunDifference, top: int) -> None:
+    """Print the metrics, who is right how often, and the first rows that differ."""
+    console = stdout_console()
+    print_table(
+        console,
+        [TableColumn("metric", "words"), "A", "B", "B - A", "95% interval"],
+        [
+            (
+                m.metric.replace("_", " ").replace("f1", "F1"),
+                *(f"{m.a:.2%}", f"{m.b:.2%}", f"{m.difference:+.2%}"),
+                f"{m.low:+.1%} to {m.high:+.1%}",
+            )
+            for m in found.metrics
+        ],
+    )
+    counts = [f"{count:,}" for count in (*found.counts.values(), found.num_examples)]
+    rows = zip(RIGHT, counts, strict=True)
+    print_table(console, [TableColumn("right", "words"), "examples"], rows)
+    accuracy = found.metrics[0]
+    better = "B" if accuracy.difference > 0 else "A"
+    verdict = f"{better} is better, by more than chance would explain"
+    if accuracy.low <= 0 <= accuracy.high:
+        verdict = "the difference may be chance (its interval holds 0)"
+    say(f"accuracy: {verdict}")
+    shown = found.rows[:top]
+    if shown:
+        words = [TableColumn(name, "words") for name in ("label", "A", "B")]
+        _print_rows(
+            [a for a, _ in shown],
+            [*words, TableColumn("probabilities", rank=3)],
+            [
+                [a.label, a.predicted, b.predicted, f"{a.probability:.1%}, {b.probability:.1%}"]
+                for a, b in shown
+            ],
+        )
+    if len(found.rows) > top:
+        say(f"{top} of {len(found.rows):,} predictions that differ")
