@@ -20,7 +20,6 @@ from itertools import pairwise
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.batch import Grams
@@ -33,6 +32,7 @@ from seqtrain.data.ngram_vocabulary import (
 )
 from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import UNK
+from seqtrain.model.engines.operations import sum_rows
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
 GAIN = 20.0
@@ -83,10 +83,8 @@ class NgramClassifier(nn.Module):
 
     def forward(self, ngrams: Ngrams) -> Tensor:
         """Return the logits (B, C) of sequences whose n-grams `find` returned."""
-        total = functional.embedding_bag(
-            ngrams.index, self.weight, ngrams.offsets, mode="sum",
-            per_sample_weights=ngrams.values, sparse=self.sparse,
-        )  # fmt: skip
+        found = ngrams.index, ngrams.offsets, ngrams.values
+        total = sum_rows(self.weight, *found, sparse=self.sparse)
         return GAIN * total + self.bias
 
     @torch.no_grad()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from seqtrain.data.batch import check_lengths
+from seqtrain.model.engines.operations import native_takes, pool
 from seqtrain.model.packing import row_sums, rows_and_steps
 
 COLUMNS = {"max": 0, "mean": 1, "attention": 2}
@@ -83,6 +84,8 @@ class StepPooling(nn.Module):
         super().__init__()
         self.how = how
         self.width = width
+        self.project: nn.Linear | None = None
+        self.score: nn.Linear | None = None
         if how == "attention":
             size = attention_size or width
             self.project = nn.Linear(width, size)
@@ -124,6 +127,8 @@ class StepPooling(nn.Module):
         return total if self.how == "max" else total / pool[:, width : width + 1]
 
     def _attend(self, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
+        assert self.project is not None
+        assert self.score is not None
         scores = self.score(torch.tanh(self.project(states))).to(now.dtype)
         before = now[:, -1:].detach()
         peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
@@ -141,7 +146,7 @@ class PoolingList(nn.ModuleDict):
 
     def begin(self, rows: int, *, like: Tensor) -> Tensor:
         """Return what `add` adds to: the pools of no steps."""
-        return torch.cat([each.begin(rows, like=like) for each in self._each], dim=1)
+        return torch.cat([each.begin(rows, like=like) for each in self.each], dim=1)
 
     def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
         """Return the pools with these steps added."""
@@ -152,13 +157,14 @@ class PoolingList(nn.ModuleDict):
         return self._of_each(pool, StepPooling.finish)
 
     @property
-    def _each(self) -> list[StepPooling]:
+    def each(self) -> list[StepPooling]:
+        """The poolings, in their order."""
         return [each for each in self.values() if isinstance(each, StepPooling)]
 
     def _of_each(self, pool: Tensor, run: Callable[[StepPooling, Tensor], Tensor]) -> Tensor:
-        widths = [each.width + COLUMNS[each.how] for each in self._each]
+        widths = [each.width + COLUMNS[each.how] for each in self.each]
         pools = pool.split_with_sizes(widths, dim=1)
-        return torch.cat([run(*both) for both in zip(self._each, pools, strict=True)], dim=1)
+        return torch.cat([run(*both) for both in zip(self.each, pools, strict=True)], dim=1)
 
 
 Pooling: TypeAlias = StepPooling | PoolingList
@@ -166,6 +172,10 @@ Pooling: TypeAlias = StepPooling | PoolingList
 
 def pool_at_once(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
     """Pool the states of all steps, (N, H) packed: return (B, K * H), at least float32."""
+    if isinstance(pooling, PoolingList):
+        return torch.cat([pool_at_once(each, states, batch_sizes) for each in pooling.each], dim=1)
+    if pooling.how != "mean" and native_takes(states):
+        return pool(states, batch_sizes, pooling.project, pooling.score)
     begun = pooling.begin(int(batch_sizes[0]), like=states)
     return pooling.finish(pooling.add(begun, states, batch_sizes))
 

@@ -19,6 +19,7 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
+from seqtrain.model.engines.operations import drop_rows, native_takes
 from seqtrain.model.packing import rows_and_steps
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -111,11 +112,14 @@ class RandomNumbers:
         for key in keys:
             seeds = numbers(seeds, key.to(values.device))
         assert isinstance(seeds, Tensor), "there is at least one key"
+        least, scale = dropped - 2 ** (BITS - 1), 2**BITS / (2**BITS - dropped)
+        if native_takes(values):
+            return drop_rows(values, seeds, least, scale)
         width = values.shape[1]
         columns = torch.arange(-(-width * BITS // 64), dtype=torch.int64, device=values.device)
         units = numbers(seeds.unsqueeze(1), columns).view(torch.int16)[:, :width]
-        kept: Tensor = (units >= dropped - 2 ** (BITS - 1)).to(values.dtype)
-        return values * kept.mul_(2**BITS / (2**BITS - dropped))
+        kept: Tensor = (units >= least).to(values.dtype)
+        return values * kept.mul_(scale)
 
     def drop_steps(
         self,

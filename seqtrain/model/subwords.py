@@ -8,11 +8,11 @@ V words of the vocabulary, U distinct words of a batch, E size of a vector.
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from seqtrain.data.batch import Grams
 from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.vocabulary import UNK
+from seqtrain.model.engines.operations import sum_rows
 from seqtrain.model.randomness import numbers
 
 
@@ -43,11 +43,9 @@ class Subwords(nn.Module):
         The ids are ascending; `unknown` has the words that the vocabulary lacks.
         """
         buckets, counts = self.buckets(ids, unknown)
-        distinct, index = torch.unique(buckets, return_inverse=True)
-        table = functional.embedding(distinct, self.weight, sparse=self.sparse)
+        share = counts.clamp(min=1).rsqrt().to(self.weight.dtype).repeat_interleave(counts)
         starts = counts.cumsum(0) - counts
-        share = counts.clamp(min=1).rsqrt().to(table.dtype).repeat_interleave(counts)
-        return functional.embedding_bag(index, table, starts, mode="sum", per_sample_weights=share)
+        return sum_rows(self.weight, buckets, starts, share, sparse=self.sparse)
 
     def buckets(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
         """Return the buckets of words one after another, and how many each has."""

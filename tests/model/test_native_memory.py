@@ -100,7 +100,7 @@ def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
         "sys.exit(pytest.main([*sys.argv[2:], '-q', '-x', '-p', 'no:cacheprovider']))"
     )
     here = Path(__file__).parent
-    chosen = "fuzz or torchs or bfloat16 or awkward or threads or update or refused"
+    chosen = "fuzz or torchs or bfloat16 or awkward or threads or update or refused or operations"
     files = ["-k", chosen, *map(str, sorted(here.glob("test_native*.py")))]
     preloaded = {"LD_PRELOAD": " ".join(runtimes), "ASAN_OPTIONS": "detect_leaks=0"}
     run = subprocess.run(

@@ -58,11 +58,11 @@ void finish_vectors(const LayerCall& call, const BackwardPlan& plan, Worker& wor
   }
 }
 
-// The sum of a row over all threads, given the first thread's.
-void add_rows(const BackwardPlan& plan, Index threads, const float* first, Index count, float* to) {
+// The sum of a row over all threads, given the first thread's; bytes from one's memory to the next's.
+void add_rows(Index per_worker, Index threads, const float* first, Index count, float* to) {
   for (Index i = 0; i < count; ++i) to[i] = first[i];
   for (Index thread = 1; thread < threads; ++thread) {
-    const float* row = (const float*)((const char*)first + thread * plan.per_worker);
+    const float* row = (const float*)((const char*)first + thread * per_worker);
     for (Index i = 0; i < count; ++i) to[i] += row[i];
   }
 }
@@ -78,13 +78,13 @@ void add_threads(const LayerCall& call, const BackwardPlan& plan, Member member)
       Index row = group * shape.panel + at, bias = group * cell.saved * LANES + at;
       Index to_hh = cell.recurrent_order[place] * shape.hidden + unit;
       Index to_ih = cell.input_order[place] * shape.hidden + unit;
-      add_rows(plan, member.of, sums.sum_hh + row * shape.hidden_row, shape.hidden,
+      add_rows(plan.per_worker, member.of, sums.sum_hh + row * shape.hidden_row, shape.hidden,
                call.d_w_hh + to_hh * shape.hidden);
-      add_rows(plan, member.of, sums.sum_ih + row * shape.input_row, shape.input,
+      add_rows(plan.per_worker, member.of, sums.sum_ih + row * shape.input_row, shape.input,
                call.d_w_ih + to_ih * shape.input);
-      add_rows(plan, member.of, sums.sum_bias + bias + cell.recurrent_at * LANES, 1,
+      add_rows(plan.per_worker, member.of, sums.sum_bias + bias + cell.recurrent_at * LANES, 1,
                call.d_b_hh + to_hh);
-      add_rows(plan, member.of, sums.sum_bias + bias, 1, call.d_b_ih + to_ih);
+      add_rows(plan.per_worker, member.of, sums.sum_bias + bias, 1, call.d_b_ih + to_ih);
     }
   }
 }

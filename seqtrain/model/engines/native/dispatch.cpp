@@ -78,7 +78,8 @@ static const Kernels* find_rounding(const Kernels* found) {
   return found;
 }
 
-static const Kernels* kernels_for(const LayerCall* call) {
+template <class Call>
+static const Kernels* kernels_for(const Call* call) {
   return call->bfloat16 ? rounding : kernels;
 }
 
@@ -131,3 +132,20 @@ EXPORT double seqtrain_gradient_norm(const Update* update) {
 }
 
 EXPORT int64_t seqtrain_adam(const Update* update) { return kernels->adam(update); }
+
+EXPORT int64_t seqtrain_sum_rows(const RowSums* call) { return kernels->sum_rows(call); }
+
+EXPORT void seqtrain_add_to_rows(const RowSums* call) { kernels->add_to_rows(call); }
+
+EXPORT void seqtrain_drop(const int64_t* seeds, int64_t rows, int64_t width, int64_t least,
+                          float scale, const float* from, float* to) {
+  kernels->drop(seeds, rows, width, least, scale, from, to);
+}
+
+EXPORT int64_t seqtrain_pool_scratch(const PoolCall* call) {
+  return kernels_for(call)->pool_scratch(call);
+}
+
+EXPORT void seqtrain_pool(const PoolCall* call) { kernels_for(call)->pool(call); }
+
+EXPORT void seqtrain_pool_back(const PoolCall* call) { kernels_for(call)->pool_back(call); }

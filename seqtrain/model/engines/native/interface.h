@@ -76,6 +76,28 @@ struct Update {
   double scale;  // of all gradients
 };
 
+// Weighted sums of a table's rows: sum i has the entries from offsets[i] to those of the next.
+struct RowSums {
+  int64_t threads, sums, entries, rows, width;
+  const int64_t *offsets, *which;  // (sums), (entries) rows of the table
+  const float* weights;            // (entries); null: all are 1
+  float* table;                    // (rows, width) read by sum_rows, added to by add_to_rows
+  float* totals;                   // (sums, width) the other way round
+};
+
+// Pooling of packed states (N, H) to one vector (B, H) each: attention of A units, or the maximum.
+struct PoolCall {
+  int64_t threads, bfloat16;
+  int64_t tokens, steps, batch, width, size;  // N, T, B, H; A, 0 for the maximum
+  const int64_t* batch_sizes;                 // (T)
+  const float *states, *w, *b, *v;            // (N, H), (A, H), (A), (A)
+  float *hidden, *weights;                    // (N, pool_row) and (N): kept for backward
+  float* pooled;                              // (B, H)
+  char* scratch;                              // as many bytes as seqtrain_pool_scratch says
+  const float* d_pooled;                      // (B, H)
+  float *d_states, *d_w, *d_b, *d_v;
+};
+
 // Functions of the OpenMP library that torch computes with, by the names that GCC calls them by.
 struct Threads {
   void (*parallel)(void (*run)(void*), void* data, unsigned threads, unsigned flags);
@@ -99,4 +121,11 @@ struct Kernels {
                       int64_t* unique, int64_t* inverse);
   double (*gradient_norm)(const Update* update);
   int64_t (*adam)(const Update* update);
+  int64_t (*sum_rows)(const RowSums* call);
+  void (*add_to_rows)(const RowSums* call);
+  void (*drop)(const int64_t* seeds, int64_t rows, int64_t width, int64_t least, float scale,
+               const float* from, float* to);
+  int64_t (*pool_scratch)(const PoolCall* call);
+  void (*pool)(const PoolCall* call);
+  void (*pool_back)(const PoolCall* call);
 };

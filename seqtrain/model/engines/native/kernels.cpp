@@ -1,8 +1,8 @@
 // The kernels for one vector path: built once for each, with the flags that it needs, under
 // the name SEQTRAIN_PATH.
 
-#include "backward.h"
 #include "forward.h"
+#include "pooling.h"
 #include "update.h"
 
 namespace {
@@ -44,4 +44,5 @@ void backward(const LayerCall* call) {
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
     TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,       project,
-    forward,             backward, distinct,      gradient_norm, adam};
+    forward,             backward, distinct,      gradient_norm, adam,
+    sum_rows, add_to_rows, drop, pool_scratch, pool, pool_back};

@@ -63,6 +63,25 @@ class Update(ctypes.Structure):
     )
 
 
+class RowSums(ctypes.Structure):
+    """`struct RowSums` of interface.h, field by field."""
+
+    _fields_ = (
+        *_fields(_NUMBER, "threads sums entries rows width"),
+        *_fields(_POINTER, "offsets which weights table totals"),
+    )
+
+
+class PoolCall(ctypes.Structure):
+    """`struct PoolCall` of interface.h, field by field."""
+
+    _fields_ = (
+        *_fields(_NUMBER, "threads bfloat16 tokens steps batch width size"),
+        *_fields(_POINTER, "batch_sizes states w b v hidden weights pooled scratch"),
+        *_fields(_POINTER, "d_pooled d_states d_w d_b d_v"),
+    )
+
+
 class Threads(ctypes.Structure):
     """`struct Threads` of interface.h, field by field."""
 
@@ -101,6 +120,13 @@ class Library:
         self.distinct = declared("distinct", _NUMBER, _POINTER, _NUMBER, _NUMBER, *(_POINTER,) * 3)
         self.gradient_norm = declared("gradient_norm", _REAL, update)
         self.adam = declared("adam", _NUMBER, update)
+        self.sum_rows = declared("sum_rows", _NUMBER, ctypes.POINTER(RowSums))
+        self.add_to_rows = declared("add_to_rows", None, ctypes.POINTER(RowSums))
+        numbers = _POINTER, _NUMBER, _NUMBER, _NUMBER, ctypes.c_float, _POINTER, _POINTER
+        self.drop = declared("drop", None, *numbers)
+        pool = ctypes.POINTER(PoolCall)
+        self.pool_scratch = declared("pool_scratch", _NUMBER, pool)
+        self.pool, self.pool_back = (declared(name, None, pool) for name in ("pool", "pool_back"))
         threads = _torchs_threads()
         if threads is not None:
             declared("use_threads", None, ctypes.POINTER(Threads))(threads)

@@ -193,15 +193,15 @@ class _RunLayer(torch.autograd.Function):
         saved = None
         if saving:
             row = library.gate_row(layer.kind, hidden)
-            gates = _Lent(directions * layer.tokens * row)
-            states = None if need_outputs else _Lent(layer.tokens * directions * hidden)
+            gates = Lent(directions * layer.tokens * row)
+            states = None if need_outputs else Lent(layer.tokens * directions * hidden)
             saved = gates, states
         for direction in range(directions):
             own = parameters[4 * direction : 4 * direction + 4]
             call = layer.call(own, direction, directions)
             _add_steps(call, library, saved, outputs)
             call.last, call.last_c = layer.states_of(last, direction, directions, hidden)
-            scratch = _Lent(library.scratch(call, 0) // 4)
+            scratch = Lent(library.scratch(call, 0) // 4)
             call.scratch = address(scratch.tensor)
             library.forward(call)
         if saving:
@@ -236,7 +236,7 @@ class _RunLayer(torch.autograd.Function):
             call.d_h0, call.d_c0 = layer.states_of(d_start, direction, directions, hidden)
             call.d_vectors, call.add_d_vectors = address(d_vectors), direction
             call.d_w_ih, call.d_w_hh, call.d_b_ih, call.d_b_hh = map(address, d_parameters[own])
-            scratch = _Lent(library.scratch(call, 1) // 4)
+            scratch = Lent(library.scratch(call, 1) // 4)
             call.scratch = address(scratch.tensor)
             library.backward(call)
         return (*(None,) * 4, d_vectors, d_start, *d_parameters)
@@ -245,7 +245,7 @@ class _RunLayer(torch.autograd.Function):
 def _add_steps(
     call: LayerCall,
     library: Library,
-    saved: tuple[_Lent, _Lent | None] | None,
+    saved: tuple[Lent, Lent | None] | None,
     outputs: Tensor | None,
 ) -> None:
     states = outputs
@@ -257,7 +257,7 @@ def _add_steps(
     call.states = address(states, call.reverse * call.hidden_size)
 
 
-class _Lent:
+class Lent:
     """A float buffer that is used again, once nobody refers to it: fresh megabytes are slow."""
 
     def __init__(self, count: int) -> None:

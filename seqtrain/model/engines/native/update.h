@@ -116,8 +116,14 @@ int64_t adam(const Update* update) {
       rule.b1 = update->beta1, rule.b2 = update->beta2;
       rule.scale = update->scale, rule.l2 = weight.l2;
       for (Index i = begin; i < end; ++i) {
-        Index at = (weight.which ? weight.which[i] : i) * weight.row_size;
-        adam_row(rule, weight.row_size, weight.gradient + i * weight.row_size, weight.weight + at,
+        Index size = weight.row_size, at = (weight.which ? weight.which[i] : i) * size;
+        if (weight.which && i + 1 < weight.touched) {  // rows lie anywhere
+          Index next = weight.which[i + 1] * size;
+          prefetch(weight.weight + next, size);
+          prefetch(weight.mean + next, size);
+          prefetch(weight.square + next, size);
+        }
+        adam_row(rule, size, weight.gradient + i * size, weight.weight + at,
                  weight.mean + at, weight.square + at);
       }
     });
