@@ -22,7 +22,12 @@ from seqtrain.data.encoding import (
     row_keys,
 )
 from seqtrain.data.examples import Example, Features
-from seqtrain.data.ngram_vocabulary import NgramVocabulary, fit_ngrams, with_spelling
+from seqtrain.data.ngram_vocabulary import (
+    GramColumn,
+    NgramVocabulary,
+    fit_ngrams,
+    with_spelling,
+)
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.sources import SPLITS, data_files, read_options, split_files
@@ -111,7 +116,7 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     found = cache.load(entry)
     if found is None:
         return None
-    values, sizes, parts = found.values, config.model.ngrams, dict[str, dict[str, Array]]()
+    values, parts = found.values, dict[str, dict[str, Array]]()
     for name, array in found.arrays.items():
         part, _, own = name.rpartition(".")
         parts.setdefault(part, {})[own] = array
@@ -121,9 +126,9 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     }
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams = vectors = None
-    if isinstance(sizes, list):
-        tokens, arrays = values["preprocessing"]["ngrams"].get("tokens"), parts["ngrams"]
-        ngrams = NgramVocabulary(sizes[0], sizes[1], arrays["keys"], arrays["idf"], tokens)
+    if config.model.ngrams is not None:
+        described, arrays = values["preprocessing"]["ngrams"], parts["ngrams"]
+        ngrams = NgramVocabulary.described(described, arrays["keys"], arrays["idf"])
     if values["coverage"] is not None:
         arrays = parts["vectors"]
         vectors = WordVectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
@@ -324,6 +329,9 @@ class _Preparation:
                     parts[key] = replace(parts[key], **arrays)
                 coded[name], eligible = coding, eligible + more
         fitted = replace(fitted, **{x: c for x, c in coded.items() if not isinstance(c, str)})
+        if fitted.steps is not None:
+            ngrams = self._fit_column_ngrams(parts["train"], fitted.steps)
+            fitted = replace(fitted, ngrams=ngrams)
         if fitted.kind == "features":
             fitted = self._fit_scales(fitted, train.values)
             fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))
@@ -426,6 +434,26 @@ class _Preparation:
         words, beyond = vocabulary.grams(*model.subwords), np.array(train.spellings)
         ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))
         return with_spelling(ngrams, ids, train.offsets, words.concatenate([words, train.words]))
+
+    def _fit_column_ngrams(
+        self, train: SequenceStore, coding: ColumnCoding
+    ) -> NgramVocabulary | None:
+        """Choose n-grams as `_fit_ngrams` does, of columns of tokens."""
+        known, sizes = self.known, self.config.model.ngrams
+        if known is not None and known.ngrams is not None and known.steps is not None:
+            limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
+            columns = (
+                x._replace(tokens=x.tokens or limits[x.column]) for x in known.ngrams.columns
+            )
+            return replace(known.ngrams, columns=tuple(columns))
+        if known is not None or sizes is None or not len(train):
+            return None
+        named = sizes if isinstance(sizes, dict) else {coding.names[0]: sizes}
+        chosen = tuple(GramColumn(coding.names.index(name), *x) for name, x in named.items())
+        shortest, longest = (min(x.shortest for x in chosen), max(x.longest for x in chosen))
+        most = self.config.model.max_ngrams
+        values, ends = train.values, train.offsets
+        return fit_ngrams(values, ends, shortest, longest, most=most, columns=chosen)
 
     def _refuse_same_files(self) -> None:
         files, digests = data_files(self.config), self.digests

@@ -6,17 +6,19 @@ boundary stands for a step. A key of 64 bits is folded id by id, equal on every 
 N steps of all sequences, B sequences, K n-grams of ids.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.store import Ints, run_starts
-from seqtrain.data.vocabulary import PAD
+from seqtrain.data.vocabulary import PAD, UNK
 from seqtrain.errors import DataError
 
 BOUNDARY = PAD
@@ -33,8 +35,19 @@ CHUNK_STEPS = 2**21
 MOST_DISTINCT = 2**24
 """Distinct n-grams counted at a time; beyond, the rarest of what was read so far are forgotten."""
 
+COLUMN = 2**32
+"""Distance between the ids of two columns."""
+
 Keys = TypeVar("Keys", bound=Any)
-IdType = TypeVar("IdType", np.int32, np.int64)
+
+
+class GramColumn(NamedTuple):
+    """N-grams of one column of tokens: its number, their sizes, the limit of its ids, if any."""
+
+    column: int
+    shortest: int
+    longest: int
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +61,7 @@ class NgramVocabulary:
             spelling counts, buckets of characters follow, (K + BUCKETS,), 0 of those never seen.
         tokens: ids from this one on count as <unk>: the vocabulary learned them later
             (`--init-from`).
+        columns: of which columns of tokens, where a step has several; none: a step is one id.
     """
 
     shortest: int
@@ -55,6 +69,7 @@ class NgramVocabulary:
     keys: Ints
     idf: npt.NDArray[np.float32]
     tokens: int | None = None
+    columns: tuple[GramColumn, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.shortest <= self.longest:
@@ -74,17 +89,55 @@ class NgramVocabulary:
         return len(self.idf)
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """Ids of the shortest and of the longest n-gram."""
+        return self.shortest, self.longest
+
+    @property
     def has_spelling(self) -> bool:
         """Whether it knows n-grams of characters within words."""
         return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        names = ("shortest", "longest", "tokens", "keys", "idf")
+        names = ("shortest", "longest", "tokens", "columns", "keys", "idf")
         return isinstance(other, NgramVocabulary) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
 
     __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
+
+    def description(self) -> dict[str, Any]:
+        """Return all but the arrays as JSON values, and the number of n-grams of ids."""
+        sizes = {"shortest": self.shortest, "longest": self.longest, "number": len(self.keys)}
+        tokens = {} if self.tokens is None else {"tokens": self.tokens}
+        return sizes | tokens | ({"columns": self.columns} if self.columns else {})
+
+    @classmethod
+    def described(cls, values: Mapping[str, Any], keys: Ints, idf: Any) -> NgramVocabulary:
+        """Build from what `description` returned, and the arrays."""
+        columns = tuple(GramColumn(*column) for column in values.get("columns", ()))
+        sizes = values["shortest"], values["longest"]
+        return cls(*sizes, keys, idf, values.get("tokens"), columns)
+
+
+def streams(
+    values: Any, vocabulary: NgramVocabulary, tokens: int | None = None
+) -> Iterator[tuple[Any, int, int]]:
+    """Yield the ids whose n-grams count, and the sizes of these: one array, or one per column.
+
+    Columns' ids are far from each other, so that each has n-grams of its own. Ids from `tokens` on
+    count as <unk>, unless the vocabulary has a limit of its own.
+
+    Shape:
+        values: (N,) ids, or (N, K) with columns; an array or a tensor. Yields (N,) int64 each.
+    """
+    limit = vocabulary.tokens or tokens
+    for column, shortest, longest, own in vocabulary.columns or ((-1, *vocabulary.sizes, limit),):
+        ids = values if column < 0 else values[:, column]
+        ids = ids.long() if hasattr(ids, "long") else ids.astype(np.int64)
+        if own is not None:
+            ids = ids - (ids - UNK) * (ids >= own)
+        yield ids + max(0, column) * COLUMN, shortest, longest
 
 
 def folded(keys: Keys, ids: Keys) -> Keys:
@@ -95,16 +148,27 @@ def folded(keys: Keys, ids: Keys) -> Keys:
 
 
 def fit_ngrams(
-    values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int, *, most: int
+    values: npt.NDArray[Any],
+    offsets: Ints,
+    shortest: int,
+    longest: int,
+    *,
+    most: int,
+    columns: tuple[GramColumn, ...] = (),
 ) -> NgramVocabulary:
     """Choose the n-grams that occur most often, of equal ones those of the least keys.
+
+    Shape:
+        values: (N,), or with columns (N, K). offsets: (B + 1,).
 
     Raises:
         DataError: all sequences are too short for one.
     """
     found: list[tuple[Ints, Ints, Ints]] = []
+    one = np.zeros(1, np.int64), np.ones(1, np.float32)
+    sizes = NgramVocabulary(shortest, longest, *one, columns=columns)
     for part_values, part_offsets in _parts(values, offsets):
-        for rows, keys in row_keys(part_values, part_offsets, shortest, longest):
+        for rows, keys in row_keys(part_values, part_offsets, sizes):
             found.append(_counted(rows, keys))
             if sum(len(each[0]) for each in found) > 2 * MOST_DISTINCT:
                 found = [_total(found)]
@@ -118,7 +182,7 @@ def fit_ngrams(
         kept = np.sort(np.lexsort((keys, -counts))[:most])
         keys, holders = keys[kept], holders[kept]
     idf = np.log(len(offsets) / (1 + holders)) + 1
-    return NgramVocabulary(shortest, longest, keys, idf.astype(np.float32))
+    return replace(sizes, keys=keys, idf=idf.astype(np.float32))
 
 
 def with_spelling(
@@ -141,9 +205,16 @@ def with_spelling(
 
 
 def row_keys(
-    values: npt.NDArray[np.int32], offsets: Ints, shortest: int, longest: int
+    values: npt.NDArray[Any], offsets: Ints, vocabulary: NgramVocabulary
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield, for each length of n-grams, the row and the key of every n-gram, in order."""
+    for ids, shortest, longest in streams(values, vocabulary):
+        yield from _stream_keys(ids, offsets, shortest, longest)
+
+
+def _stream_keys(
+    values: Ints, offsets: Ints, shortest: int, longest: int
+) -> Iterator[tuple[Ints, Ints]]:
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
     stream = np.full(len(row), BOUNDARY, dtype=np.int64)
@@ -183,9 +254,7 @@ def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     return distinct, total, rows
 
 
-def _parts(
-    values: npt.NDArray[IdType], offsets: Ints
-) -> Iterator[tuple[npt.NDArray[IdType], Ints]]:
+def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
     """Yield the sequences, CHUNK_STEPS or so at a time; a longer one is alone."""
     chunk: Ints = offsets[1:] // CHUNK_STEPS
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]

@@ -194,10 +194,7 @@ class Preprocessing:
         for name, coding in self.codings.items():
             values[name] = coding.to_json()
         if self.ngrams is not None:
-            sizes = {"shortest": self.ngrams.shortest, "longest": self.ngrams.longest}
-            values["ngrams"] = {**sizes, "number": len(self.ngrams.keys)}
-            if self.ngrams.tokens is not None:
-                values["ngrams"]["tokens"] = self.ngrams.tokens
+            values["ngrams"] = self.ngrams.description()
         return values
 
     @property

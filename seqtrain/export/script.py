@@ -29,7 +29,6 @@ from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.spelling import WordGrams  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
-from seqtrain.data.vocabulary import UNK  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import display_name, one_line, printable  # noqa: E402
 
@@ -89,10 +88,7 @@ def ngram_inputs(
 
     Where spelling counts, those of characters within words follow.
     """
-    values = rows.values
-    if vocabulary.tokens is not None:
-        values = np.where(values < vocabulary.tokens, values, UNK)
-    every = row_keys(values, rows.offsets, vocabulary.shortest, vocabulary.longest)
+    every = row_keys(rows.values, rows.offsets, vocabulary)
     row, keys = (np.concatenate(each) for each in zip(*every, strict=True))
     known = len(vocabulary.keys)
     index = np.searchsorted(vocabulary.keys, keys).clip(max=known - 1)
@@ -134,9 +130,7 @@ def load(folder: str) -> ExportedModel:
     del values["format_version"]
     if values["ngrams"] is not None:
         tables = np.load(os.path.join(folder, "ngrams.npz"))
-        sizes = values["ngrams"]["shortest"], values["ngrams"]["longest"]
-        known_tokens = values["ngrams"].get("tokens")
-        ngrams = NgramVocabulary(*sizes, tables["keys"], tables["idf"], known_tokens)
+        ngrams = NgramVocabulary.described(values["ngrams"], tables["keys"], tables["idf"])
     return ExportedModel(onnx, Preprocessing.from_json(values, json.loads(tokens), ngrams))
 
 

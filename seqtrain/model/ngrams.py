@@ -29,9 +29,9 @@ from seqtrain.data.ngram_vocabulary import (
     SPELLING_SHARE,
     NgramVocabulary,
     folded,
+    streams,
 )
 from seqtrain.data.spelling import WordGrams
-from seqtrain.data.vocabulary import UNK
 from seqtrain.model.engines.operations import sum_rows
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
@@ -94,8 +94,10 @@ class NgramClassifier(nn.Module):
         Where spelling counts, ids of unknown words are beyond the vocabulary's.
         """
         rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
-        walk = _Walk(self.vocabulary, packed, self._num_words)
-        found = [walk.within(self.keys), walk.behind(self.keys, walk.last)]
+        walks = self._walks(packed)
+        walk = walks[0]
+        found = [each.within(self.keys) for each in walks]
+        found += [each.behind(self.keys, each.last) for each in walks]
         if self._words is not None:
             found.append(self._spelled(packed.data, unknown))
         index, step = _both(found)
@@ -107,6 +109,10 @@ class NgramClassifier(nn.Module):
         norms = torch.where(squares > 0, squares, 1.0).sqrt() / self._lengths.repeat(rows)
         counts = row.bincount(minlength=rows)
         return Ngrams(index, values / norms[kind], counts.cumsum(0) - counts)
+
+    def _walks(self, packed: PackedSequence) -> list[_Walk]:
+        ids = streams(packed.data, self.vocabulary, self._num_words)
+        return [_Walk(packed.batch_sizes, *each) for each in ids]
 
     @property
     def _lengths(self) -> Tensor:
@@ -133,10 +139,12 @@ class NgramClassifier(nn.Module):
 
         A prefix holds the n-grams that end in it, and those that end at the boundary behind it.
         """
-        walk = _Walk(self.vocabulary, packed, self._num_words)
+        walks = self._walks(packed)
+        walk = walks[0]
         every = torch.arange(len(walk.row), device=walk.row.device)
-        ends = walk.behind(self.keys, every)
-        total = self._after_steps(packed, walk, walk.within(self.keys), ends) * self._lengths[0]
+        within = _both([each.within(self.keys) for each in walks])
+        ends = _both([each.behind(self.keys, every) for each in walks])
+        total = self._after_steps(packed, walk, within, ends) * self._lengths[0]
         if self._words is not None:
             index, step = self._spelled(packed.data, unknown)
             in_time = step.argsort(stable=True)
@@ -183,17 +191,10 @@ class NgramClassifier(nn.Module):
 class _Walk:
     """Finds the n-grams of packed sequences, by the step that each ends with.
 
-    Ids from `words` on count as <unk> (None: all are told apart). `row` is of each packed step,
-    (N,), `last` the packed index of each row's last step, (B,).
+    `row` is of each packed step, (N,), `last` the packed index of each row's last step, (B,).
     """
 
-    def __init__(
-        self, vocabulary: NgramVocabulary, packed: PackedSequence, words: int | None
-    ) -> None:
-        ids, sizes = packed.data, packed.batch_sizes
-        limit = vocabulary.tokens or words  # an older vocabulary is the smaller one
-        if limit is not None:
-            ids = torch.where(ids < limit, ids, UNK)
+    def __init__(self, sizes: Tensor, ids: Tensor, shortest: int, longest: int) -> None:
         starts = sizes.cumsum(0) - sizes
         row, step = rows_and_steps(sizes)
         before = starts[step - 1] + row
@@ -201,10 +202,10 @@ class _Walk:
         last = starts[lengths_of(sizes) - 1] + torch.arange(int(sizes[0]), device="cpu")
         self.row, self.last, before = (t.to(ids.device) for t in (row, last, before))
         self._step = step.to(ids.device)
-        self._sizes = vocabulary.shortest, vocabulary.longest
+        self._sizes = shortest, longest
         self._keys = [folded(torch.full_like(ids, NO_KEY), ids)]
         alone = folded(torch.full_like(ids[:1], NO_KEY), torch.full_like(ids[:1], BOUNDARY))
-        for _ in range(vocabulary.longest - 1):
+        for _ in range(longest - 1):
             self._keys.append(folded(torch.cat((self._keys[-1], alone))[before], ids))
 
     def within(self, keys: Tensor) -> tuple[Tensor, Tensor]:

@@ -162,7 +162,10 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
     ngrams = preprocessing.ngrams
-    sizes = None if ngrams is None else [ngrams.shortest, ngrams.longest]
+    sizes: Any = None if ngrams is None else [*ngrams.sizes]
+    if ngrams is not None and preprocessing.steps is not None:
+        named = {preprocessing.steps.names[x.column]: [*x[1:3]] for x in ngrams.columns}
+        sizes = named if isinstance(config.ngrams, dict) else sizes
     subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
     has_kernels = preprocessing.kernels is not None
     spelled = ngrams is not None and ngrams.has_spelling
@@ -212,6 +215,9 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "reading.keep": of_no_key["keep"],
         "labels": len({*checked.labels}) < len(checked.labels),
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
+        "ngrams.columns": found.ngrams is not None
+        and not {x.column for x in found.ngrams.columns}
+        <= {*range(0 if found.steps is None else found.steps.num_tokens)},
         "steps": (kind == "steps") != (found.steps is not None),
         "reading.steps": found.reading.steps != (found.steps and found.steps.columns),
         "reading.static": found.reading.static != (found.static and found.static.columns),
@@ -251,7 +257,7 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
     tokens = values.get("tokens")
     if tokens is not None and (type(tokens) is not int or not len(SPECIAL) <= tokens):
         raise ValueError(f"ngrams.tokens: found {brief(tokens)}; expected a number of tokens")
-    return NgramVocabulary(shortest, longest, found["keys"].numpy(), found["idf"].numpy(), tokens)
+    return NgramVocabulary.described(values, found["keys"].numpy(), found["idf"].numpy())
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
