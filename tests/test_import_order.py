@@ -1,7 +1,5 @@
 """The order of the rooms: a room imports only rooms before it, and nothing imports in a circle."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The documents: commands run or parse, links lead somewhere, tables are whole."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import io

@@ -1,7 +1,5 @@
 """Every config that ships is valid, and names data that ships or says where it comes from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

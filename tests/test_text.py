@@ -1,7 +1,5 @@
 """Text from outside: short, on one line, and nothing in it steers a terminal."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

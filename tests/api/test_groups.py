@@ -1,7 +1,5 @@
 """Conversations whose predictions depend on rows before: read, learned, scored and predicted."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

@@ -1,7 +1,5 @@
 """A model that can't fit into memory is refused by its size, n-grams and subwords included."""
 
-from __future__ import annotations
-
 import pytest
 
 from seqtrain.api import resources

@@ -1,7 +1,5 @@
 """The verbs as plain functions: a session as the README has it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """A run on several files is the run on one that holds all; its rows are named by file and line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

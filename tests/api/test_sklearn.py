@@ -1,7 +1,5 @@
 """The estimator in scikit-learn's own tools, with sequences of unequal length."""
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 from pathlib import Path

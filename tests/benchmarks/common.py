@@ -1,7 +1,5 @@
 """What the benchmarks share: their command line, and runs of the program."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -11,8 +11,6 @@ and test (mean, and each seed), seconds of processor and clock of one fit, peak 
 recurrence's kernels in the time of updates, and accuracy and seconds of the linear model.
 """
 
-from __future__ import annotations
-
 import cProfile
 import os
 import pstats

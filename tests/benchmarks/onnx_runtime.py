@@ -10,8 +10,6 @@ as `predict` does for many batches, the words' projection into the encoder. Both
 half a second, in which the forward pass alone is timed.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import islice

@@ -8,8 +8,6 @@ rnn; portable (gru without AVX); hidden (gru of 512). Prints each variant's toke
 of this machine's peak in float32 matrix products, and the ratios of native to the others.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

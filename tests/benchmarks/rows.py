@@ -6,8 +6,6 @@ Rows of 5 tokens are written to a temporary folder ($TMPDIR), which is removed. 
 mapped from files, in this process.
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 import threading

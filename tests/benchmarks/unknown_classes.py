@@ -8,8 +8,6 @@ many decided ones are right, and the AUROC of the probability (1: each known row
 unknown one).
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

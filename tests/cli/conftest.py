@@ -1,7 +1,5 @@
 """The program run in this process, and tiny runs of each kind."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `seqtrain check` promises: every way in a table, exit 0 where they agree and 3 where not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`seqtrain compare`: a table or JSON on stdout, a chart where asked, on the data that ships."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import xml.etree.ElementTree as ElementTree

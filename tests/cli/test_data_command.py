@@ -1,7 +1,5 @@
 """What `seqtrain data` promises: figures and rows to look at, without training."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `seqtrain diff` promises: the metrics of both runs, an interval, and where they differ."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

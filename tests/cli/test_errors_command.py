@@ -1,7 +1,5 @@
 """What `seqtrain errors` promises: the mistakes that eval counts, with their lines."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

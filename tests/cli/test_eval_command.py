@@ -1,7 +1,5 @@
 """What `seqtrain eval` promises: splits, other files, the keys of its JSON, and refusals."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

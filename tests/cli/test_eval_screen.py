@@ -1,7 +1,5 @@
 """Scores on a screen: the confusion matrix, many classes, and what `--all` adds."""
 
-from __future__ import annotations
-
 import io
 
 import torch

@@ -1,7 +1,5 @@
 """fit --log tensorboard: the figures of metrics.jsonl; a log that fails stops nothing."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

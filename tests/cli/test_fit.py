@@ -1,7 +1,5 @@
 """What `seqtrain fit` promises: the run directory, its files, and refusals that write nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

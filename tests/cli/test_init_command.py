@@ -1,7 +1,5 @@
 """`seqtrain init` as people run it: what it takes of their data, what it says, what it refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Going on from an old model: equal logits before training, new tokens and labels, refusals."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

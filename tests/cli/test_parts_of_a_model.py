@@ -3,8 +3,6 @@
 Each part alone, and what it computes: tests/model.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

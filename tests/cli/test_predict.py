@@ -1,7 +1,5 @@
 """What `seqtrain predict` promises: a row for a row, in order, in every format; and refusals."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """`fit` with a section pretraining, and `reconstruct`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

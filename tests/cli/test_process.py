@@ -1,7 +1,5 @@
 """What only a process of its own can show: imports, pipes, full disks and signals."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What `seqtrain report` promises: one page of a run's figures and errors, and no lost file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

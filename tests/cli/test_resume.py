@@ -1,7 +1,5 @@
 """`fit --resume`: goes on to the bit, and refuses what has changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What `seqtrain runs` promises: each run in a line, with what differs, without touching any."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every screen on terminals of 60 to 200 columns: columns are left out, digits never cut."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """fit --seeds and --folds: runs in one directory, which answer together."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The line that people read: which step turned the answer, in colour, and long lines cut short."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """What `predict --steps` and `eval --steps` promise: a row a step, the last the plain answer."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

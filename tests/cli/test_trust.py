@@ -1,7 +1,5 @@
 """Calibrated probabilities everywhere, and rows left undecided below a threshold."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """`seqtrain tune`: trials, what they leave, and that only the trial under way is ever lost."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

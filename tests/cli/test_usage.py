@@ -1,7 +1,5 @@
 """Usage: help, version, wrong options, and the `config` verb."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Runs that begin with word vectors of a file: what they learn, keep, and need afterwards."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

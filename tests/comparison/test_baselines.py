@@ -1,7 +1,5 @@
 """Plain torch scripts give the logits and gradients of the model whose weights they borrow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Measuring in turns: typical batches first, long batches given up, equal training."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """What `compare` recommends: nothing by chance, and nothing wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from seqtrain.comparison.results import (

@@ -1,7 +1,5 @@
 """What each variant computes: right ones the same, wrong ones what padding makes of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

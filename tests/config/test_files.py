@@ -1,7 +1,5 @@
 """What stands on disk: missing, strange, too large or wrongly encoded files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every wrong value gets one line: where, what was found, what is allowed, the nearest name."""
 
-from __future__ import annotations
-
 import pytest
 
 from seqtrain.config import config_from_mapping, parse_config

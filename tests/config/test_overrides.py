@@ -1,7 +1,5 @@
 """`--set section.key=value`: strict values; a complaint about one names the option."""
 
-from __future__ import annotations
-
 import pytest
 
 from seqtrain.config import Config, parse_config

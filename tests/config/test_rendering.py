@@ -1,7 +1,5 @@
 """A rendered config reads back to itself; the schema serves editors."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """YAML's traps are closed: doubtful spellings, tags, aliases, duplicates, bombs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

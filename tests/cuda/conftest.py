@@ -1,7 +1,5 @@
 """The device of these tests: a GPU, or what SEQTRAIN_TEST_DEVICE names (cpu: to try the tests)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

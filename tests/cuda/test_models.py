@@ -1,7 +1,5 @@
 """Every model on the device against the same weights on the CPU: logits, gradients and updates."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from itertools import product

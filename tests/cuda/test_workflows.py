@@ -1,7 +1,5 @@
 """The verbs on the device: train, score, predict, check, compare, stop and go on."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

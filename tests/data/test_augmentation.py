@@ -1,7 +1,5 @@
 """Augmented series: windows and shifts, drawn anew in each epoch and equal after a resume."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from seqtrain.data.augmentation import augmented

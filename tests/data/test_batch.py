@@ -1,7 +1,5 @@
 """A batch against torch's own padding and packing, and the loop over batches."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Data from the cache equals data read from its files, whatever happened to the cache."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a config to encoded splits: what is held out, and what is fitted on the rest alone."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

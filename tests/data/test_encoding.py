@@ -1,7 +1,5 @@
 """What happens to rows on their way into a store."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

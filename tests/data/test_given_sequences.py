@@ -1,7 +1,5 @@
 """Sequences given from Python are taken whole, or refused in words."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

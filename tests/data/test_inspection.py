@@ -1,7 +1,5 @@
 """A closer look at data: what is repeated, contradictory, rare, unseen, refused or confusable."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

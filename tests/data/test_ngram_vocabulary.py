@@ -1,7 +1,5 @@
 """N-grams: counted as a dictionary counts them, chosen by frequency, in bounded memory."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The batch plan, checked for any lengths and settings."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which files a config names; data in several files is the data of one that holds all."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

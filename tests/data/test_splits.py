@@ -1,7 +1,5 @@
 """Rows that are held out: by class, in sets, every class learned."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

@@ -1,7 +1,5 @@
 """Stores give back what was put in; arrays beyond memory stand in a file that nobody else sees."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

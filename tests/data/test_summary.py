@@ -1,7 +1,5 @@
 """Figures of the splits; and lines that say what a user should know before trusting a score."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

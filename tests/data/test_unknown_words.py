@@ -1,7 +1,5 @@
 """model.subwords: words that the vocabulary lacks are <unk>, and their spelling stands beside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

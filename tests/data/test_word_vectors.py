@@ -1,7 +1,5 @@
 """Files of word vectors: their formats, what is kept of them, and what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

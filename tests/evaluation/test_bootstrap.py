@@ -1,7 +1,5 @@
 """The paired bootstrap: its metrics are those of eval, its interval that of drawing examples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

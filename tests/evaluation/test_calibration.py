@@ -1,7 +1,5 @@
 """The temperature is the optimum that another program finds; scores of probabilities, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The sample that a check takes, and batches padded with other values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Every metric against scikit-learn, also with unknown labels and classes that don't occur."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The prediction after step t is that for the first t steps, whatever branches a model has."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

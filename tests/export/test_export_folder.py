@@ -1,7 +1,5 @@
 """The exported folder: whole or not at all, checked against the run, golden rows for ports."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """predict.py writes what `seqtrain predict` writes, with numpy and onnxruntime alone."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

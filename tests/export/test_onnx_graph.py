@@ -1,7 +1,5 @@
 """The graph against the network: every cell, direction, depth, pooling, join and initial state."""
 
-from __future__ import annotations
-
 from itertools import cycle, product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the fault tests share: a fast disk, a small project, and a tracer of system calls."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -7,8 +7,6 @@ written as Python writes bytes. `SEQTRAIN_WRITE_MESSAGES=1 pytest tests/faults/t
 writes the problems of all lines.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The cache and the data files are changed, raced for and evicted while they are read."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of a run that anybody may have written, in the commands that show, score and go on."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

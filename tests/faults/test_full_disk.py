@@ -1,7 +1,5 @@
 """A disk that is full: a run is refused before it begins, or stops and can go on later."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """Generated configs and rows: a run ends with 0, or with 2 and words; nothing else happens."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

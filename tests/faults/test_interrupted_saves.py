@@ -1,7 +1,5 @@
 """Faults within a save: kills and errors at every system call; readers and other runs meanwhile."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

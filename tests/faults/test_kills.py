@@ -1,7 +1,5 @@
 """SIGKILL at any moment, again and again: a run ends with the same bits as one never stopped."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Endless input in flat memory, and equal runs whatever the hash seed, for each thread count."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

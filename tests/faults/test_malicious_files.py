@@ -1,7 +1,5 @@
 """Files made to do harm, under our names: refused, and nothing runs, is reached, or grows."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

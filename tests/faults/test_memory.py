@@ -1,7 +1,5 @@
 """Too little memory, at every phase of a run: exit code 3, or the system's SIGKILL; never a bug."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """Damaged and forged model folders: refused in words, or read as what they say; never worse."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

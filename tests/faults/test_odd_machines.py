@@ -1,7 +1,5 @@
 """File systems without locks, stopped processes, and other defaults of torch: a run is as any."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import time

@@ -1,7 +1,5 @@
 """What may not be read or written, and too few descriptors: 2 or 3, and nothing is changed."""
 
-from __future__ import annotations
-
 import ctypes
 import io
 import os

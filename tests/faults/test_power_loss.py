@@ -1,7 +1,5 @@
 """Power loss at any moment of a save: what wasn't flushed may be lost, alone or with the rest."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

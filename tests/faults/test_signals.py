@@ -1,7 +1,5 @@
 """Signals that ask a run to stop: answered soon, wherever it stands, and no update is lost."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

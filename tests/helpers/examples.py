@@ -1,7 +1,5 @@
 """How many examples a test takes: all in the slow suite, some of them in the default one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

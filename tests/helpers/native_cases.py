@@ -1,7 +1,5 @@
 """Cases for the native engine: an encoder, a batch, a loss; run by torch's module and by ours."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Small classifiers with random weights, sequences for them, and what one sequence gives alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

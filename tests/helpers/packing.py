@@ -1,7 +1,5 @@
 """Data compressed as .gz and as .zst; the latter where its package is there."""
 
-from __future__ import annotations
-
 import gzip
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The program in processes of their own, forked from one that has torch loaded already."""
 
-from __future__ import annotations
-
 import faulthandler
 import multiprocessing
 import os

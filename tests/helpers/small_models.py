@@ -1,7 +1,5 @@
 """Small models with random weights, of every kind and shape."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

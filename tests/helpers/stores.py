@@ -1,7 +1,5 @@
 """Stores of given sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A terminal of a given width, to see what a person sees of a screen."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

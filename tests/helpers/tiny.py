@@ -1,7 +1,5 @@
 """Tiny data in several formats, a config for it, and what a run of the program ends with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

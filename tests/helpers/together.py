@@ -1,7 +1,5 @@
 """Several processes of the program that train together, started as a launcher would."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Saves of a run under strace: what they asked the system for, and faults put in there."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import shutil

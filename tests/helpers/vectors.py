@@ -1,7 +1,5 @@
 """Small files of word vectors."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

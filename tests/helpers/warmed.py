@@ -4,8 +4,6 @@ Nothing here computes with torch: its threads don't survive a fork. The collecti
 out what is loaded, so that forked processes share it.
 """
 
-from __future__ import annotations
-
 import gc
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A process that is watched while it reads foreign files: what it runs, opens and reaches."""
 
-from __future__ import annotations
-
 import os
 import platform
 import resource

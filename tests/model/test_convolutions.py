@@ -1,7 +1,5 @@
 """Convolutions over packed sequences: each as if it were alone; padding is never seen."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Language model and autoencoder, packed, against loops over single time steps."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dropout: the same with every engine, batch and segment, and never left out unsaid."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

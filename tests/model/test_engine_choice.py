@@ -1,7 +1,5 @@
 """Which engine computes a model: chosen once, with a reason; none takes another's place unsaid."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

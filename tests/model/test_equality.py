@@ -1,7 +1,5 @@
 """Every way to compute gives what single sequences give: padding and batch-mates don't count."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names and initial values of the weights, and networks of shapes alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

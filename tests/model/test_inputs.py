@@ -1,7 +1,5 @@
 """What stands before the encoder: subwords word by word, series standardised by themselves."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

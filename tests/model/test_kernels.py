@@ -1,7 +1,5 @@
 """The bank of kernels: equal to the formula whatever the batch-mates; what it learns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

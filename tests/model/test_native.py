@@ -1,7 +1,5 @@
 """The native engine gives what torch's modules give, cell by cell, on every vector path."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

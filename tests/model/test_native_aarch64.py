@@ -1,7 +1,5 @@
 """The library for aarch64, cross-compiled and emulated: NEON, and its bfloat16 products."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

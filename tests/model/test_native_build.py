@@ -1,7 +1,5 @@
 """The library is compiled where there is a compiler; without one the install goes on."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

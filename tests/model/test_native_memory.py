@@ -4,8 +4,6 @@ Run as they are, these tests find wrong numbers and crashes; the slow one runs t
 engine's other tests, under AddressSanitizer.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Distinct ids are torch.unique's; Adam and norms are torch's."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

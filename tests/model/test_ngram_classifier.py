@@ -1,7 +1,5 @@
 """The branch of n-grams: equal to a dictionary's sums, whatever the batch-mates."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Pooling beyond what test_equality.py compares: ties, long means, two directions."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

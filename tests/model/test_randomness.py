@@ -1,7 +1,5 @@
 """Random numbers are a pure function of what they are for, and random all the same."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

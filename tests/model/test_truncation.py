@@ -1,7 +1,5 @@
 """Truncated backpropagation: gradients reach back so many time steps, and no further."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

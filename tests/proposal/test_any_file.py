@@ -1,7 +1,5 @@
 """Whatever a file looks like: `init` says what isn't clear, or writes a config that fit takes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What `seqtrain init` sees in a file: columns, header, delimiter, kind of sequence."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The report: one offline page that shows what its facts say, whatever the texts hold."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

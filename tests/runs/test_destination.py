@@ -1,7 +1,5 @@
 """May I write here? Nothing of the user's is lost, and of what is replaced nothing stays."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

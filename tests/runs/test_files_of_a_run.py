@@ -1,7 +1,5 @@
 """Files of a run: written whole or not at all, checked when read, cleaned up after a kill."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """The model folder: torch's names, exact round trip, and refusal of what no run wrote."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """States carried from row to row of a group: training, and going on exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Several processes train what one does; what they do when one fails, differs or is killed."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

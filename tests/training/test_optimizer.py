@@ -1,7 +1,5 @@
 """The optimizer's updates are torch's; of a table only the rows of the batch are touched."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

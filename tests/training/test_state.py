@@ -1,7 +1,5 @@
 """What counts as progress; counters that no run has."""
 
-from __future__ import annotations
-
 import pytest
 
 from seqtrain.training.state import Progress, checked_progress

@@ -1,7 +1,5 @@
 """Pretraining: what it learns, reports and leaves to the classifier."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

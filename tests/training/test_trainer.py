@@ -1,7 +1,5 @@
 """The training loop: what it learns, reports, stops at, and goes on from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """What a search may try: by kind of data, as the config says, and never what it can't take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

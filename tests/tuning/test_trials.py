@@ -1,7 +1,5 @@
 """A study's trials: what is tried first, what is kept, which is best, and what a kill may leave."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Formats csv and tsv."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Format jsonl, and JSON in cells."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

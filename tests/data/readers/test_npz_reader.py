@@ -1,7 +1,5 @@
 """Format npz."""
 
-from __future__ import annotations
-
 import io
 import random
 import zipfile

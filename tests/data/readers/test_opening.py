@@ -1,7 +1,5 @@
 """What is opened, decompressed and decoded, and what is refused before a row is read."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

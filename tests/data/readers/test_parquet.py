@@ -1,7 +1,5 @@
 """Parquet files: the values of jsonl, names of classes, and refusals; other files' way in."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

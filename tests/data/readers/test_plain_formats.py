@@ -1,7 +1,5 @@
 """Formats fasttext, txt, ts and, for prediction, lines."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

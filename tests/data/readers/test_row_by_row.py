@@ -1,7 +1,5 @@
 """One example for each row of a file, in order, whatever the rows are, in every format."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from pathlib import Path
