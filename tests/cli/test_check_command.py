@@ -1,6 +1,5 @@
 """What `seqtrain check` promises: every way in a table, exit 0 where they agree and 3 where not."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ def test_every_way_and_engine_agree(
 ) -> None:
     monkeypatch.chdir(trained)
     ended = cli("check", "run", "--json")
-    assert ended.code == 0
-    result = json.loads(ended.out)
+    result = ended.json
     assert result["passed"] is True
     assert result["num_examples"] == result["available"] == 20
     ways = [(row["way"], row["variant"]) for row in result["differences"]]
@@ -34,7 +32,6 @@ def test_every_way_and_engine_agree(
     assert all(row["logits"] <= result["allowed"] for row in result["differences"])
     assert any(row["logits"] > 0 for row in result["differences"])
     table = cli("check", "run")
-    assert table.code == 0
     assert table.out.startswith("passed: ")
     assert all(name in table.out for name in names | ENGINES)
     assert "20 sequences" in table.err
@@ -43,8 +40,7 @@ def test_every_way_and_engine_agree(
 def test_a_file_without_labels(trained: Path, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "in.txt").write_text("rise the climb\nfall\n")
     ended = cli("check", trained / "run" / "best", "--data", tmp_path / "in.txt", "--json")
-    assert ended.code == 0
-    assert json.loads(ended.out)["steps"] == 4
+    assert ended.json["steps"] == 4
 
 
 @pytest.mark.parametrize("leak", ["batch-mates", "padding"])
@@ -66,8 +62,7 @@ def test_answers_that_depend_on_the_batch_are_found(
         return [logits + torch.tensor([0.001 * seen, 0.0])], state
 
     monkeypatch.setattr(ClassifierNetwork, "branches", leaky)
-    ended = cli("check", "run")
-    assert ended.code == 3
+    ended = cli("check", "run", code=3)
     assert "depend on the batch" in ended.out
     assert "predictions depend on the batch" in ended.problems[-1]
-    assert json.loads(cli("check", "run", "--json").out)["passed"] is False
+    assert cli("check", "run", "--json", code=3).json["passed"] is False

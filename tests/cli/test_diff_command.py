@@ -1,6 +1,5 @@
 """What `seqtrain diff` promises: the metrics of both runs, an interval, and where they differ."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -26,8 +25,8 @@ def beside(two: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_figures_are_those_of_both_runs(beside: Path, cli: Cli) -> None:
-    found = json.loads(cli("diff", "a", "b", "--json").out)
-    scores = [json.loads(cli("eval", name, "--json").out) for name in ("a", "b")]
+    found = cli("diff", "a", "b", "--json").json
+    scores = [cli("eval", name, "--json").json for name in ("a", "b")]
     for metric in ("accuracy", "macro_f1"):
         values = found["metrics"][metric]
         assert [values["a"], values["b"]] == pytest.approx([each[metric] for each in scores])
@@ -40,7 +39,7 @@ def test_the_figures_are_those_of_both_runs(beside: Path, cli: Cli) -> None:
 
 
 def test_rows_that_differ_come_with_both_answers(beside: Path, cli: Cli) -> None:
-    found = json.loads(cli("diff", "a", "b", "--json").out)
+    found = cli("diff", "a", "b", "--json").json
     assert len(found["rows"]) == found["num_differing"] > 0
     file = Path("test.tsv").read_text().splitlines()
     for row in found["rows"]:
@@ -51,7 +50,7 @@ def test_rows_that_differ_come_with_both_answers(beside: Path, cli: Cli) -> None
     }
     differing = [i + 1 for i in range(1, 21) if len({answers[n][i].split()[0] for n in "ab"}) > 1]
     assert sorted(row["line"] for row in found["rows"]) == differing
-    assert len(json.loads(cli("diff", "a", "b", "--json", "--top", "1").out)["rows"]) == 1
+    assert len(cli("diff", "a", "b", "--json", "--top", "1").json["rows"]) == 1
 
 
 def test_the_screen(beside: Path, cli: Cli) -> None:
@@ -72,8 +71,7 @@ def test_other_data_is_refused(beside: Path, tmp_path: Path, cli: Cli) -> None:
     config = (tmp_path / "b/config.yaml").read_text()
     other = config.replace("test: test.tsv", f"test: {tmp_path / 'other.tsv'}")
     (tmp_path / "b/config.yaml").write_text(other)
-    ended = cli("diff", "a", tmp_path / "b")
-    assert ended.code == 2
+    ended = cli("diff", "a", tmp_path / "b", code=2)
     assert ended.out == ""
     assert "--data" in ended.err
-    assert cli("diff", "a", tmp_path / "b", "--data", "test.tsv").code == 0
+    cli("diff", "a", tmp_path / "b", "--data", "test.tsv")

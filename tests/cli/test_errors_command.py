@@ -15,8 +15,8 @@ from tests.helpers.tiny import Cli, write_jsonl
 def test_mistakes_are_those_of_eval_and_of_predict(
     beside: Path, tmp_path: Path, cli: Cli, split: str
 ) -> None:
-    found = json.loads(cli("errors", "run", "--split", split, "--json").out)
-    scores = json.loads(cli("eval", "run", "--split", split, "--json").out)
+    found = cli("errors", "run", "--split", split, "--json").json
+    scores = cli("eval", "run", "--split", split, "--json").json
     assert scores["num_examples"] == {"train": 32, "validation": 8, "test": 20}[split]
     wrong = round((1 - scores["accuracy"]) * scores["num_examples"])
     assert found["num_examples"] == scores["num_examples"]
@@ -45,7 +45,7 @@ def test_the_most_confident_come_first_and_top_cuts(beside: Path, cli: Cli) -> N
 
 def test_the_table_shows_line_label_answer_and_text(beside: Path, cli: Cli) -> None:
     ended = cli("errors", "run", "--top", "1")
-    first = json.loads(cli("errors", "run", "--format", "jsonl", "--top", "1").out)
+    first = cli("errors", "run", "--format", "jsonl", "--top", "1").json
     row = next(line for line in ended.out.splitlines() if line.split()[:1] == [str(first["line"])])
     assert row.split()[1:4] == [f"{first['probability']:.2%}", first["label"], first["answer"]]
     assert first["text"] in row
@@ -58,11 +58,10 @@ def test_a_file_in_place_of_a_split(beside: Path, tmp_path: Path, cli: Cli) -> N
     row = {"text": "rise \x1b[31m", "label": "sideways"}
     write_jsonl(more, [row, {"text": "rise", "label": "up"}])
     ended = cli("errors", "run", "--data", more)
-    assert ended.code == 0
     assert "sideways" in ended.out
     assert "\x1b" not in ended.out + ended.err
     assert "of 2 predictions are wrong" in ended.err
-    assert cli("errors", "run", "--data", more, "--split", "test").code == 2
+    cli("errors", "run", "--data", more, "--split", "test", code=2)
 
 
 @pytest.mark.parametrize("fixture", ["trained", "trained_tokens"])
@@ -88,9 +87,9 @@ def test_weights_are_what_the_answer_loses_without_a_token(
 def test_explained_mistakes_show_their_tokens(beside: Path, cli: Cli) -> None:
     ended = cli("errors", "run", "--explain", "--top", "2")
     assert ended.out.count("strongest: ") == 2
-    plain = json.loads(cli("errors", "run", "--format", "jsonl", "--top", "1").out)
+    plain = cli("errors", "run", "--format", "jsonl", "--top", "1").json
     assert "weights" not in plain
-    explained = json.loads(cli("errors", "run", "--explain", "--json", "--top", "2").out)["errors"]
+    explained = cli("errors", "run", "--explain", "--json", "--top", "2").json["errors"]
     strongest = max(explained[0]["weights"], key=lambda pair: abs(pair[1]))
     told = (
         rf"strongest: {re.escape(strongest[0])}( \(step \d+\))? {re.escape(f'{strongest[1]:+.2f}')}"

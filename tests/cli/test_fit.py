@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from tests.helpers.tiny import CONFIG, Cli, rows, write_table
 
 def test_stdout_is_exactly_the_run_directory(project: Path, cli: Cli) -> None:
     ended = cli("fit", "c.yaml")
-    assert ended.code == 0
     assert ended.out.endswith("\n")
     assert len(ended.out.splitlines()) == 1
     run = Path(ended.out.rstrip("\n"))
@@ -58,7 +56,7 @@ def test_resolved_config_repeats_the_run(
     trained: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trained)
-    assert cli("fit", "run/config.yaml", "--run-dir", tmp_path / "again").code == 0
+    cli("fit", "run/config.yaml", "--run-dir", tmp_path / "again")
     for name in ("best/model.safetensors", "last/model.safetensors", "config.yaml"):
         assert (tmp_path / "again" / name).read_bytes() == (trained / "run" / name).read_bytes()
 
@@ -67,7 +65,7 @@ def test_the_end_compares_with_the_n_grams_alone(project: Path, cli: Cli) -> Non
     ended = cli("fit", "c.yaml", "--set", "model.ngrams=[1, 2]", "--run-dir", "r")
     line = re.compile(r"^test ([\d.]+)% \(n-grams alone ([\d.]+)%\)$", re.MULTILINE)
     (figures,) = line.findall(ended.err)
-    scores = json.loads(cli("eval", "r", "--json").out)
+    scores = cli("eval", "r", "--json").json
     expected = scores["accuracy"], scores["parts"]["ngrams"]["accuracy"]
     assert figures == tuple(f"{100 * value:.1f}" for value in expected)
 
@@ -99,7 +97,6 @@ def test_what_is_as_good_as_the_whole_is_named(project: Path, cli: Cli) -> None:
 def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
     write_table(project / "test.tsv", [*rows(20, seed=2), ("rise", "sideways")])
     ended = cli("fit", "c.yaml", "--quiet")
-    assert ended.code == 0
     assert ended.problems
     assert all(line.startswith("warning: ") for line in ended.problems)
     assert "test.tsv:22" in ended.err
@@ -112,17 +109,15 @@ def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
     write_table(project / "train.tsv", examples)
     write_table(project / "test.tsv", [*examples[:3], ("new", "[/x]\x07")])
     ended = cli("fit", "c.yaml", "--run-dir", "r")
-    assert ended.code == 0
     assert "[/red]" in ended.err
     assert "[bold]b" in ended.err
     assert "\\x1b[31mred" in ended.err
     assert "\x1b" not in ended.err
     assert "\x07" not in ended.err
     scored = cli("eval", "r")
-    assert scored.code == 0
     assert "[/red]" in scored.out
     assert "\x1b" not in scored.out
-    assert json.loads(cli("eval", "r", "--json").out)["labels"] == sorted(strange)
+    assert cli("eval", "r", "--json").json["labels"] == sorted(strange)
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -132,7 +127,6 @@ def test_a_strange_run_directory_is_printed_safely_on_a_terminal_alone(
     name = "r\x1b[31m\x9b\u202eé"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     ended = cli("fit", "c.yaml", "--run-dir", name, "--quiet", "--set", "training.max_epochs=1")
-    assert ended.code == 0
     assert ended.out == ("r\\x1b[31m\\x9b\\u202eé\n" if terminal else f"{name}\n")
 
 
@@ -156,10 +150,9 @@ def test_bad_rows_may_be_dropped(project: Path, cli: Cli) -> None:
         text = "\n".join([*lines[:3], *BAD_ROWS, *lines[3:], "bad"])
         Path(f"spoilt-{name}").write_text(text)
     Path("spoilt.yaml").write_text(CONFIG.replace("train.tsv", "spoilt-train.tsv"))
-    assert cli("fit", "spoilt.yaml", "--quiet", "--run-dir", "refused").code == 2
+    cli("fit", "spoilt.yaml", "--quiet", "--run-dir", "refused", code=2)
     for attempt in ("read", "cached"):
         ended = cli("fit", "spoilt.yaml", "--quiet", "--run-dir", attempt, *DROP)
-        assert ended.code == 0
         assert [line for line in ended.problems if "spoilt-train.tsv:" in line] == [
             "warning: spoilt-train.tsv:4: expected 2 fields as in the first row, found 1",
             "warning: spoilt-train.tsv:5: expected 2 fields as in the first row, found 3",
@@ -171,12 +164,12 @@ def test_bad_rows_may_be_dropped(project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--quiet", "--run-dir", "clean", *DROP)
     weights = [Path(run, "best/model.safetensors").read_bytes() for run in ("clean", "read")]
     assert weights[0] == weights[1]
-    wanted = json.loads(cli("eval", "clean", "--json").out) | {"trained_on_rows": None}
+    wanted = cli("eval", "clean", "--json").json | {"trained_on_rows": None}
     ended = cli("eval", "clean", "--json", "--data", "spoilt-test.tsv")
-    assert json.loads(ended.out) == wanted
+    assert ended.json == wanted
     assert "spoilt-test.tsv: left out 3 rows that can't be read" in ended.err
-    stopped = cli("predict", "spoilt-test.tsv", "clean")
-    assert (stopped.code, stopped.out.count("\n")) == (2, 3)
+    stopped = cli("predict", "spoilt-test.tsv", "clean", code=2)
+    assert stopped.out.count("\n") == 3
     assert "spoilt-test.tsv:4: expected 2 fields" in stopped.err
 
 
@@ -186,7 +179,6 @@ REFIT = ("--set", "data.validation=0.2", "--set", "training.refit=true")
 
 def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     ended = cli("fit", "c.yaml", "--run-dir", "r", *SETTINGS, *REFIT)
-    assert ended.code == 0, ended.err
     before, _, after = ended.err.partition("refit 1: ")
     said = " ".join(before.split())
     assert said.endswith("(training.refit); the validation scores above are of the first one")
@@ -201,12 +193,12 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     assert "trained on these rows" in cli("eval", "r", "--split", "train").err
     asked = {"--split": ("train", "validation", "test"), "--data": ("test.tsv",)}
     said = [
-        json.loads(cli("eval", "r", option, value, "--json").out)["trained_on_rows"]
+        cli("eval", "r", option, value, "--json").json["trained_on_rows"]
         for option, values in asked.items()
         for value in values
     ]
     assert said == [True, True, False, None]
-    assert cli("report", "r", "--split", "validation", "--output", "r.html").code == 0
+    cli("report", "r", "--split", "validation", "--output", "r.html")
     page = Path("r.html").read_text()
     assert f"validation, {too}" in page
 
@@ -223,22 +215,8 @@ def test_a_file_of_another_kind_is_named_with_what_the_model_reads(
     ]
     for run, other, said in cases:
         for command in (("predict", other, run), ("eval", run, "--data", other)):
-            ended = cli(*command)
-            assert (ended.code, ended.out) == (2, "")
+            ended = cli(*command, code=2)
             assert said in ended.err
             assert "data." not in ended.err
-    ended = cli("predict", "-", features, stdin="hello\n")
+    ended = cli("predict", "-", features, stdin="hello\n", code=2)
     assert "stdin:1: expected a number, found 'hello'" in ended.err
-
-
-def test_model_folder_travels(trained: Path, tmp_path: Path, cli: Cli) -> None:
-    """Nothing of the run or its data is needed beside the folder."""
-    expected = cli("predict", trained / "test.tsv", "--run", trained / "run", "--format", "jsonl")
-    shutil.copytree(trained / "run" / "best", tmp_path / "elsewhere")
-    shutil.copy(trained / "test.tsv", tmp_path / "in.tsv")
-    ended = cli(
-        "predict", tmp_path / "in.tsv", "--run", tmp_path / "elsewhere", "--format", "jsonl"
-    )
-    assert ended.code == 0
-    assert ended.out == expected.out
-    assert str(trained) not in (trained / "run/best/model.json").read_text()

@@ -36,7 +36,6 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Init:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         ended = cli("init", next(iter(files)).partition("/")[0], "-o", "c.yaml", *options)
-        assert ended.code == 0, ended.err
         config = load_config("c.yaml")
         prepare(config, cache_folder=None)
         return config, ended.err
@@ -297,5 +296,4 @@ def test_what_is_refused(
     for name, content in files.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    ended = cli("init", *options)
-    assert (ended.code, problem in ended.err) == (2, True), ended.err
+    assert problem in cli("init", *options, code=2).err

@@ -88,7 +88,7 @@ def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
         seqtrain.fit(config, run_dir="parts", listener=stopping_after(6))
     seqtrain.fit(config, run_dir="parts", resume=True)
     assert_same_run("whole", "parts")
-    scored = json.loads(cli("eval", "whole", "--json").out)
+    scored = cli("eval", "whole", "--json").json
     beside = "ngrams" if config.model.ngrams else "kernels" if config.model.kernels else None
     branches = ["recurrent", beside] if beside else []
     assert list(scored.get("parts", [])) == branches
@@ -103,5 +103,5 @@ def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
     for row in map(json.loads, plain.out.splitlines()):
         found = last[row["index"]]["probabilities"]
         assert found == pytest.approx(row["probabilities"], abs=1e-5)
-    assert cli("check", "whole").code == 0
-    assert cli("eval", "whole", "--steps").code == 0
+    cli("check", "whole")
+    cli("eval", "whole", "--steps")

@@ -53,7 +53,7 @@ def table(text: str) -> list[dict[str, str]]:
 
 def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cli) -> None:
     assert json.loads(Path("run/best/model.json").read_text())["calibration"]["temperature"] != 1
-    scores = json.loads(cli("eval", "run", "--split", "validation", "--json").out)
+    scores = cli("eval", "run", "--split", "validation", "--json").json
     before: Any = [line for line in metrics("run") if line.get("best")][-1]["validation"]
     assert scores["accuracy"] == pytest.approx(before["accuracy"], abs=0.05)
     assert scores["loss"] < before["loss"] - 0.01

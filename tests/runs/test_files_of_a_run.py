@@ -1,11 +1,8 @@
 """Files of a run: written whole or not at all, checked when read, cleaned up after a kill."""
 
 import os
-import resource
 import shutil
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, wr
 from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
 from seqtrain.runs.run_directory import RunDirectory
+from tests.helpers.tiny import file_size_limit
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 LINES = b'{"event": "step", "step": 1}\n{"event": "epoch", "epoch": 1}\n'
@@ -102,19 +100,6 @@ def test_strays_alone_are_removed(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "best", tmp_path / ".best-old")
     remove_strays(tmp_path, ["best"])
     assert names(tmp_path) == {"best", ".hidden", "notes-12"}
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """Let writing past this size fail with EFBIG, as a full disk does with ENOSPC."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, previous)
 
 
 def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path: Path) -> None:
