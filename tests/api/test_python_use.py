@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,6 @@ import torch
 
 import seqtrain
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.signals import StopSignals
 from tests.helpers.program import FORKS
 
 WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
@@ -163,16 +161,6 @@ def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) 
     assert heard[:2] == ["DataEvent", "StartEvent"]
     assert heard[-1] == "Run"
     assert heard.count("UpdateEvent") == epochs * 5
-
-
-def test_second_interrupt_stops_at_once() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with StopSignals() as signals:
-        signal.raise_signal(signal.SIGINT)
-        assert signals.received == signal.SIGINT
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 class Frame(dict[str, list[str]]):

@@ -5,15 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
 from seqtrain.api.predictions import predict_split, run_facts
-from seqtrain.api.repeats import fit_repeats, repeats_of
-from seqtrain.comparison.task import prepare_task
-from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError, DataError
 from tests.helpers.tiny import fingerprint
 
@@ -67,17 +63,6 @@ def test_answers_name_file_and_line(folder: Path) -> None:
     assert run_facts("run").card["trained on"].startswith("p*.jsonl, ")
 
 
-def test_folds_part_the_rows_of_all_files(folder: Path) -> None:
-    given = config_from_mapping(config("p*.jsonl", training={"max_epochs": 1}))
-    several = fit_repeats(repeats_of(given, seeds=None, folds=2), folder / "folds")
-    lines = [
-        {(row.file, row.line) for row in predict_split(run.path, split="validation").rows}
-        for run in several.runs
-    ]
-    assert len(lines[0] | lines[1]) == 40
-    assert not lines[0] & lines[1]
-
-
 def test_other_files_end_resuming_and_scoring(folder: Path) -> None:
     given = config("p*.jsonl", training={"max_epochs": 1})
     fit(given, run_dir="run")
@@ -95,15 +80,3 @@ def test_other_files_end_resuming_and_scoring(folder: Path) -> None:
         evaluate("run", split="validation")
     (folder / "gone").rename(folder / "p3.jsonl")
     fit(more, run_dir="run", resume=True)
-
-
-def test_a_comparison_takes_the_rows_of_all_files(folder: Path) -> None:
-    device = torch.device("cpu")
-    one, three = (
-        prepare_task(config_from_mapping(config(train)), device, None)
-        for train in ("one.jsonl", ["p1.jsonl", "p[23].jsonl"])
-    )
-    assert one.labels == three.labels
-    assert one.probe.tolist() == three.probe.tolist()
-    for a, b in ((one.train, three.train), (one.held_out, three.held_out)):
-        assert all((array == b.arrays()[name]).all() for name, array in a.arrays().items())

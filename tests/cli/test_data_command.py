@@ -49,8 +49,3 @@ def test_rows_to_look_at_are_named(project: Path, cli: Cli) -> None:
         assert words in ended.out
     assert "train.tsv:44" not in ended.err  # it is said once
     cli("fit", "c.yaml", code=2)
-
-
-def test_settings_may_be_changed(project: Path, cli: Cli) -> None:
-    found = cli("data", "c.yaml", "--json", "--set", "data.max_length=2").json
-    assert found["splits"]["train"]["cut"] > 0

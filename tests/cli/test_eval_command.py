@@ -51,18 +51,11 @@ def test_model_folder_scores_a_file_but_names_no_split(
     assert "--data" in ended.err
 
 
-def test_split_that_the_config_lacks(project: Path, cli: Cli) -> None:
-    cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=null")
-    ended = cli("eval", "r", "--split", "test", code=2)
-    assert len(ended.problems) == 1
-    assert "validation" in ended.err
-    assert not Path("r/test.json").exists()
-
-
 def test_validation_is_scored_where_there_is_no_test_split(project: Path, cli: Cli) -> None:
     for run, test in (("r", "null"), ("with-test", "test.tsv")):
         cli("fit", "c.yaml", "--run-dir", run, "--set", f"data.test={test}")
     wanted = cli("eval", "r", "--json", "--split", "validation").json
+    assert "validation" in cli("eval", "r", "--split", "test", code=2).err
     ended = cli("eval", "r", "--json")
     assert (ended.code, ended.json) == (0, wanted)
     assert "there is no test split" in ended.err

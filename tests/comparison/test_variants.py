@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,15 +25,27 @@ def with_model(task: Task, **keys: object) -> Task:
     return replace(task, config=task.config.model_copy(update={"model": model}))
 
 
+@pytest.mark.parametrize("channels", [0, 3])
 @pytest.mark.parametrize(
-    ("rnn", "pooling"),
-    [("gru", "last"), ("gru", "mean"), ("gru", "max"), ("lstm", "last"), ("rnn", "last")],
+    "keys",
+    [
+        {"rnn": "gru"},
+        {"rnn": "gru", "pooling": "mean", "bidirectional": True},
+        {"rnn": "gru", "pooling": "attention", "num_layers": 2, "bidirectional": True},
+        {"rnn": "lstm", "bidirectional": True, "join": "sum"},
+        {"rnn": "lstm", "pooling": "mean", "num_layers": 2},
+        {"rnn": "rnn", "bidirectional": True},
+        {"rnn": "rnn", "pooling": "max", "bidirectional": True, "join": "mean"},
+    ],
 )
-@pytest.mark.parametrize("bidirectional", [False, True])
 def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(
-    task: Task, rnn: str, pooling: str, bidirectional: bool
+    task: Task, keys: dict[str, Any], channels: int
 ) -> None:
-    task = with_model(task, rnn=rnn, pooling=pooling, bidirectional=bidirectional)
+    task = with_model(task, **keys)
+    if channels:
+        values = np.random.default_rng(0).normal(size=(len(task.train.values), channels))
+        train = replace(task.train, values=values.astype(np.float32))
+        task = replace(task, train=train, input_size=channels)
     for name, problem in variants_for(task.config, task.device).items():
         if problem:
             continue

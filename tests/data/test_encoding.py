@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.encoding import EncodingReport, LengthPolicy, row_keys
+from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.examples import Example, ReadOptions
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
@@ -74,14 +73,6 @@ def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
     assert (report.rows, report.filled) == (3, 1)
 
 
-def test_rows_of_a_folder_are_named_by_their_own_file() -> None:
-    rows = [Example("1", "z", 1, "d/z.txt"), Example("2", "x", 1, "d/x.txt")]
-    _, report = rules().encode(rows, "d")
-    assert report.shown[0].startswith("d/z.txt:1: label 'z'")
-    with pytest.raises(DataError, match=r"^d/x\.txt:7: the sequence is empty"):
-        rules().encode([Example("1", "x", 1, "d/z.txt"), Example("", "x", 7, "d/x.txt")], "d")
-
-
 ROWS = st.lists(st.sampled_from(["1", "", "0123", "bad"]), max_size=12)
 
 
@@ -110,16 +101,3 @@ def test_prediction_keeps_every_row_or_stops_at_the_first_bad_one(
     blank = [row in ("0123", "bad") or (not row and empty != "unk") for row in rows[:stop]]
     assert [x.problem is not None for x in found] == blank
     assert report.unanswered == sum(blank)
-
-
-def test_keys_are_those_of_rows_as_they_are_read() -> None:
-    texts = ["A b", " a b\t", "a  b", "a", " ", ""]
-    keys = row_keys(examples(*texts)).tolist()
-    assert keys[0] == keys[1]
-    assert len(set(keys)) == 4
-    assert keys[4:] == [0, 0]
-    symbols = row_keys(examples(["a", "b"], ["ab"], ["A", "b"], [])).tolist()
-    assert (len(set(symbols)), symbols[3]) == (4, 0)
-    numbers = [np.array(x, dtype=np.float32) for x in ([[1], [2]], [[1]], [[1], [2]])]
-    first, other, again = row_keys(examples(*numbers)).tolist()
-    assert first == again != other

@@ -1,12 +1,10 @@
 """Rows that are held out: by class, in sets, every class learned."""
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqtrain.data import store
-from seqtrain.data.splits import Part, first_alike, hold_out
+from seqtrain.data.splits import Part, hold_out
 
 
 def held(labels: list[int], part: Part, seed: int = 0, keys: list[int] | None = None) -> list[int]:
@@ -88,15 +86,3 @@ def test_a_second_part_leaves_the_first_as_it_was() -> None:
     assert abs(len(parts["test"]) - 120) <= 2
     assert not set(keys[parts["validation"]]) & set(keys[parts["test"]])
     assert hold_out(labels, {}, 3) == {}
-
-
-def test_a_split_in_small_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = np.random.default_rng(0)
-    labels, keys = draw.integers(0, 4, 900), draw.integers(1, 500, 900)
-    parts: dict[str, Part] = {"test": 0.2, "validation": {"fold": 2, "of": 3}}
-    whole, first = hold_out(labels, parts, 0, keys), first_alike(keys)
-    monkeypatch.setattr(store, "COMPARED", 50)
-    monkeypatch.setattr(store, "BLOCK", 64)
-    assert first_alike(keys).tolist() == first.tolist()
-    for name, rows in hold_out(labels, parts, 0, keys).items():
-        assert rows.tolist() == whole[name].tolist()

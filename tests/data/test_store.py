@@ -20,6 +20,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Arrays go to files of this folder from 256 bytes on."""
     monkeypatch.setattr(store, "IN_MEMORY", 256)
     monkeypatch.setattr(store, "BLOCK", 64)
+    monkeypatch.setattr(store, "COMPARED", 50)
     monkeypatch.setattr("seqtrain.data.cache.IN_MEMORY", 256)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

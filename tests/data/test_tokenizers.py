@@ -34,11 +34,6 @@ def test_texts_are_split_as_the_tokenizer_says(name: str, text: str, tokens: lis
     assert split(name, text) == tokens
 
 
-def test_lowercase_comes_before_splitting() -> None:
-    assert split("word", "MOVE İt", lowercase=True) == split("word", "move i̇t")
-    assert split("char", "Ab", lowercase=True) == ["a", "b"]
-
-
 EVERY_CHARACTER = "".join(map(chr, range(sys.maxunicode + 1)))
 BLANKS = [c for c in EVERY_CHARACTER if c.isspace()]
 TRICKY = st.text(

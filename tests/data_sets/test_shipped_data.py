@@ -17,8 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 DATA = Path(__file__).parents[2] / "data"
-ORDERS, STROKES, FIRINGS = DATA / "orders", DATA / "strokes", DATA / "firings"
+ORDERS, STROKES, FIRINGS = SETS = [DATA / name for name in ("orders", "strokes", "firings")]
 SPLITS = ("train", "validation", "test")
+SIZES = {ORDERS: (12, (400, 50, 50)), STROKES: (8, (150, 25, 25)), FIRINGS: (4, (150, 30, 50))}
+"""Classes, and rows of each in the splits."""
+every_set = pytest.mark.parametrize("folder", SETS, ids=lambda folder: folder.name)
 
 
 def orders(split: str) -> list[tuple[str, ...]]:
@@ -45,32 +48,56 @@ def firings(split: str) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-def make(folder: Path, into: Path) -> str:
-    command = [sys.executable, str(folder / "make.py"), "--into", str(into)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def labels(folder: Path, split: str) -> list[str]:
+    if folder == STROKES:
+        return strokes(split)[1]
+    of_firings = [rows[0]["class"] for rows in firings(split).values()]
+    return [label for label, _ in orders(split)] if folder == ORDERS else of_firings
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """Return a file's bytes; of an archive, whose times change, those of its members."""
+    if path.suffix != ".npz":
+        return {"": path.read_bytes()}
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@every_set
+def test_they_are_made_again_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, str(folder / "make.py"), "--into", str(tmp_path)]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert {path.stem for path in tmp_path.iterdir()} == {*SPLITS}
+    for path in tmp_path.iterdir():
+        assert content(path) == content(folder / path.name), path.name
+    assert made.stdout in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@every_set
+def test_classes_are_of_one_size_and_named_in_the_readme(folder: Path) -> None:
+    number, sizes = SIZES[folder]
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    for split, size in zip(SPLITS, sizes, strict=True):
+        counts = Counter(labels(folder, split))
+        assert len(counts) == number
+        assert set(counts.values()) == {size}
+        assert [label for label in counts if f"`{label}`" not in readme] == []
+
+
+def test_no_sequence_stands_twice_in_any_split() -> None:
+    texts = [words(text) for split in SPLITS for _, text in orders(split)]
+    pieces = [piece.tobytes() for split in SPLITS for piece in strokes(split)[0]]
+    assert len(set(texts)) == len(texts)
+    assert len(set(pieces)) == len(pieces)
 
 
 def test_orders_files_are_plain_tab_separated_text() -> None:
     for split in SPLITS:
-        content = (ORDERS / f"{split}.tsv").read_bytes()
-        assert content.startswith(b"label\ttext\n")
-        assert content.endswith(b"\n")
-        assert b"\r" not in content
-        assert b'"' not in content
+        text = (ORDERS / f"{split}.tsv").read_bytes()
+        assert text.startswith(b"label\ttext\n")
+        assert text.endswith(b"\n")
+        assert not set(b'\r"') & set(text)
         assert all(len(row) == 2 and all(row) for row in orders(split))
-
-
-@pytest.mark.parametrize(("split", "per_class"), [("train", 400), ("validation", 50), ("test", 50)])
-def test_orders_classes_are_twelve_and_of_one_size(split: str, per_class: int) -> None:
-    counts = Counter(label for label, _ in orders(split))
-    assert set(counts) == {label for label, _ in orders("train")}
-    assert len(counts) == 12
-    assert set(counts.values()) == {per_class}
-
-
-def test_no_order_stands_twice_in_any_split() -> None:
-    seen = Counter(words(text) for split in SPLITS for _, text in orders(split))
-    assert seen.most_common(1)[0][1] == 1
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -78,20 +105,18 @@ def test_every_order_has_a_twin_of_the_same_words_and_another_class(split: str) 
     labels_of_bag: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for label, text in orders(split):
         labels_of_bag[tuple(sorted(words(text)))][label] += 1
-    for bag, labels in labels_of_bag.items():
-        assert max(labels.values()) * 2 == labels.total(), bag
+    for bag, counts in labels_of_bag.items():
+        assert max(counts.values()) * 2 == counts.total(), bag
 
 
 @pytest.mark.parametrize("features", [CountVectorizer, TfidfVectorizer])
 def test_bag_of_words_fails_on_orders(features: type[CountVectorizer]) -> None:
-    (labels, texts), (test_labels, test_texts) = (
+    (classes, texts), (test_classes, test_texts) = (
         zip(*orders(split), strict=True) for split in ("train", "test")
     )
-    model = make_pipeline(
-        features(token_pattern=r"\w+"), LogisticRegression(max_iter=2000, tol=0.01)
-    )
-    accuracy = model.fit(texts, labels).score(test_texts, test_labels)
-    assert 0.3 < accuracy <= 0.5
+    regression = LogisticRegression(max_iter=2000, tol=0.01)
+    model = make_pipeline(features(token_pattern=r"\w+"), regression).fit(texts, classes)
+    assert 0.3 < model.score(test_texts, test_classes) <= 0.5
 
 
 def test_orders_are_from_3_to_60_words_long() -> None:
@@ -99,14 +124,6 @@ def test_orders_are_from_3_to_60_words_long() -> None:
     assert (min(lengths), max(lengths)) == (3, 60)
     assert np.median(lengths) < 20
     assert np.mean(np.array(lengths) > 40) > 0.05
-
-
-def test_orders_are_made_again_byte_for_byte(tmp_path: Path) -> None:
-    printed = make(ORDERS, tmp_path)
-    for split in SPLITS:
-        name = f"{split}.tsv"
-        assert (tmp_path / name).read_bytes() == (ORDERS / name).read_bytes(), name
-    assert printed in (ORDERS / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -122,67 +139,26 @@ def test_strokes_are_finite_points_and_pressures_of_8_to_400_steps(split: str) -
     assert 390 < max(lengths) <= 400
 
 
-@pytest.mark.parametrize(("split", "per_class"), [("train", 150), ("validation", 25), ("test", 25)])
-def test_strokes_classes_are_eight_and_of_one_size(split: str, per_class: int) -> None:
-    counts = Counter(strokes(split)[1])
-    assert set(counts) == set(strokes("train")[1])
-    assert len(counts) == 8
-    assert set(counts.values()) == {per_class}
-
-
-def test_no_stroke_stands_twice_in_any_split() -> None:
-    seen = Counter(piece.tobytes() for split in SPLITS for piece in strokes(split)[0])
-    assert seen.most_common(1)[0][1] == 1
-
-
-def test_circles_turn_the_way_their_class_says() -> None:
+def test_circles_and_spirals_run_the_way_their_class_says() -> None:
     turns = {"circle_clockwise": -1, "circle_anticlockwise": 1}
     for piece, label in zip(*strokes("train"), strict=True):
+        points, fifth = piece[:, :2], len(piece) // 5 + 1
         if label in turns:
-            x, y = (piece[:, :2] - piece[:, :2].mean(axis=0)).T
-            enclosed = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])
-            assert np.sign(enclosed) == turns[label], label
-
-
-def test_spirals_run_the_way_their_class_says() -> None:
-    for piece, label in zip(*strokes("train"), strict=True):
-        if label.startswith("spiral"):
-            fifth = len(piece) // 5 + 1
-            centre = piece[-fifth:, :2] if label == "spiral_inward" else piece[:fifth, :2]
-            rim = piece[:fifth, :2] if label == "spiral_inward" else piece[-fifth:, :2]
+            x, y = (points - points.mean(axis=0)).T
+            assert np.sign(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])) == turns[label], label
+        elif label.startswith("spiral"):
+            rim, centre = points[:fifth], points[-fifth:]
+            if label != "spiral_inward":
+                rim, centre = centre, rim
             middle = centre.mean(axis=0)
-            inner = np.linalg.norm(centre - middle, axis=1).mean()
-            outer = np.linalg.norm(rim - middle, axis=1).mean()
+            inner, outer = (np.linalg.norm(x - middle, axis=1).mean() for x in (centre, rim))
             assert inner < outer, len(piece)
 
 
-def test_strokes_are_made_again_to_the_last_number(tmp_path: Path) -> None:
-    printed = make(STROKES, tmp_path)
-    for split in SPLITS:
-        name = f"{split}.npz"
-        with zipfile.ZipFile(tmp_path / name) as made, zipfile.ZipFile(STROKES / name) as shipped:
-            assert (
-                made.namelist()
-                == shipped.namelist()
-                == [
-                    "values.npy",
-                    "offsets.npy",
-                    "labels.npy",
-                ]
-            )
-            for member in made.namelist():
-                assert made.read(member) == shipped.read(member), (name, member)
-    assert printed in (STROKES / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("split", "per_class"), [("train", 150), ("validation", 30), ("test", 50)])
-def test_the_class_of_a_firing_is_what_is_first_done_while_the_kiln_is_hot(
-    split: str, per_class: int
-) -> None:
-    classes = Counter(rows[0]["class"] for rows in firings(split).values())
-    assert classes == dict.fromkeys(("vent", "salt", "draw", "none"), per_class)
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_class_of_a_firing_is_what_is_first_done_while_the_kiln_is_hot(split: str) -> None:
     for name, rows in firings(split).items():
-        decisive = [row for row in rows if row["action"] in classes]
+        decisive = [row for row in rows if row["action"] in ("vent", "salt", "draw")]
         hot = [row["action"] for row in decisive if int(row["temperature"]) >= 900]
         assert {row["class"] for row in rows} == {(hot or ["none"])[0]}, name
         assert {*Counter(row["action"] for row in decisive).values()} == {2}, name
@@ -199,33 +175,12 @@ def test_counts_and_quantiles_fail_on_firings() -> None:
             [*(float(found[name]) for name in names), *np.quantile(temperatures, np.arange(9) / 8)]
             for found, temperatures in zip(actions, degrees, strict=True)
         ]
-        return features, [each[0]["class"] for each in rows]
+        return features, labels(FIRINGS, split)
 
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     assert model.fit(*summarize("train")).score(*summarize("test")) < 0.4
 
 
-def test_firings_are_made_again_byte_for_byte(tmp_path: Path) -> None:
-    printed = make(FIRINGS, tmp_path)
-    for split in SPLITS:
-        assert (tmp_path / f"{split}.csv").read_bytes() == (FIRINGS / f"{split}.csv").read_bytes()
-    assert printed in (FIRINGS / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("folder", [ORDERS, STROKES, FIRINGS], ids=lambda folder: folder.name)
-def test_readme_names_every_class(folder: Path) -> None:
-    of_firings = [rows[0]["class"] for rows in firings("train").values()]
-    labels = {
-        ORDERS: [label for label, _ in orders("train")],
-        STROKES: strokes("train")[1],
-        FIRINGS: of_firings,
-    }[folder]
-    readme = (folder / "README.md").read_text(encoding="utf-8")
-    assert [label for label in set(labels) if f"`{label}`" not in readme] == []
-
-
 def test_data_sets_stay_small() -> None:
-    files = [
-        file for folder in (ORDERS, STROKES, FIRINGS) for file in folder.iterdir() if file.is_file()
-    ]
+    files = [file for folder in SETS for file in folder.iterdir() if file.is_file()]
     assert sum(file.stat().st_size for file in files) < 3_000_000

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import ConfigError, RunError
@@ -20,12 +18,12 @@ from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import model_files
 from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
+from tests.helpers.tiny import Cli
 
 FILES = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
     *("manifest.json", "reading.zip"),
 }
-Cli = Callable[..., tuple[int, str, str]]
 
 
 def names(folder: Path) -> set[str]:
@@ -38,37 +36,30 @@ def golden(port: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run the program beside a saved model in `run`; return its exit code, stdout and stderr."""
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A saved model, `run`, in the current directory."""
     write_folder(tmp_path / "run", model_files(make_model()))
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            run_program(list(arguments))
-        return int(str(ended.value.code)), *capsys.readouterr()
 
-    return run
-
-
+@pytest.mark.usefixtures("saved")
 def test_only_an_earlier_export_is_replaced(cli: Cli) -> None:
-    code, out, err = cli("export", "run", "new/port")
-    assert (code, out) == (0, "")
-    assert (names(Path("new/port")), names(Path("new"))) == (FILES, {"port"})
-    assert "golden rows: probabilities differ by" in err
     port = Path("new/port")
+    ended = cli("export", "run", port)
+    assert (names(port), names(Path("new")), ended.out) == (FILES, {"port"}, "")
+    assert "golden rows: probabilities differ by" in ended.err
     (port / "golden.jsonl").write_text("")
-    assert cli("export", "run", str(port))[0] == 2
+    cli("export", "run", port, code=2)
     assert golden(port) == []
-    assert cli("export", "run", str(port), "--force")[0] == 0
+    cli("export", "run", port, "--force")
     assert golden(port)
 
 
+@pytest.mark.usefixtures("saved")
 def test_a_missing_package_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    code, _, err = cli("export", "run", "port")
-    assert code == 2
-    assert "needs the package onnxruntime; install it with: pip install 'seqtrain[export]'" in err
+    said = cli("export", "run", "port", code=2).err
+    assert "needs the package onnxruntime; install it with: pip install 'seqtrain[export]'" in said
     assert not Path("port").exists()
 
 

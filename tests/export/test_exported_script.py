@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from seqtrain.cli.main import run as run_program
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.tokenizers import train_bpe
@@ -25,6 +24,7 @@ from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 from tests.helpers.small_models import PARTS, WORDS, make_model
+from tests.helpers.tiny import Cli, Ended
 
 TEXTS = ["Move money", "DON'T", "éa? 20 20 nobody knows", "20", 'a "quoted" one, yes', "x\u2028y ?"]
 ROWS: dict[str, list[Any]] = {
@@ -40,8 +40,6 @@ for name in ("torch", "pydantic", "yaml", "tokenizers", "rich", "safetensors"):
 script, *sys.argv[1:] = sys.argv[1:]
 runpy.run_path(script, run_name="__main__")
 """
-Ended = tuple[int, str, str]
-"""Exit code, stdout and stderr."""
 
 
 def rows_as(ending: str, kind: str, values: list[Any]) -> str:
@@ -73,9 +71,9 @@ def assert_alike(found: str, wanted: str) -> None:
 class Both:
     """A model's run and its export in a folder, and what both write about a file."""
 
-    def __init__(self, folder: Path, model: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, model: Model, cli: Cli) -> None:
         write_folder(folder / "run", model_files(model))
-        self.folder, self.capsys = folder, capsys
+        self.folder, self.cli = folder, cli
         self.port = export_model(model, folder / "port").folder
 
     def write(self, name: str, content: str | bytes) -> Path:
@@ -84,46 +82,44 @@ class Both:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def by_seqtrain(self, path: Path) -> Ended:
-        self.capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            run_program(["predict", str(path), "--run", str(self.folder / "run")])
-        return int(str(ended.value.code)), *self.capsys.readouterr()
+    def by_seqtrain(self, path: Path, code: int = 0) -> Ended:
+        return self.cli("predict", path, "--run", self.folder / "run", code=code)
 
     def by_script(self, path: Path) -> Ended:
         """Run the exported script in this process."""
-        written, code = io.BytesIO(), 0
+        out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["predict.py", str(path)])
             patch.setattr(sys, "path", [*sys.path])
-            patch.setattr(sys, "stdout", io.TextIOWrapper(written))
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
             try:
                 runpy.run_path(str(self.port / "predict.py"), run_name="__main__")
             except SystemExit as ended:
                 code = int(str(ended.code))
-            sys.stdout.flush()
-            found = written.getvalue().decode()
-        return code, found, self.capsys.readouterr().err
+            out.seek(0)
+            return Ended(code, out.buffer.read().decode(), err.getvalue())
 
-    def by_script_alone(self, argument: str, given: bytes = b"") -> Ended:
+    def by_script_alone(self, argument: str, given: bytes = b"", code: int = 0) -> Ended:
         """Run it in a process that has none of our modules, nor what they import."""
         command = [sys.executable, "-I", "-c", ALONE, str(self.port / "predict.py"), argument]
         done = subprocess.run(command, input=given, capture_output=True, cwd=self.port)
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        assert done.returncode == code
+        return Ended(code, done.stdout.decode(), done.stderr.decode())
 
     def compare(self, name: str, content: str | bytes | None, code: int = 0) -> str:
         """Check that both write the same rows, and refuse in the same words; return the rows."""
         path = self.folder / name if content is None else self.write(name, content)
-        wanted, found = self.by_seqtrain(path), self.by_script(path)
-        assert (wanted[0], found[0]) == (code, code), found
-        assert_alike(found[1], wanted[1] or ("" if code else "label\tprobability\n"))
-        assert not code or found[2] == wanted[2].replace("seqtrain: ", "")
-        return found[1]
+        wanted, found = self.by_seqtrain(path, code), self.by_script(path)
+        assert found.code == code, found
+        assert_alike(found.out, wanted.out or ("" if code else "label\tprobability\n"))
+        assert not code or found.err == wanted.err.replace("seqtrain: ", "")
+        return found.out
 
 
 @pytest.fixture
-def both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[Model], Both]:
-    return lambda model: Both(tmp_path, model, capsys)
+def both(tmp_path: Path, cli: Cli) -> Callable[[Model], Both]:
+    return lambda model: Both(tmp_path, model, cli)
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -163,28 +159,22 @@ def test_the_script_needs_numpy_and_onnxruntime_alone(
 ) -> None:
     pair, kind = both(model), model.preprocessing.kind
     file = pair.write("new.txt", rows_as("txt", kind, ROWS[kind]))
-    code, wanted, _ = pair.by_seqtrain(file)
-    assert code == 0
+    wanted = pair.by_seqtrain(file).out
     pair.port = pair.port.rename(tmp_path / "elsewhere")
     for argument, given in ((str(file), b""), ("-", file.read_bytes())):
-        code, found, problems = pair.by_script_alone(argument, given)
-        assert (code, problems) == (0, "")
-        assert_alike(found, wanted)
+        found = pair.by_script_alone(argument, given)
+        assert not found.err
+        assert_alike(found.out, wanted)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "content"),
     [
-        ("new.txt", {"format": "txt"}, "no\tmove 20\nmove 20\n\tmoney"),
         ("new.ft", {"format": "fasttext"}, "__label__no move 20\nmove 20\n"),
         ("new.csv", {"sequence": ["a", "b"]}, 'b,a\r\nmove,"20\r\n""?"""\r\nmoney,\r\n\r\n'),
-        ("new.tsv", {"sequence": 1, "label": 0}, "no\tmove\nyes\tmoney ?\n"),
         ("new.csv", {"sequence": 1, "label": 0, "quoting": "none"}, 'no,"move\nyes,money ?"\n'),
-        ("new.data", {"format": "csv", "by_name": False}, "s,l\n\ufeffmove,no\n"),
-        ("new.csv", {}, "sep=|\r\ns|l\r\nmove, 20;|no\r\n"),
         ("new.csv.gz", {}, gzip.compress(b's\tl\n"move\t20"\tno\n', mtime=0)),
         ("new.jsonl", {"sequence": "a.b"}, '{"a": {"b": "move"}}\n{"a.b": "20"}\n'),
-        ("new.jsonl", {"sequence": ["a", "b"]}, '{"a": "move", "b": "20"}\n\n'),
         ("new.txt", {}, ""),
     ],
 )
@@ -199,15 +189,10 @@ def test_files_are_read_as_in_training(
     ("kind", "name", "content"),
     [
         ("text", "new.csv", "s,s\nmove,no\n"),
-        ("text", "new.csv", 's,l\nmove,no\n"money,no\n'),
-        ("text", "new.csv", "s,l\r\nmove,no\r\n\0,no\r\n"),
         ("text", "new.jsonl", '{"s": "move"}\n{"s": "20", "s": "?"}\n'),
-        ("text", "new.ft", "__label__no move\n__label__no __label__yes money\n"),
         ("text", "none.csv", None),
         ("text", "new.txt.gz", gzip.compress(b"move 20\n" * 999, mtime=0)[:-8]),
         ("tokens", "new.jsonl", '{"s": ["move"]}\n{"s": ["1", true]}\n'),
-        ("tokens", "new.jsonl", '{"s": ["move"]}\n{"s": ["1", null]}\n'),
-        ("features", "new.jsonl", '{"s": [[1, 2]]}\n{"s": [[1, NaN]]}\n'),
         ("features", "new.txt", "[[1, 2]]\n[[1, 2], [3, null]]\n"),
         ("features", "new.txt", "[[1, 2]]\n" + "[" * 100_000 + "\n"),
     ],
@@ -218,20 +203,12 @@ def test_what_predict_refuses_the_script_refuses_in_the_same_words(
     both(make_model(kind)).compare(name, content, code=2)
 
 
-def test_a_row_that_ends_with_two_returns(both: Callable[[Model], Both]) -> None:
-    pair = both(make_model())
-    path = pair.write("new.csv", "s,l\r\nmove,no\r\r\nmoney,no\r\n")
-    (code, wanted, _), found = pair.by_seqtrain(path), pair.by_script(path)
-    assert found[0] == code
-    assert_alike(found[1], wanted)
-
-
 def test_the_folder_carries_the_programs_own_modules(both: Callable[[Model], Both]) -> None:
     pair = both(make_model("tokens"))
     file = pair.write("new.jsonl", '{"s": ["move"]}\n{"s": ["1", true]}\n')
-    code, out, problems = pair.by_script_alone(str(file))
-    assert (code, out.count("\n")) == (2, 2)
-    assert problems.startswith(f"{file}:2: s: expected strings or integers in the list")
+    ended = pair.by_script_alone(str(file), code=2)
+    assert ended.out.count("\n") == 2
+    assert ended.err.startswith(f"{file}:2: s: expected strings or integers in the list")
     package = Path(script.__file__).parents[2]
     with zipfile.ZipFile(pair.port / "reading.zip") as archive:
         for name in archive.namelist():

@@ -9,7 +9,6 @@ import pytest
 
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
-from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
 from seqtrain.runs.run_directory import RunDirectory
 from tests.helpers.tiny import file_size_limit
@@ -149,13 +148,6 @@ def test_damaged_metrics_are_refused_by_line(tmp_path: Path, damage: bytes) -> N
     (tmp_path / "metrics.jsonl").write_bytes(LINES + damage)
     with pytest.raises(CheckpointError, match=r"metrics\.jsonl:3: damaged"):
         RunDirectory(tmp_path).metrics()
-
-
-def test_numbers_under_keys() -> None:
-    values = {"validation": {"loss": 0.5, "best": True}, "lr": "1"}
-    assert number_at(values, "validation", "loss") == 0.5
-    for path in (("lr",), ("validation",), ("validation", "best"), ("a", "b"), ("lr", "x")):
-        assert number_at(values, *path) is None
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"data": 3}'])
