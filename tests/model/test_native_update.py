@@ -30,16 +30,6 @@ def test_distinct_is_unique(ids: list[int]) -> None:
         assert torch.equal(ours, theirs)
 
 
-def make_state(*, step: int) -> State:
-    mean, square = torch.randn(9, 4), torch.rand(9, 4)
-    return {"exp_avg": mean, "exp_avg_sq": square, "step": torch.tensor(float(step))}
-
-
-def sparse(rows: list[int], gradient: Tensor) -> Tensor:
-    shape = (9, gradient.shape[1])
-    return torch.sparse_coo_tensor(torch.tensor([rows]), gradient, shape, check_invariants=False)
-
-
 def described(weight: Tensor, **keys: float) -> tuple[Weight, State]:
     state = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
     state["step"] = torch.tensor(0.0)
