@@ -68,6 +68,12 @@ class ColumnCoding:
         numbers = scaled(values[:, self.num_tokens :], self.mean, self.std, self.missing)
         return np.concatenate((values[:, : self.num_tokens], numbers), axis=1)
 
+    def rows(self, steps: Steps) -> list[dict[str, Any]]:
+        """Return the cells of steps, each as a row by the names of its columns."""
+        numbers = [[None if np.isnan(x) else x for x in row] for row in steps.numbers.tolist()]
+        cells = zip(*steps.tokens, *zip(*numbers, strict=True), strict=True)
+        return [dict(zip(self.names, row, strict=True)) for row in cells]
+
     def to_json(self) -> dict[str, Any]:
         """Return all but the vocabularies as JSON values."""
         return {name: getattr(self, name) for name in ("columns", "missing", "mean", "std")}

@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 import seqtrain
-from seqtrain.data.examples import Example
+from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.examples import Example, Steps
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
@@ -124,13 +125,17 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
 def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
     """Return made-up sequences, as JSON and encoded, and each class's probability, (B, C).
 
+    In JSON they stand under `sequence`, with data.static the facts beside them under `facts`.
+
     The same model gives the same ones.
     """
     rules = model.preprocessing.for_prediction()
     kept: list[Any] = []
     examples: list[Example] = []
+    numbers = np.random.default_rng(SEED)
     for sequence in _sequences(rules):
-        example = Example(sequence, None, len(kept) + 1)
+        static: Any = None if rules.static is None else _drawn(rules.static, numbers, 1)
+        example = Example(sequence, None, len(kept) + 1, static=static)
         try:
             rules.encode([example], "golden rows")
         except DataError:  # empty or overlong, and the model takes none such
@@ -139,7 +144,10 @@ def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
         if isinstance(sequence, np.ndarray):
             vectors = sequence.tolist()
             sequence = [[None if np.isnan(x) else x for x in vector] for vector in vectors]
-        kept.append(sequence)
+        if isinstance(sequence, Steps) and rules.steps is not None:
+            sequence = rules.steps.rows(sequence)
+        facts = None if rules.static is None else rules.static.rows(static)[0]
+        kept.append({"sequence": sequence} | ({} if facts is None else {"facts": facts}))
     store, _ = rules.encode(examples, "golden rows")
     logits = predict_logits(model.network, store, torch.device("cpu"))
     return kept, store, check_finite(logits, store).double().softmax(dim=1)
@@ -158,6 +166,11 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
                 vectors[numbers.random(vectors.shape) < 0.1] = np.nan
             yield vectors.astype(np.float32)
         return
+    if rules.steps is not None:
+        numbers = np.random.default_rng(SEED)
+        for length in lengths:
+            yield _drawn(rules.steps, numbers, length)
+        return
     assert rules.vocabulary is not None, "text and tokens have a vocabulary"
     draw = random.Random(SEED)
     known = rules.vocabulary.tokens
@@ -169,6 +182,16 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
             yield _as_text(tokens, rules.tokenizer)
     if rules.kind == "text":
         yield from TEXTS
+
+
+def _drawn(coding: ColumnCoding, numbers: np.random.Generator, length: int) -> Steps:
+    """Return made-up steps: cells that the vocabularies have, numbers around each mean."""
+    tokens = tuple(
+        tuple(numbers.choice([*vocabulary.tokens, "no such symbol"], length).tolist())
+        for vocabulary in coding.vocabularies
+    )
+    drawn = numbers.normal(coding.mean, coding.std, (length, len(coding.mean)))
+    return Steps(tokens, drawn.astype(np.float32))
 
 
 def _as_text(tokens: list[str], tokenizer: str) -> str:
@@ -189,10 +212,12 @@ def _golden_lines(
         given = ported.inputs(store.__getitems__(np.array([row])))
         name = "input_ids" if store.values.ndim == 1 else "features"
         own = {name: given.pop(name)[0], **given}
+        if "static" in own:
+            own["static"] = own["static"][0]
         inputs = {k: x.tolist() for k, x in own.items() if k not in ("lengths", NGRAM_ROWS)}
         label = ported.fitted.labels[int(np.argmax(probabilities))]
         predicted = {"label": label, "probabilities": probabilities}
-        lines.append(json_line({"sequence": sequence, **inputs, **predicted}) + "\n")
+        lines.append(json_line({**sequence, **inputs, **predicted}) + "\n")
     return "".join(lines).encode()
 
 

@@ -14,11 +14,12 @@ from torch import nn
 from seqtrain.data.vocabulary import UNK
 from seqtrain.export.graph import DOUBLE, FLOAT, INT64, Graph, Input
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import ConvolutionLayer
 from seqtrain.model.kernels import LARGEST, TAPS, VIEWS, KernelBank
 from seqtrain.model.standardization import ALIKE, SeriesStandardization
 
-IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
+IDS, FEATURES, LENGTHS, STATIC = "input_ids", "features", "lengths", "static"
 UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 
 
@@ -39,6 +40,8 @@ def vectors(graph: Graph, network: ClassifierNetwork) -> tuple[str, str]:
     graph.takes(LENGTHS, INT64, ["batch"])
     if inputs.series is not None:
         steps = standardized(graph, inputs.series, steps)
+    if isinstance(embedding, ColumnEmbedding):
+        steps = columns(graph, embedding, "embedding", steps, 2)
     if isinstance(embedding, nn.Linear):
         steps = graph.linear(steps, "embedding")
     lengths = LENGTHS
@@ -50,6 +53,23 @@ def vectors(graph: Graph, network: ClassifierNetwork) -> tuple[str, str]:
                 "Div", graph.add("Add", lengths, [layer.stride - 1]), [layer.stride]
             )
     return steps if by_time else graph.add("Transpose", steps, perm=[1, 0, 2]), lengths
+
+
+def columns(graph: Graph, embedding: ColumnEmbedding, name: str, values: str, axis: int) -> str:
+    """Embed the columns of tokens among values (…, K), whose last axis this is; append numbers."""
+    found = []
+    for number, table in enumerate(embedding.embeddings):
+        last = np.array(len(table.weight) - 1, np.float32)
+        bounded = graph.add(
+            "Clip", graph.slice(values, number, number + 1, axis), np.array(0, np.float32), last
+        )
+        ids = graph.add("Squeeze", graph.cast(bounded, INT64), [axis])
+        rows = graph.constant(graph.weight(f"{name}.tables.{number}.weight"), name)
+        found.append(graph.add("Gather", rows, ids))
+    if embedding.coding.width > len(found):
+        found.append(graph.slice(values, len(found), embedding.coding.width, axis))
+    joined = graph.add("Concat", *found, axis=axis)
+    return joined if embedding.linear is None else graph.linear(joined, f"{name}.linear")
 
 
 def _word_vectors(graph: Graph, network: ClassifierNetwork, ids: str) -> str:

@@ -68,6 +68,8 @@ class ExportedModel:
         padded = np.zeros((*valid.shape, *values.shape[1:]), np.int64 if is_ids else np.float32)
         padded[valid] = values
         given = {"input_ids" if is_ids else "features": padded, "lengths": lengths}
+        if rows.static is not None:
+            given["static"] = rows.static
         if self.fitted.ngrams is not None:
             given |= ngram_inputs(rows, self.fitted.ngrams, self.grams)
         if rows.spellings is not None and rows.words is not None and known is not None:
@@ -163,16 +165,19 @@ def main() -> int:
     model, report, output = load(FOLDER), EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    whole, where, begun = model.fitted.reading.whole_files, list[str](), False
+    reading, begun = model.fitted.reading, False
+    names = [] if reading.id is None else [str(reading.id)]
     try:
         for row, *found in predictions(arguments[0], model, report):
-            if row.file is not None:
-                where = [row.file] if whole else [row.file, str(row.line)]
+            if reading.id is None and row.file is not None:
+                names = ["file"] if reading.whole_files else ["file", "line"]
             if not begun:
-                output.write("\t".join([*["file", "line"][: len(where)], "label\tprobability\n"]))
+                output.write("\t".join([*map(cell, names), "label\tprobability\n"]))
             begun = True
-            output.write("\t".join([shown(cell(text)) for text in (*where, *found)]) + "\n")
-        output.write("" if begun else "label\tprobability\n")
+            where = [row.id or ""] if reading.id is not None else [str(row.file), str(row.line)]
+            texts = (*where[: len(names)], *found)
+            output.write("\t".join([shown(cell(text)) for text in texts]) + "\n")
+        output.write("" if begun else "\t".join([*map(cell, names), "label\tprobability\n"]))
         output.flush()
     except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

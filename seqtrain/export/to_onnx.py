@@ -11,9 +11,16 @@ import numpy as np
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
-from seqtrain.export.input_nodes import LENGTHS, kernel_logits, masked, valid_steps, vectors
+from seqtrain.export.input_nodes import (
+    LENGTHS,
+    STATIC,
+    columns,
+    kernel_logits,
+    masked,
+    valid_steps,
+    vectors,
+)
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.ngrams import GAIN
 from seqtrain.model.pooling import pooling_names
 from seqtrain.text import listed
@@ -55,21 +62,26 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     """Return the model as an ONNX file.
 
     Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and
-    `lengths` (B,) int64, each from 1 to T; for n-grams and subwords those of `_ngram_logits` and
-    `input_nodes.py`. The output is `probabilities` (B, C) float32, calibrated as the model is.
+    `lengths` (B,) int64, each from 1 to T; with data.static `static` (B, F) float32; for n-grams
+    and subwords those of `_ngram_logits` and `input_nodes.py`. The output is `probabilities` (B, C)
+    float32, calibrated as the model is.
 
     Raises:
         ConfigError: the model has a branch that can't be exported, or onnx isn't installed.
     """
     config = network.config
     check_exportable(config)
-    if network.static is not None or isinstance(network.embedding, ColumnEmbedding):
-        raise _unknown("data.steps and data.static")
     graph = Graph(network.state_dict())
     steps, lengths = vectors(graph, network)
     all_states = set(pooling_names(config.pooling)) != {"last"}
     states, last = _encoded(graph, config, steps, lengths, all_states=all_states)
-    logits = graph.linear(_pooled(graph, config, states, last, lengths), "head")
+    pooled = _pooled(graph, config, states, last, lengths)
+    if network.static is not None:
+        graph.takes(STATIC, FLOAT, ["batch", network.static.coding.width])
+        pooled = graph.add(
+            "Concat", pooled, columns(graph, network.static, "static", STATIC, 1), axis=1
+        )
+    logits = graph.linear(pooled, "head")
     beside = None
     if network.ngrams is not None:
         beside = _ngram_logits(graph)

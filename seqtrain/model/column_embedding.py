@@ -24,6 +24,7 @@ class ColumnEmbedding(nn.Module):
 
     def __init__(self, coding: ColumnCoding, width: int | None = None) -> None:
         super().__init__()
+        self.coding = coding
         sizes = [len(vocabulary) for vocabulary in coding.vocabularies]
         widths = [min(WIDEST, round(1.6 * size**0.56)) for size in sizes]
         self.tables = nn.ModuleList(map(nn.Embedding, sizes, widths))
