@@ -154,7 +154,7 @@ def _training(facts: Facts) -> Iterator[Choice]:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
     counts = facts.classes.values()
-    if max(counts) > UNEVEN * min(counts):
+    if facts.family == "words" and max(counts) > UNEVEN * min(counts):
         yield Choice("training.logit_adjustment", ADJUSTMENT, "rare classes: a better macro F1")
     if are_uneven(facts.classes):
         yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
